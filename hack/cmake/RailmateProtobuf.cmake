@@ -1,0 +1,21 @@
+# protoc-c over proto/*.proto into the build tree; generated code is its own target, without our warnings.
+find_program(PROTOC_C protoc-c REQUIRED)
+file(GLOB protos CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/proto/*.proto)
+set(generated)
+foreach(proto IN LISTS protos)
+	get_filename_component(stem ${proto} NAME_WE)
+	set(out ${CMAKE_BINARY_DIR}/proto/${stem}.pb-c.c ${CMAKE_BINARY_DIR}/proto/${stem}.pb-c.h)
+	add_custom_command(OUTPUT ${out}
+		COMMAND ${PROTOC_C} --proto_path=${CMAKE_SOURCE_DIR}/proto --c_out=${CMAKE_BINARY_DIR}/proto ${proto}
+		DEPENDS ${proto} VERBATIM)
+	list(APPEND generated ${out})
+endforeach()
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/proto)
+if(generated)
+	add_library(rm_protobuf STATIC ${generated})
+	target_compile_options(rm_protobuf PRIVATE -w)
+	target_include_directories(rm_protobuf SYSTEM PUBLIC ${CMAKE_BINARY_DIR}/proto)
+	target_link_libraries(rm_protobuf PUBLIC PkgConfig::libprotobuf_c)
+else()
+	add_library(rm_protobuf INTERFACE)
+endif()

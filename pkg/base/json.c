@@ -1,0 +1,160 @@
+#include "base/json.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+
+#define DEPTH_MAX 60
+
+void json_init(struct json *j, struct strbuf *out, int indent)
+{
+	*j = (struct json){ .out = out, .indent = indent };
+}
+
+static void newline(struct json *j)
+{
+	if (!j->indent)
+		return;
+	strbuf_putc(j->out, '\n');
+	for (int i = 0; i < j->depth * j->indent; i++)
+		strbuf_putc(j->out, ' ');
+}
+
+static void before_value(struct json *j)
+{
+	if (j->after_key) {
+		j->after_key = false;
+		return;
+	}
+	if (j->comma >> j->depth & 1)
+		strbuf_putc(j->out, ',');
+	if (j->depth)
+		newline(j);
+	j->comma |= UINT64_C(1) << j->depth;
+}
+
+static void begin(struct json *j, char c)
+{
+	before_value(j);
+	strbuf_putc(j->out, c);
+	j->depth++;
+	assert(j->depth < DEPTH_MAX);
+	j->comma &= ~(UINT64_C(1) << j->depth);
+}
+
+static void end(struct json *j, char c)
+{
+	bool filled = j->comma >> j->depth & 1;
+
+	assert(j->depth > 0 && !j->after_key);
+	j->depth--;
+	if (filled)
+		newline(j);
+	strbuf_putc(j->out, c);
+}
+
+void json_begin_object(struct json *j)
+{
+	begin(j, '{');
+}
+
+void json_end_object(struct json *j)
+{
+	end(j, '}');
+}
+
+void json_begin_array(struct json *j)
+{
+	begin(j, '[');
+}
+
+void json_end_array(struct json *j)
+{
+	end(j, ']');
+}
+
+static void put_escaped(struct strbuf *b, unsigned char c)
+{
+	static const char *const named[] = { ['\b'] = "\\b", ['\f'] = "\\f", ['\n'] = "\\n",
+					     ['\r'] = "\\r", ['\t'] = "\\t" };
+
+	if (c == '"' || c == '\\')
+		strbuf_printf(b, "\\%c", c);
+	else if (c <= '\r' && named[c])
+		strbuf_puts(b, named[c]);
+	else if (c < 0x20)
+		strbuf_printf(b, "\\u%04x", c);
+	else
+		strbuf_putc(b, (char)c);
+}
+
+static void put_string(struct strbuf *b, const char *s)
+{
+	bool valid = str_utf8_valid(s, strlen(s));
+
+	strbuf_putc(b, '"');
+	for (; *s; s++) {
+		if (!valid && (unsigned char)*s >= 0x80)
+			strbuf_puts(b, "\xef\xbf\xbd");
+		else
+			put_escaped(b, (unsigned char)*s);
+	}
+	strbuf_putc(b, '"');
+}
+
+void json_key(struct json *j, const char *key)
+{
+	assert(!j->after_key);
+	before_value(j);
+	put_string(j->out, key);
+	strbuf_puts(j->out, j->indent ? ": " : ":");
+	j->after_key = true;
+}
+
+void json_string(struct json *j, const char *s)
+{
+	if (!s) {
+		json_null(j);
+		return;
+	}
+	before_value(j);
+	put_string(j->out, s);
+}
+
+void json_int(struct json *j, int64_t v)
+{
+	before_value(j);
+	strbuf_printf(j->out, "%lld", (long long)v);
+}
+
+void json_bool(struct json *j, bool v)
+{
+	before_value(j);
+	strbuf_puts(j->out, v ? "true" : "false");
+}
+
+void json_null(struct json *j)
+{
+	before_value(j);
+	strbuf_puts(j->out, "null");
+}
+
+void json_kv_string(struct json *j, const char *key, const char *s)
+{
+	json_key(j, key);
+	json_string(j, s);
+}
+
+void json_kv_int(struct json *j, const char *key, int64_t v)
+{
+	json_key(j, key);
+	json_int(j, v);
+}
+
+void json_kv_bool(struct json *j, const char *key, bool v)
+{
+	json_key(j, key);
+	json_bool(j, v);
+}

@@ -1,0 +1,37 @@
+/*
+ * A streaming JSON writer: correct commas and escapes, nothing else. Values are written in the
+ * order of the calls; balanced begin/end calls are the caller's duty (asserted). Strings that
+ * are not UTF-8 come out with U+FFFD in place of each bad byte, so the text is always valid.
+ * Reading JSON is the config room's business (jansson).
+ */
+#ifndef RAILMATE_BASE_JSON_H
+#define RAILMATE_BASE_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct strbuf;
+
+struct json {
+	struct strbuf *out;
+	int depth, indent;   /* indent 0: compact */
+	uint64_t comma;	     /* bit per depth: a value stands before */
+	bool after_key;
+};
+
+void json_init(struct json *j, struct strbuf *out, int indent);
+void json_begin_object(struct json *j);
+void json_end_object(struct json *j);
+void json_begin_array(struct json *j);
+void json_end_array(struct json *j);
+void json_key(struct json *j, const char *key);
+void json_string(struct json *j, const char *s); /* NULL writes null */
+void json_int(struct json *j, int64_t v);
+void json_bool(struct json *j, bool v);
+void json_null(struct json *j);
+/* key + value in one call */
+void json_kv_string(struct json *j, const char *key, const char *s);
+void json_kv_int(struct json *j, const char *key, int64_t v);
+void json_kv_bool(struct json *j, const char *key, bool v);
+
+#endif

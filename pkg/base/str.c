@@ -1,0 +1,153 @@
+#include "base/str.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+void strbuf_add(struct strbuf *b, const char *data, size_t len)
+{
+	b->s = xgrow(b->s, &b->cap, b->len + len + 1, 1);
+	if (len)
+		memcpy(b->s + b->len, data, len);
+	b->len += len;
+	b->s[b->len] = '\0';
+}
+
+void strbuf_puts(struct strbuf *b, const char *s)
+{
+	strbuf_add(b, s, strlen(s));
+}
+
+void strbuf_putc(struct strbuf *b, char c)
+{
+	strbuf_add(b, &c, 1);
+}
+
+void strbuf_printf(struct strbuf *b, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(NULL, 0, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		abort();
+	b->s = xgrow(b->s, &b->cap, b->len + (size_t)n + 1, 1);
+	va_start(ap, fmt);
+	vsnprintf(b->s + b->len, (size_t)n + 1, fmt, ap);
+	va_end(ap);
+	b->len += (size_t)n;
+}
+
+const char *strbuf_str(const struct strbuf *b)
+{
+	return b->s ? b->s : "";
+}
+
+char *strbuf_steal(struct strbuf *b)
+{
+	char *s = b->s ? b->s : xstrdup("");
+
+	*b = (struct strbuf)STRBUF_INIT;
+	return s;
+}
+
+void strbuf_done(struct strbuf *b)
+{
+	free(b->s);
+	*b = (struct strbuf)STRBUF_INIT;
+}
+
+int str_to_u64(const char *s, int base, uint64_t max, uint64_t *ret)
+{
+	unsigned long long v;
+	char *end;
+
+	if (!isalnum((unsigned char)s[0]))
+		return -EINVAL;
+	errno = 0;
+	v = strtoull(s, &end, base);
+	if (errno || *end || end == s || v > max)
+		return -EINVAL;
+	*ret = v;
+	return 0;
+}
+
+int str_to_int(const char *s, int *ret)
+{
+	bool negative = s[0] == '-';
+	uint64_t v;
+
+	if (str_to_u64(s + negative, 10, INT_MAX, &v) < 0)
+		return -EINVAL;
+	*ret = negative ? -(int)v : (int)v;
+	return 0;
+}
+
+bool str_eq(const char *a, const char *b)
+{
+	return a == b || (a && b && !strcmp(a, b));
+}
+
+bool str_starts(const char *s, const char *prefix)
+{
+	return !strncmp(s, prefix, strlen(prefix));
+}
+
+char *str_trim(char *s)
+{
+	size_t n;
+
+	while (isspace((unsigned char)*s))
+		s++;
+	n = strlen(s);
+	while (n && isspace((unsigned char)s[n - 1]))
+		n--;
+	s[n] = '\0';
+	return s;
+}
+
+/* Length of the well-formed sequence at s, 0 if there is none (RFC 3629: no overlong, no surrogates). */
+static size_t utf8_sequence(const unsigned char *s, size_t len)
+{
+	unsigned char lo = 0x80, hi = 0xbf;
+	size_t n;
+
+	if (s[0] < 0x80)
+		return 1;
+	if (s[0] < 0xc2 || s[0] > 0xf4)
+		return 0;
+	n = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+	if (s[0] == 0xe0)
+		lo = 0xa0;
+	else if (s[0] == 0xed)
+		hi = 0x9f;
+	else if (s[0] == 0xf0)
+		lo = 0x90;
+	else if (s[0] == 0xf4)
+		hi = 0x8f;
+	if (n > len || s[1] < lo || s[1] > hi)
+		return 0;
+	for (size_t i = 2; i < n; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	}
+	return n;
+}
+
+bool str_utf8_valid(const char *s, size_t len)
+{
+	for (size_t i = 0, n; i < len; i += n) {
+		n = utf8_sequence((const unsigned char *)s + i, len - i);
+		if (!n)
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,35 @@
+/* Strings: a growing buffer, strict number parsing, UTF-8. */
+#ifndef RAILMATE_BASE_STR_H
+#define RAILMATE_BASE_STR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A growing, always NUL-terminated buffer. Zero-initialise with STRBUF_INIT, end with strbuf_done(). */
+struct strbuf {
+	char *s; /* never NULL after the first append; strbuf_str() is always safe */
+	size_t len, cap;
+};
+#define STRBUF_INIT { NULL, 0, 0 }
+#define _cleanup_strbuf_ __attribute__((cleanup(strbuf_done)))
+
+void strbuf_add(struct strbuf *b, const char *data, size_t len);
+void strbuf_puts(struct strbuf *b, const char *s);
+void strbuf_putc(struct strbuf *b, char c);
+void strbuf_printf(struct strbuf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+const char *strbuf_str(const struct strbuf *b); /* borrowed; "" while empty */
+char *strbuf_steal(struct strbuf *b);		/* heap string for the caller; the buffer is empty after */
+void strbuf_done(struct strbuf *b);
+
+/* The whole string is a number of this base (no sign, blank or suffix) not above max; 0 or -EINVAL. */
+int str_to_u64(const char *s, int base, uint64_t max, uint64_t *ret);
+/* The same for a decimal int that may be negative. */
+int str_to_int(const char *s, int *ret);
+
+bool str_eq(const char *a, const char *b); /* NULL equals only NULL */
+bool str_starts(const char *s, const char *prefix);
+char *str_trim(char *s); /* cuts white space at both ends, in place */
+bool str_utf8_valid(const char *s, size_t len);
+
+#endif

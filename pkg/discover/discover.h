@@ -1,0 +1,66 @@
+/* sysfs and procfs below a root → struct hw_inventory. The only reader of the machine's description. */
+#ifndef RAILMATE_DISCOVER_DISCOVER_H
+#define RAILMATE_DISCOVER_DISCOVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hw/bdf.h"
+#include "hw/inventory.h"
+
+struct err;
+struct strbuf;
+struct sysroot;
+
+/* One row of the GPU match table; tables end by n. A class is the upper 16 bits (0x0302). */
+struct gpu_match {
+	uint16_t vendor;
+	uint16_t class_hi;
+	const char *name; /* "NVIDIA" */
+};
+extern const struct gpu_match gpu_match_default[];
+extern const size_t gpu_match_default_n;
+
+/*
+ * Scan the machine below root. A device that cannot be read, contradicts itself or vanishes is left
+ * out (or the one fact is) with a sentence in inv->notes; only an unusable root is an error. A tree without
+ * PCI, NUMA or RDMA gives empty tables. gpus may be NULL: the built-in table.
+ * Any thread; the result belongs to the caller (hw_inventory_free).
+ */
+int discover_host(const struct sysroot *root, const struct gpu_match *gpus, size_t n_gpus,
+		  struct hw_inventory **ret, struct err *err);
+
+/*
+ * Look at one function again, now: its driver, first RDMA device and uverbs node, never from a cache.
+ * -ENOENT: the function is gone. Strings live in the struct.
+ */
+struct function_now {
+	char driver[64];     /* "" none */
+	char rdma[64];	     /* "" none */
+	char uverbs[64];     /* "" none */
+	int major, minor;    /* of the uverbs node; -1 */
+	int physfn;	     /* 1: has a physfn link */
+};
+int discover_function_now(const struct sysroot *root, struct bdf bdf, struct function_now *ret,
+			  struct err *err);
+
+/* The GID table of a port, without empty slots. Entries whose type cannot be read have type "". */
+struct gid_entry {
+	int index;
+	uint8_t gid[16];
+	char type[16];	 /* "IB/RoCE v1", "RoCE v2" */
+	char ndev[64];
+};
+#define GID_TABLE_MAX 256
+int discover_gids(const struct sysroot *root, const char *rdma, int port,
+		  struct gid_entry ret[GID_TABLE_MAX], size_t *ret_n, struct err *err);
+/* The P_Key table of a port: non-zero entries in index order; returns their number (at most max). */
+size_t discover_pkeys(const struct sysroot *root, const char *rdma, int port, uint16_t *ret, size_t max);
+
+/* Sentence if libnuma on the live machine disagrees with the tables; empty buffer if it agrees or root is not live. */
+void discover_check_numa(const struct sysroot *root, const struct hw_inventory *inv, struct strbuf *out);
+/* "NVIDIA Corporation GH100 [H100 SXM5 80GB]" from pci.ids below root; NULL unknown. Heap string. */
+char *discover_pci_name(const struct sysroot *root, uint16_t vendor, uint16_t device);
+
+#endif

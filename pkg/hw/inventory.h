@@ -1,0 +1,119 @@
+/*
+ * What discovery found, as flat tables. Indices link the tables, -1 means none. An inventory is
+ * immutable once discover_host() returned it: it prints in a stable order, compares cheaply and
+ * may be read by any thread.
+ *
+ * Sources: Documentation/ABI/testing/sysfs-bus-pci, sysfs-class-infiniband, sysfs-class-net;
+ * drivers/pci/{pci-sysfs,iov}.c.
+ */
+#ifndef RAILMATE_HW_INVENTORY_H
+#define RAILMATE_HW_INVENTORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hw/bdf.h"
+
+struct arena;
+
+enum hw_link { HW_LINK_UNKNOWN, HW_LINK_IB, HW_LINK_ETHERNET };
+
+/* A PCI function. `numa` is the effective node: the function's own, else that of its nearest
+ * ancestor with a valid one, else -1. A numa_node that the machine does not have counts as -1. */
+struct hw_pci {
+	struct bdf bdf;
+	uint32_t class_code;	/* 24 bits: 0x020000 Ethernet, 0x020700 InfiniBand, 0x060400 bridge */
+	uint16_t vendor, device;
+	uint16_t subvendor, subdevice; /* bridges and GPUs only; 0 when unknown */
+	int parent;		/* index of the next bridge up; -1: directly on the root bus */
+	uint32_t root_domain;	/* root complex: pciDDDD:BB of the device path */
+	uint8_t root_bus;
+	bool has_root;		/* the path names a root complex */
+	int numa;
+	int physfn;		/* a VF's PF; -1: not a VF, or the PF is not visible */
+	bool is_vf;		/* has a physfn link, even if the PF was skipped */
+	int vf_index;		/* N of virtfnN on the PF; -1 when not a VF */
+	int sriov_total, sriov_num; /* sriov_totalvfs, sriov_numvfs; 0 without SR-IOV */
+	const char *driver;	/* NULL: none bound */
+	const char *netdev;	/* first of net/ in name order; NULL: none here (may be in another netns) */
+	int carrier;		/* of netdev: 1 up, 0 down, -1 unknown; not read for VFs */
+	int net_type;		/* ARPHRD of netdev: 1 Ethernet, 32 InfiniBand; 0 unknown; not read for VFs */
+	bool default_route;	/* netdev carries the IPv4 default route (proc/net/route) */
+	int acpi_index;		/* sysfs acpi_index; -1 */
+	int iommu_group;	/* -1: none */
+	int link_mts, link_width;	  /* current link: MT/s (16 GT/s = 16000) and lanes; 0 unknown */
+	int link_mts_max, link_width_max; /* what the function could do */
+	int acs_ctrl;		/* ACS control word of a bridge; -1 unknown (no capability or not readable) */
+};
+
+/* A port of an RDMA device; `state` is the kernel's word ("ACTIVE"). */
+struct hw_port {
+	int number;		/* from 1 */
+	const char *state, *phys_state; /* NULL unknown */
+	enum hw_link link;
+	int rate_mbps;		/* 0 unknown */
+};
+
+struct hw_rdma {
+	const char *name;	/* "mlx5_4" */
+	int pci;		/* index of its function; -1: none found */
+	bool soft;		/* rxe, siw: found through the parent netdev */
+	const char *uverbs;	/* "uverbs4"; NULL: no verbs device */
+	int major, minor;	/* of the uverbs node; -1 unknown */
+	const char *netdev;	/* of port 1 when known */
+	const struct hw_port *ports;
+	size_t n_ports;
+};
+
+struct hw_gpu {
+	int pci;
+	const char *vendor;	/* "NVIDIA", "AMD", "Intel", or what the match table says */
+	const char *model;	/* device name; NULL unknown */
+	const char *uuid;	/* "GPU-…" (NVIDIA); NULL */
+	int minor;		/* NVIDIA device minor; -1 */
+	int card;		/* N of drm/cardN; -1 */
+};
+
+struct hw_numa {
+	int id;
+	const int *distance;	/* SLIT row, n_numa entries in the order of the numa table; NULL unknown */
+};
+
+struct hw_inventory {
+	struct arena *arena;	/* owns every string and table below */
+	struct hw_pci *pci;	size_t n_pci;	/* sorted by address */
+	struct hw_rdma *rdma;	size_t n_rdma;	/* sorted by (pci, name): by address, then name */
+	struct hw_gpu *gpu;	size_t n_gpu;	/* sorted by address */
+	struct hw_numa *numa;	size_t n_numa;	/* sorted by id */
+	bool hypervisor;	/* this machine is a virtual machine, as far as the tree tells */
+	bool has_rdma_cm;	/* the rdma_cm misc device exists */
+	const char **notes;	size_t n_notes;	/* one sentence for each thing that was skipped */
+};
+
+/* Index into inv->pci, or -1. */
+int hw_find_pci(const struct hw_inventory *inv, struct bdf bdf);
+/* First RDMA device of a function, or -1. */
+int hw_find_rdma(const struct hw_inventory *inv, int pci);
+/* Index into inv->gpu of a function, or -1. */
+int hw_find_gpu(const struct hw_inventory *inv, int pci);
+/* class 02xxxx. NVMe and friends are no NICs even with SR-IOV. */
+bool hw_is_nic(const struct hw_pci *f);
+/* A NIC that can have VFs (sriov_totalvfs > 0). */
+bool hw_is_pf(const struct hw_pci *f);
+/* A NIC VF; or a NIC function passed through to this VM: no physfn, no SR-IOV of its own, not an emulated NIC
+ * (virtio, e1000, vmxnet3: a table), and either the tree shows a hypervisor or the function sits directly on a root bus. */
+bool hw_is_nic_vf(const struct hw_inventory *inv, int pci);
+const char *hw_link_name(enum hw_link link); /* "infiniband", "ethernet", NULL */
+/* Same machine? Every table equal, notes ignored. */
+bool hw_inventory_same(const struct hw_inventory *a, const struct hw_inventory *b);
+/*
+ * The PCI index of the GPU that a device id of a GPU plugin names, or -1. Understands, for any resource:
+ * "GPU-<uuid>" and "GPU-<uuid>::<replica>" (NVIDIA), a PCI address (AMD, also upper case),
+ * "cardN-M" (Intel), and, when `resource` is a GPU resource, a plain index in address order of
+ * that vendor's GPUs (NVIDIA deviceIDStrategy=index). MIG ids give -1: nothing in sysfs names their parent.
+ */
+int hw_gpu_of_id(const struct hw_inventory *inv, const char *resource, const char *id);
+void hw_inventory_free(struct hw_inventory *inv); /* NULL is fine */
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * The device plugin of one resource: its socket, the five RPCs, its registration with the kubelet. Lives on the rpc
+ * thread: every function here is called there.
+ */
+#ifndef RAILMATE_KUBELET_PLUGIN_H
+#define RAILMATE_KUBELET_PLUGIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct err;
+struct node;
+struct plugin;
+struct rpc;
+struct sysroot;
+
+enum plugin_registration { REGISTER_CLASSIC, REGISTER_WATCHER, REGISTER_AUTO };
+
+struct plugin_env {
+	struct rpc *rpc;
+	const struct sysroot *root;	/* Allocate looks at the functions again here */
+	const char *plugin_dir;		/* <kubelet-dir>: device-plugins/ with kubelet.sock */
+	const char *registry_dir;	/* <kubelet-root>/plugins_registry */
+	const char *pod_resources;	/* <kubelet-root>/pod-resources/kubelet.sock; NULL: never asked */
+	const char *devinfo_dir;	/* NULL: write no device-info files */
+	enum plugin_registration registration;
+	unsigned pod_resources_timeout_ms; /* 200; the kubelet's sync loop waits for us */
+};
+
+/* env is borrowed and outlives the plugin. Opens nothing yet. */
+struct plugin *plugin_new(const struct plugin_env *env, const char *resource);
+/* A new picture of the node (a reference is taken). The first one opens the socket and registers; later ones send the list if it changed.
+ * A pool that has never had a device is not served at all (as the peer); one that had keeps its socket and lists 0. */
+void plugin_update(struct plugin *p, struct node *node);
+/* Something happened in the plugin directory, or the kubelet's socket came or went: check our socket, register if we are not. Cheap. */
+void plugin_kick(struct plugin *p);
+/* Registered and the list was sent on a live stream? */
+bool plugin_is_registered(const struct plugin *p);
+void plugin_free(struct plugin *p); /* ends the stream, closes the socket; before rpc_stop() */
+
+/* Counters since start, for logs, tests and benches. */
+struct plugin_stats {
+	uint64_t registrations, register_failures, streams, lists_sent, allocates, allocate_errors, preferred,
+		preferred_with_gpus, preferred_without_gpus, pod_lists, pod_list_failures;
+};
+const struct plugin_stats *plugin_stats(const struct plugin *p);
+
+#endif

@@ -1,0 +1,53 @@
+/*
+ * The node as one immutable value: inventory, topology and the pools of the configuration. It is built
+ * whole, replaced whole and shared by reference count (atomic): any thread may read.
+ */
+#ifndef RAILMATE_POOL_NODE_H
+#define RAILMATE_POOL_NODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct config;
+struct hw_inventory;
+struct pool_config;
+struct topo;
+
+struct pool_dev {
+	const char *id;		/* PCI address; stable, unique on the node */
+	int pci;		/* index into the inventory */
+	int rdma;		/* index of its RDMA device; -1 */
+	int numa;		/* -1: no TopologyInfo */
+	bool healthy;
+	const char *reason;	/* why not healthy, a sentence; NULL when healthy */
+};
+
+struct pool {
+	const struct pool_config *cfg;
+	const struct pool_dev *devs;	/* sorted by address */
+	size_t n_devs;
+};
+
+struct node {
+	uint64_t generation;	/* grows with every change */
+	const struct hw_inventory *inv;
+	const struct topo *topo;
+	const struct config *cfg;	/* borrowed: outlives every node */
+	const struct pool *pools;	size_t n_pools;	/* in the order of the configuration; a pool may be empty */
+	const char *const *notes;	size_t n_notes;	/* devices claimed by two pools, ranges that match nothing, … */
+};
+
+/* inv is taken. previous (may be NULL) is the node before: what it listed stays in its pool, unhealthy, when it vanished. */
+struct node *node_new(struct hw_inventory *inv, const struct config *cfg, const struct node *previous);
+struct node *node_ref(struct node *n);
+struct node *node_unref(struct node *n); /* returns NULL; NULL is fine */
+const struct pool *node_pool(const struct node *n, const char *resource);	   /* NULL unknown */
+const struct pool_dev *pool_find(const struct pool *p, const char *id);		   /* NULL unknown */
+/* Would the kubelet be told the same (ids, health, NUMA)? */
+bool pool_same_list(const struct pool *a, const struct pool *b);
+
+/* Is this PCI function a device of netDevice pools at all: a NIC VF, or a NIC without VFs (peer rule); -1 index false. */
+bool pool_candidate(const struct hw_inventory *inv, int pci);
+
+#endif

@@ -1,0 +1,100 @@
+/*
+ * Bytes over gRPC (C core) on unix sockets. One thread, "rpc", owns every gRPC object; a second one, "rpc-accept",
+ * blocks in poll() on the listening sockets and hands accepted descriptors over (gRPC's own unix listener steals
+ * and unlinks live sockets of others: reference grpc.md §4.1). Knows nothing of the kubelet.
+ *
+ * Threads: functions marked [any] may be called from anywhere, the rest only on the rpc thread, i.e. from a callback
+ * or from a function handed to rpc_post().
+ */
+#ifndef RAILMATE_RPC_RPC_H
+#define RAILMATE_RPC_RPC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+
+struct arena;
+struct err;
+struct rpc;
+struct rpc_server;
+struct rpc_call;   /* one incoming unary call that awaits its reply */
+struct rpc_stream; /* one open server stream */
+
+/* gRPC status codes that we use; numbers as on the wire. */
+enum rpc_status {
+	RPC_OK = 0, RPC_CANCELLED = 1, RPC_UNKNOWN = 2, RPC_INVALID_ARGUMENT = 3, RPC_DEADLINE_EXCEEDED = 4,
+	RPC_NOT_FOUND = 5, RPC_RESOURCE_EXHAUSTED = 8, RPC_FAILED_PRECONDITION = 9, RPC_UNIMPLEMENTED = 12,
+	RPC_INTERNAL = 13, RPC_UNAVAILABLE = 14,
+};
+/* One table for all edges: EBADMSG/EINVAL → INVALID_ARGUMENT, ENOENT/ENODEV → NOT_FOUND, EBUSY/EIO → FAILED_PRECONDITION,
+ * EAGAIN → UNAVAILABLE, ENOSYS → UNIMPLEMENTED, else INTERNAL. Takes a positive errno. */
+enum rpc_status rpc_status_of(int code);
+
+/* Blocks all signals in the threads it starts; unsets GRPC_* variables of the environment that could abort the process. Call before any other thread runs. [any] */
+int rpc_start(struct rpc **ret, struct err *err);
+/* Ends calls and streams with UNAVAILABLE, closes servers (unlinking their sockets if they are still ours), joins. Not from the rpc thread. [any] */
+void rpc_stop(struct rpc *rpc);
+/* Run fn(arg) on the rpc thread; false once stopping (fn will not run). [any] */
+bool rpc_post(struct rpc *rpc, void (*fn)(void *arg), void *arg);
+
+/* --- serving --- */
+
+struct rpc_method {
+	const char *path; /* "/v1beta1.DevicePlugin/Allocate" */
+	/* unary: must rpc_reply() exactly once, now or later; request lives until then, as does rpc_call_arena() */
+	void (*unary)(void *ctx, struct rpc_call *call, struct bytes request);
+	/* server stream: opened(…) once; the owner then sends with rpc_stream_send(). closed(…) once when it ended, after
+	 * which the stream is gone. */
+	void (*opened)(void *ctx, struct rpc_stream *stream, struct bytes request);
+	void (*closed)(void *ctx, struct rpc_stream *stream);
+};
+
+/* Listens on a unix socket (path ≤ 107 bytes; a stale *socket* in the way that nobody accepts on is replaced, a live one or another kind of
+ * file is an error naming it). methods and ctx must outlive the server. A path not in methods answers UNIMPLEMENTED.
+ * Requests over 4 MiB answer RESOURCE_EXHAUSTED. */
+int rpc_server_open(struct rpc *rpc, const char *socket, const struct rpc_method *methods, size_t n, void *ctx,
+		    struct rpc_server **ret, struct err *err);
+/* Is the socket at our path still the one we listen on (inode)? */
+bool rpc_server_socket_intact(const struct rpc_server *s);
+/* Listen again at the same path, after a wipe; calls and streams go on. */
+int rpc_server_relisten(struct rpc_server *s, struct err *err);
+/* Streams end, calls get UNAVAILABLE, the socket is unlinked if it is ours; done(arg) when all is gone (may be NULL). */
+void rpc_server_close(struct rpc_server *s, void (*done)(void *arg), void *arg);
+
+struct arena *rpc_call_arena(struct rpc_call *call);	/* freed after the reply */
+const char *rpc_call_user_agent(struct rpc_call *call);	/* "" unknown */
+/* body is copied. message (UTF-8) goes with a non-OK status. */
+void rpc_reply(struct rpc_call *call, enum rpc_status status, const char *message, struct bytes body);
+
+/* Queue a message. Only the newest unsent message is kept: a slow reader skips states, memory stays bounded. body is copied. */
+void rpc_stream_send(struct rpc_stream *stream, struct bytes body);
+void rpc_stream_end(struct rpc_stream *stream, enum rpc_status status, const char *message);
+void rpc_stream_set_data(struct rpc_stream *stream, void *data);
+void *rpc_stream_data(const struct rpc_stream *stream);
+
+/* --- calling --- */
+
+typedef void (*rpc_done_fn)(void *arg, enum rpc_status status, const char *message, struct bytes body);
+struct rpc_channel; /* a connection to one unix socket, reused over calls */
+/* max_receive: bytes of the largest answer to take. Authority "localhost". No keepalive. Fails at call time. */
+struct rpc_channel *rpc_channel_open(struct rpc *rpc, const char *socket, size_t max_receive);
+void rpc_channel_close(struct rpc_channel *ch); /* calls under way finish as CANCELLED first; NULL is fine */
+/* Unary call, no wait-for-ready: a missing socket is UNAVAILABLE at once. request is copied. done exactly once. */
+void rpc_call_unary(struct rpc_channel *ch, const char *path, struct bytes request, unsigned timeout_ms,
+		    rpc_done_fn done, void *arg);
+/* Server-streaming call: message(arg, body) for each, done(arg, …) once at the end. Returns a handle to cancel with; invalid after done. */
+struct rpc_subscription;
+struct rpc_subscription *rpc_call_stream(struct rpc_channel *ch, const char *path, struct bytes request,
+					 void (*message)(void *arg, struct bytes body), rpc_done_fn done, void *arg);
+void rpc_subscription_cancel(struct rpc_subscription *s);
+/* Stop (true) or go on (false) reading messages: the slow reader of tests. */
+void rpc_subscription_pause(struct rpc_subscription *s, bool paused);
+
+/* --- timers --- */
+struct rpc_timer;
+struct rpc_timer *rpc_after(struct rpc *rpc, unsigned ms, void (*fn)(void *arg), void *arg); /* one shot; gone after fn ran */
+void rpc_timer_cancel(struct rpc_timer *t); /* NULL is fine; not after it ran */
+
+#endif

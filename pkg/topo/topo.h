@@ -1,0 +1,39 @@
+/*
+ * How close two PCI functions are. Smaller is closer; the names are nvidia-smi's and NCCL's:
+ *
+ *   SELF  the same function          PIX   one PCIe switch between them
+ *   PXB   several PCIe switches      PHB   the same root complex (a PCIe host bridge)
+ *   NODE  the same NUMA node         SYS   across NUMA nodes
+ *
+ * A VF has its PF's place. Two-level Broadcom Gen4/Gen5 switches count as one switch, as in NCCL
+ * (src/graph/topo.cc, ncclTopoFlattenBcmSwitches). Pure; borrows the inventory; any thread.
+ */
+#ifndef RAILMATE_TOPO_TOPO_H
+#define RAILMATE_TOPO_TOPO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct hw_inventory;
+struct topo;
+
+enum topo_class { TOPO_SELF, TOPO_PIX, TOPO_PXB, TOPO_PHB, TOPO_NODE, TOPO_SYS, TOPO_CLASS_MAX };
+
+/* Rank used for costs: PIX (and SELF) 0, PXB 1, PHB 2, NODE 3, SYS 4. */
+int topo_rank(enum topo_class c);
+const char *topo_class_name(enum topo_class c); /* "PIX" */
+
+struct topo_path {
+	enum topo_class class;
+	int bridges; /* PCIe switches passed: 1 for PIX, 2 or more for PXB; -1 for the others */
+};
+
+struct topo *topo_new(const struct hw_inventory *inv);
+void topo_free(struct topo *t);
+struct topo_path topo_between(const struct topo *t, int pci_a, int pci_b);
+int topo_place(const struct topo *t, int pci); /* a VF's visible PF, else the function itself */
+/* GPUs and NICs are there, this is a VM, and no pair is closer than PHB: the hypervisor hides the switches, PHB/NODE mean "unknown". */
+bool topo_flattened_vm(const struct topo *t);
+void topo_check(const struct topo *t); /* asserts every invariant; for tests */
+
+#endif

@@ -1,0 +1,27 @@
+/*
+ * Edges that say "something changed", never what: inotify on directories, kernel uevents and rtnetlink link changes (libmnl).
+ * Each gives a descriptor to poll for reading and a function that drains it. Main thread.
+ */
+#ifndef RAILMATE_WATCH_WATCH_H
+#define RAILMATE_WATCH_WATCH_H
+
+#include <stdbool.h>
+
+struct err;
+
+/* A directory, and its nearest existing ancestor while it does not exist. */
+struct watch_dir;
+int watch_dir_open(const char *dir, struct watch_dir **ret, struct err *err);
+int watch_dir_fd(const struct watch_dir *w);
+/* Drain. true: a name other than the kubelet's checkpoint temporaries (".NNN", kubelet_internal_checkpoint) came, went or moved, or the queue overran. */
+bool watch_dir_drain(struct watch_dir *w);
+void watch_dir_close(struct watch_dir *w);
+
+/* Uevents of the subsystems pci, net, infiniband, infiniband_verbs; and RTM_NEWLINK/DELLINK. An overrun counts as a change. */
+struct watch_hw;
+int watch_hw_open(struct watch_hw **ret, struct err *err);
+int watch_hw_fd(const struct watch_hw *w, int which); /* which: 0 uevents, 1 rtnetlink; -1 if that one could not be opened */
+bool watch_hw_drain(struct watch_hw *w, int which);
+void watch_hw_close(struct watch_hw *w);
+
+#endif
