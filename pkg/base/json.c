@@ -10,7 +10,7 @@
 
 void json_init(struct json *j, struct strbuf *out, int indent)
 {
-	*j = (struct json){ .out = out, .indent = indent };
+	*j = (struct json) { .out = out, .indent = indent };
 }
 
 static void newline(struct json *j)
@@ -77,8 +77,9 @@ void json_end_array(struct json *j)
 
 static void put_escaped(struct strbuf *b, unsigned char c)
 {
-	static const char *const named[] = { ['\b'] = "\\b", ['\f'] = "\\f", ['\n'] = "\\n",
-					     ['\r'] = "\\r", ['\t'] = "\\t" };
+	static const char *const named[] = {
+		['\b'] = "\\b", ['\f'] = "\\f", ['\n'] = "\\n", ['\r'] = "\\r", ['\t'] = "\\t"
+	};
 
 	if (c == '"' || c == '\\')
 		strbuf_printf(b, "\\%c", c);

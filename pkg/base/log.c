@@ -30,7 +30,8 @@ static void to_stderr(enum log_level level, const char *line)
 	fprintf(stderr, "%s.%03ldZ %s %s\n", when, now.tv_nsec / 1000000, level_names[level], line);
 }
 
-static void emit(enum log_level level, const char *subsystem, const char *fmt, va_list ap)
+__attribute__((format(printf, 3, 0))) static void emit(enum log_level level, const char *subsystem,
+						       const char *fmt, va_list ap)
 {
 	char line[1024];
 	int n;
@@ -46,14 +47,14 @@ static void emit(enum log_level level, const char *subsystem, const char *fmt, v
 		to_stderr(level, line);
 }
 
-#define DEFINE_LOG(name, level)                                \
-	void name(const char *subsystem, const char *fmt, ...) \
-	{                                                      \
-		va_list ap;                                    \
-                                                               \
-		va_start(ap, fmt);                             \
-		emit(level, subsystem, fmt, ap);               \
-		va_end(ap);                                    \
+#define DEFINE_LOG(name, level)                                                                              \
+	void name(const char *subsystem, const char *fmt, ...)                                               \
+	{                                                                                                    \
+		va_list ap;                                                                                  \
+                                                                                                             \
+		va_start(ap, fmt);                                                                           \
+		emit(level, subsystem, fmt, ap);                                                             \
+		va_end(ap);                                                                                  \
 	}
 
 DEFINE_LOG(log_error, LOG_LEVEL_ERROR)
