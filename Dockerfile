@@ -1,0 +1,10 @@
+# The image of railmated and railmatectl: two programs, the shared libraries they need, nothing else.
+# hack/image makes the same image without a container engine; hack/image-root is the common part.
+FROM debian:bookworm AS build
+COPY . /src
+WORKDIR /src
+RUN hack/install-deps image && hack/image-root /image
+
+FROM scratch
+COPY --from=build /image /
+ENTRYPOINT ["/usr/bin/railmated"]
