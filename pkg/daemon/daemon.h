@@ -6,22 +6,23 @@
 
 #include "kubelet/plugin.h"
 
+struct config;
 struct err;
 
 struct daemon_options {
-	const char *root;	     /* "/" */
-	const char *config_file;     /* NULL: the built-in pool */
-	bool config_required;	     /* named on the command line: wait for it to appear */
-	const char *resource_prefix; /* "intel.com", as the peer */
-	const char *kubelet_dir;     /* /var/lib/kubelet/device-plugins */
-	const char *kubelet_root;    /* /var/lib/kubelet */
-	const char *devinfo_dir;     /* NULL: none */
+	const char *root;	   /* "/" */
+	const char *kubelet_dir;   /* /var/lib/kubelet/device-plugins */
+	const char *kubelet_root;  /* /var/lib/kubelet */
+	const char *devinfo_dir;   /* NULL: no device-info files */
 	enum plugin_registration registration;
-	bool pod_resources;	     /* ask the kubelet which GPUs a container got */
-	unsigned rescan_seconds;     /* safety net beside the events; 0 never */
+	bool pod_resources;	   /* ask the kubelet which GPUs a container got */
+	unsigned rescan_seconds;   /* the safety net beside the events; 0 never */
 };
 
-/* Runs until SIGTERM or SIGINT. 0, or a negative errno with a sentence. */
-int daemon_run(const struct daemon_options *opt, struct err *err);
+/*
+ * Runs until SIGTERM or SIGINT; SIGHUP scans again. cfg is borrowed. To be called before any other thread runs.
+ * Returns 0, or a negative errno with a sentence.
+ */
+int daemon_run(const struct daemon_options *opt, const struct config *cfg, struct err *err);
 
 #endif

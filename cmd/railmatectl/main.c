@@ -1,0 +1,133 @@
+/* railmatectl: what railmate sees of a machine and would do on it. Needs no daemon. */
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "config/config.h"
+#include "daemon/load.h"
+#include "discover/discover.h"
+#include "discover/sysroot.h"
+#include "pool/node.h"
+#include "railmatectl.h"
+
+static const char usage_text[] =
+	"usage: railmatectl COMMAND [OPTION…]\n"
+	"\n"
+	"commands:\n"
+	"  topo                    GPUs, NICs, VFs and the PCIe path class of every pair\n"
+	"  plan                    the VFs a container would get, and everything it would be given\n"
+	"  snapshot                capture this machine as host.tree text\n"
+	"  snapshot unpack FILE DIR\n"
+	"                          materialise a host.tree below an empty directory\n"
+	"\n"
+	"options of topo and plan:\n"
+	"  --root DIR              the machine below DIR instead of / (nothing outside DIR is read)\n"
+	"  --config FILE           the daemon's config.json; default: one pool, rdma/vf\n"
+	"  --json                  one JSON object on standard output\n"
+	"options of plan:\n"
+	"  --gpus BDF,…            the container's GPUs\n"
+	"  --vfs N                 how many VFs it asks for\n"
+	"  --pool RESOURCE         the pool, when the configuration has several\n"
+	"  --free ID,…             the VFs that are free; default: all healthy ones of the pool\n"
+	"  --must ID,…             VFs that have to be among the chosen\n"
+	"options of snapshot:\n"
+	"  --root DIR              capture what lies below DIR\n"
+	"  --scrub                 replace GUIDs, MACs, serial numbers, UUIDs and host names\n"
+	"  -o, --output FILE       write there instead of standard output\n"
+	"  --tar FILE              write the same tree as a tar archive too (needs tar)\n"
+	"\n"
+	"  --help, --version\n"
+	"\n"
+	"exit status: 0 done, 1 failed, 2 wrong command line, 3 refused configuration or request\n";
+
+int fail(int code, const char *fmt, ...)
+{
+	va_list ap;
+
+	fputs("railmatectl: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	return code;
+}
+
+int print_out(const struct strbuf *text)
+{
+	if (fwrite(strbuf_str(text), 1, text->len, stdout) != text->len || fflush(stdout) != 0)
+		return fail(EXIT_FAILED, "cannot write to standard output: %m");
+	return EXIT_DONE;
+}
+
+static void print_notes(const struct machine *m)
+{
+	_cleanup_strbuf_ struct strbuf numa = STRBUF_INIT;
+
+	for (size_t i = 0; i < m->cfg->n_warnings; i++)
+		fail(0, "%s", m->cfg->warnings[i]);
+	for (size_t i = 0; i < m->node->inv->n_notes; i++)
+		fail(0, "%s", m->node->inv->notes[i]);
+	for (size_t i = 0; i < m->node->n_notes; i++)
+		fail(0, "%s", m->node->notes[i]);
+	discover_check_numa(m->root, m->node->inv, &numa);
+	if (numa.len)
+		fail(0, "%s", strbuf_str(&numa));
+}
+
+int machine_open(struct machine *m)
+{
+	struct err err = { 0 };
+
+	if (load_config(m->config_path, "intel.com", &m->cfg, &err) < 0)
+		return fail(EXIT_REFUSED, "%s", err.msg);
+	if (sysroot_open(m->root_path, &m->root, &err) < 0)
+		return fail(EXIT_FAILED, "%s", err.msg);
+	if (load_node(m->root, m->cfg, NULL, &m->node, &err) < 0)
+		return fail(EXIT_FAILED, "%s", err.msg);
+	print_notes(m);
+	return EXIT_DONE;
+}
+
+void machine_close(struct machine *m)
+{
+	node_unref(m->node);
+	config_free(m->cfg);
+	sysroot_close(m->root);
+}
+
+struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+};
+
+static const struct command commands[] = {
+	{ "topo", cmd_topo },
+	{ "plan", cmd_plan },
+	{ "snapshot", cmd_snapshot },
+};
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "";
+
+	if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
+		fputs(usage_text, stdout);
+		return EXIT_DONE;
+	}
+	if (!strcmp(name, "--version")) {
+		puts("railmatectl " RAILMATE_VERSION);
+		return EXIT_DONE;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+		if (!strcmp(name, commands[i].name))
+			return commands[i].run(argc - 1, argv + 1);
+	}
+	if (*name)
+		return fail(EXIT_USAGE, "unknown command '%s'; see railmatectl --help", name);
+	fputs(usage_text, stderr);
+	return EXIT_USAGE;
+}

@@ -1,0 +1,357 @@
+/* railmatectl plan: the choice that would be made, why, and the exact answer to Allocate. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "align/choose.h"
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "config/config.h"
+#include "hw/inventory.h"
+#include "kubelet/answer.h"
+#include "pool/node.h"
+#include "railmatectl.h"
+
+struct request {
+	const char *gpus, *pool, *free, *must, *vfs;
+	bool json;
+};
+
+struct plan {
+	const struct machine *m;
+	const struct pool *pool;
+	struct arena *arena;
+	struct choose_in in;
+	struct choose_out out;
+	struct edits edits;
+};
+
+/* Calls fn for each item of a comma list; stops at the first failure. */
+static int each_item(const char *list, int (*fn)(struct plan *p, const char *item, int **v, size_t *n, struct err *err),
+		     struct plan *p, int **v, size_t *n, struct err *err)
+{
+	_cleanup_free_ char *copy = xstrdup(list);
+	char *rest = copy, *item;
+	int r;
+
+	*v = arena_array(p->arena, strlen(list) + 1, sizeof(int));
+	while ((item = strsep(&rest, ","))) {
+		item = str_trim(item);
+		if (!*item)
+			return err_set(err, EINVAL, "'%s' has an empty item", list);
+		r = fn(p, item, v, n, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int add_once(int value, const char *item, int **v, size_t *n, struct err *err)
+{
+	for (size_t i = 0; i < *n; i++) {
+		if ((*v)[i] == value)
+			return err_set(err, EINVAL, "%s is named twice", item);
+	}
+	(*v)[(*n)++] = value;
+	return 0;
+}
+
+static int add_gpu(struct plan *p, const char *item, int **v, size_t *n, struct err *err)
+{
+	const struct hw_inventory *inv = p->m->node->inv;
+	struct bdf bdf;
+	int pci;
+
+	if (bdf_parse(item, &bdf) < 0)
+		return err_set(err, EINVAL, "--gpus: '%s' is not a PCI address (dddd:bb:dd.f)", item);
+	pci = hw_find_pci(inv, bdf);
+	if (pci < 0 || hw_find_gpu(inv, pci) < 0)
+		return err_set(err, EINVAL, "--gpus: there is no GPU at %s", item);
+	return add_once(pci, item, v, n, err);
+}
+
+static int add_device(struct plan *p, const char *item, int **v, size_t *n, struct err *err)
+{
+	const struct pool_dev *dev;
+	char buf[BDF_STRLEN];
+	struct bdf bdf;
+
+	if (bdf_parse(item, &bdf) == 0)
+		item = bdf_format(bdf, buf); /* upper case, too many zeros */
+	dev = pool_find(p->pool, item);
+	if (!dev)
+		return err_set(err, EINVAL, "%s is no device of the pool %s", item, p->pool->cfg->resource);
+	return add_once((int)(dev - p->pool->devs), item, v, n, err);
+}
+
+static void all_healthy(struct plan *p, int **v, size_t *n)
+{
+	*v = arena_array(p->arena, p->pool->n_devs, sizeof(int));
+	for (size_t i = 0; i < p->pool->n_devs; i++) {
+		if (p->pool->devs[i].healthy)
+			(*v)[(*n)++] = (int)i;
+	}
+}
+
+static int find_pool(struct plan *p, const char *resource, struct err *err)
+{
+	_cleanup_strbuf_ struct strbuf names = STRBUF_INIT;
+	const struct node *node = p->m->node;
+
+	for (size_t i = 0; i < node->n_pools; i++)
+		strbuf_printf(&names, "%s%s", i ? ", " : "", node->pools[i].cfg->resource);
+	if (!resource && node->n_pools == 1) {
+		p->pool = &node->pools[0];
+		return 0;
+	}
+	if (!resource)
+		return err_set(err, EINVAL, "name the pool with --pool: %s", strbuf_str(&names));
+	p->pool = node_pool(node, resource);
+	return p->pool ? 0 : err_set(err, EINVAL, "there is no pool %s; there is: %s", resource, strbuf_str(&names));
+}
+
+static int check_counts(const struct plan *p, struct err *err)
+{
+	for (size_t i = 0; i < p->in.n_must; i++) {
+		bool found = false;
+
+		for (size_t k = 0; k < p->in.n_available; k++)
+			found |= p->in.available[k] == p->in.must[i];
+		if (!found)
+			return err_set(err, EINVAL, "--must: %s is not free", p->pool->devs[p->in.must[i]].id);
+	}
+	if (p->in.want > p->in.n_available)
+		return err_set(err, EINVAL, "%zu VFs asked for, %zu of the pool %s are free", p->in.want,
+			       p->in.n_available, p->pool->cfg->resource);
+	if (p->in.n_must > p->in.want)
+		return err_set(err, EINVAL, "--must names %zu VFs, --vfs asks for %zu", p->in.n_must, p->in.want);
+	return 0;
+}
+
+static int read_request(struct plan *p, const struct request *req, struct err *err)
+{
+	int *free_devs = NULL, *must = NULL, *gpus = NULL;
+	size_t n_free = 0, n_must = 0, n_gpus = 0;
+	uint64_t want;
+	int r;
+
+	r = find_pool(p, req->pool, err);
+	if (r == 0 && req->gpus)
+		r = each_item(req->gpus, add_gpu, p, &gpus, &n_gpus, err);
+	if (r == 0 && req->free)
+		r = each_item(req->free, add_device, p, &free_devs, &n_free, err);
+	else if (r == 0)
+		all_healthy(p, &free_devs, &n_free);
+	if (r == 0 && req->must)
+		r = each_item(req->must, add_device, p, &must, &n_must, err);
+	if (r < 0)
+		return r;
+	if (str_to_u64(req->vfs, 10, 65536, &want) < 0 || !want)
+		return err_set(err, EINVAL, "--vfs: '%s' is not a count of VFs (1 or more)", req->vfs);
+	p->in = (struct choose_in){ .node = p->m->node, .pool = p->pool, .available = free_devs,
+				    .n_available = n_free, .must = must, .n_must = n_must, .want = want,
+				    .gpus = gpus, .n_gpus = n_gpus };
+	return check_counts(p, err);
+}
+
+static int solve(struct plan *p, struct err *err)
+{
+	struct ids ids = { arena_array(p->arena, p->in.want, sizeof(char *)), 0 };
+
+	p->out = choose_vfs(&p->in, true, p->arena);
+	for (size_t i = 0; i < p->out.n_chosen; i++)
+		ids.v[ids.n++] = p->pool->devs[p->out.chosen[i]].id;
+	return answer_allocate(p->m->node, p->pool, &ids, p->m->root, p->in.gpus, p->in.n_gpus, p->arena, &p->edits,
+			       err);
+}
+
+static const char *pci_name(const struct plan *p, int pci, char buf[BDF_STRLEN])
+{
+	return bdf_format(p->m->node->inv->pci[pci].bdf, buf);
+}
+
+static void json_ids(struct json *j, const char *key, const struct plan *p, const int *devs, size_t n)
+{
+	json_key(j, key);
+	json_begin_array(j);
+	for (size_t i = 0; i < n; i++)
+		json_string(j, p->pool->devs[devs[i]].id);
+	json_end_array(j);
+}
+
+static void json_pairs(struct json *j, const struct plan *p)
+{
+	char buf[BDF_STRLEN];
+
+	json_key(j, "pairs");
+	json_begin_array(j);
+	for (size_t i = 0; i < p->out.n_pairs; i++) {
+		const struct choose_pair *pair = &p->out.pairs[i];
+
+		json_begin_object(j);
+		json_kv_string(j, "gpu", pci_name(p, pair->gpu, buf));
+		json_kv_string(j, "vf", p->pool->devs[pair->dev].id);
+		json_kv_string(j, "class", topo_class_name(pair->path.class));
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void json_edits(struct json *j, const struct edits *e)
+{
+	json_key(j, "env");
+	json_begin_object(j);
+	for (size_t i = 0; i < e->n_envs; i++)
+		json_kv_string(j, e->envs[i].key, e->envs[i].value);
+	json_end_object(j);
+	json_key(j, "devices");
+	json_begin_array(j);
+	for (size_t i = 0; i < e->n_devs; i++) {
+		json_begin_object(j);
+		json_kv_string(j, "host", e->devs[i].host);
+		json_kv_string(j, "container", e->devs[i].container);
+		json_kv_string(j, "permissions", e->devs[i].permissions);
+		json_end_object(j);
+	}
+	json_end_array(j);
+	json_key(j, "mounts");
+	json_begin_array(j);
+	for (size_t i = 0; i < e->n_mounts; i++) {
+		json_begin_object(j);
+		json_kv_string(j, "host", e->mounts[i].host);
+		json_kv_string(j, "container", e->mounts[i].container);
+		json_kv_bool(j, "read_only", e->mounts[i].read_only);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void print_json(const struct plan *p, struct strbuf *out)
+{
+	struct json j;
+
+	json_init(&j, out, 1);
+	json_begin_object(&j);
+	json_kv_string(&j, "resource", p->pool->cfg->resource);
+	json_ids(&j, "chosen", p, p->out.chosen, p->out.n_chosen);
+	json_pairs(&j, p);
+	json_kv_int(&j, "cost", p->out.cost);
+	json_key(&j, "runner_up");
+	if (p->out.n_runner_up) {
+		json_begin_object(&j);
+		json_ids(&j, "chosen", p, p->out.runner_up, p->out.n_runner_up);
+		json_kv_int(&j, "cost", p->out.runner_up_cost);
+		json_end_object(&j);
+	} else {
+		json_null(&j);
+	}
+	json_edits(&j, &p->edits);
+	json_end_object(&j);
+	strbuf_putc(out, '\n');
+}
+
+static void print_choice(const struct plan *p, struct strbuf *out)
+{
+	char buf[BDF_STRLEN];
+
+	strbuf_printf(out, "pool %s\n", p->pool->cfg->resource);
+	for (size_t i = 0; i < p->out.n_pairs; i++) {
+		const struct choose_pair *pair = &p->out.pairs[i];
+
+		strbuf_printf(out, "  GPU %-14s VF %-14s %s\n", pci_name(p, pair->gpu, buf),
+			      p->pool->devs[pair->dev].id, topo_class_name(pair->path.class));
+	}
+	for (size_t i = 0; !p->out.n_pairs && i < p->out.n_chosen; i++)
+		strbuf_printf(out, "  VF %s\n", p->pool->devs[p->out.chosen[i]].id);
+	if (p->out.n_pairs)
+		strbuf_printf(out, "cost %d (PIX 0, PXB 1, PHB 2, NODE 3, SYS 4 a pair)\n", p->out.cost);
+	if (p->out.n_runner_up) {
+		strbuf_puts(out, "runner-up");
+		for (size_t i = 0; i < p->out.n_runner_up; i++)
+			strbuf_printf(out, " %s", p->pool->devs[p->out.runner_up[i]].id);
+		strbuf_printf(out, ", cost %d\n", p->out.runner_up_cost);
+	}
+}
+
+static void print_text(const struct plan *p, struct strbuf *out)
+{
+	print_choice(p, out);
+	strbuf_puts(out, "environment\n");
+	for (size_t i = 0; i < p->edits.n_envs; i++)
+		strbuf_printf(out, "  %s=%s\n", p->edits.envs[i].key, p->edits.envs[i].value);
+	strbuf_puts(out, "device nodes\n");
+	for (size_t i = 0; i < p->edits.n_devs; i++)
+		strbuf_printf(out, "  %s %s\n", p->edits.devs[i].host, p->edits.devs[i].permissions);
+}
+
+static int run(const struct machine *m, const struct request *req)
+{
+	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+	_cleanup_arena_ struct arena *arena = arena_new(16384);
+	struct plan p = { .m = m, .arena = arena };
+	struct err err = { 0 };
+
+	if (read_request(&p, req, &err) < 0 || solve(&p, &err) < 0)
+		return fail(EXIT_REFUSED, "%s", err.msg);
+	(req->json ? print_json : print_text)(&p, &out);
+	return print_out(&out);
+}
+
+static const struct option options[] = {
+	{ "root", required_argument, NULL, 'r' }, { "config", required_argument, NULL, 'c' },
+	{ "json", no_argument, NULL, 'j' },	  { "gpus", required_argument, NULL, 'g' },
+	{ "vfs", required_argument, NULL, 'v' },  { "pool", required_argument, NULL, 'p' },
+	{ "free", required_argument, NULL, 'f' }, { "must", required_argument, NULL, 'm' },
+	{ 0 },
+};
+
+/* The field that an option sets; NULL for --json and unknown ones. */
+static const char **option_field(int opt, struct machine *m, struct request *req)
+{
+	switch (opt) {
+	case 'r':
+		return &m->root_path;
+	case 'c':
+		return &m->config_path;
+	case 'g':
+		return &req->gpus;
+	case 'v':
+		return &req->vfs;
+	case 'p':
+		return &req->pool;
+	case 'f':
+		return &req->free;
+	case 'm':
+		return &req->must;
+	default:
+		return NULL;
+	}
+}
+
+int cmd_plan(int argc, char **argv)
+{
+	_cleanup_(machine_close) struct machine m = { .root_path = "/" };
+	struct request req = { 0 };
+	const char **field;
+	int opt, r;
+
+	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		field = option_field(opt, &m, &req);
+		if (field)
+			*field = optarg;
+		else if (opt == 'j')
+			req.json = true;
+		else
+			return EXIT_USAGE;
+	}
+	if (optind < argc)
+		return fail(EXIT_USAGE, "plan takes no argument '%s'", argv[optind]);
+	if (!req.vfs)
+		return fail(EXIT_USAGE, "plan needs --vfs N (and --gpus BDF,… when they are known)");
+	r = machine_open(&m);
+	return r == EXIT_DONE ? run(&m, &req) : r;
+}

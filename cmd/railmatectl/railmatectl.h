@@ -1,0 +1,41 @@
+/* What the subcommands of railmatectl share. */
+#ifndef RAILMATE_CMD_RAILMATECTL_H
+#define RAILMATE_CMD_RAILMATECTL_H
+
+#include <stdbool.h>
+
+struct config;
+struct err;
+struct node;
+struct strbuf;
+struct sysroot;
+
+/* Exit codes; the man page lists them. */
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_REFUSED = 3 };
+
+/* A machine as the command line names it: --root and --config. */
+struct machine {
+	const char *root_path, *config_path;
+	struct sysroot *root;
+	struct config *cfg;
+	struct node *node;
+};
+
+/* Fills root, cfg and node; prints notes on standard error, and the sentence on failure. Returns an exit code. */
+int machine_open(struct machine *m);
+void machine_close(struct machine *m);
+
+int cmd_topo(int argc, char **argv);
+int cmd_plan(int argc, char **argv);
+int cmd_snapshot(int argc, char **argv);
+
+/* "railmatectl: <sentence>" on standard error; returns code. */
+int fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Everything to standard output, or EXIT_FAILED with a sentence (a full disk, a closed pipe). */
+int print_out(const struct strbuf *text);
+
+/* The picture and the JSON of a node. */
+void topo_text(const struct machine *m, struct strbuf *out);
+void topo_json(const struct machine *m, struct strbuf *out);
+
+#endif

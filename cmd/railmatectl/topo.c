@@ -1,0 +1,248 @@
+/* railmatectl topo: the machine, for eyes. */
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "config/config.h"
+#include "hw/inventory.h"
+#include "pool/node.h"
+#include "railmatectl.h"
+#include "topo/topo.h"
+
+/* The columns of the matrix: every PF, and every VF whose PF this machine does not see. */
+struct columns {
+	int *pci;
+	size_t n;
+};
+
+static void columns_done(struct columns *c)
+{
+	freep(&c->pci);
+}
+
+static struct columns find_columns(const struct hw_inventory *inv)
+{
+	struct columns c = { xcalloc(inv->n_pci, sizeof(int)), 0 };
+
+	for (size_t i = 0; i < inv->n_pci; i++) {
+		if (hw_is_pf(&inv->pci[i]) || (inv->pci[i].physfn < 0 && hw_is_nic_vf(inv, (int)i)))
+			c.pci[c.n++] = (int)i;
+	}
+	return c;
+}
+
+static size_t count_vfs(const struct hw_inventory *inv, int pf)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < inv->n_pci; i++)
+		n += inv->pci[i].physfn == pf && hw_is_nic_vf(inv, (int)i);
+	return n;
+}
+
+static void put_name(struct strbuf *out, const char *kind, size_t i, int width)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "%s%zu", kind, i);
+	strbuf_printf(out, "%-*s", width, name);
+}
+
+static void put_numa(struct strbuf *out, int numa)
+{
+	if (numa < 0)
+		strbuf_printf(out, "%-6s", "-");
+	else
+		strbuf_printf(out, "%-6d", numa);
+}
+
+static void put_matrix(const struct machine *m, const struct columns *c, struct strbuf *out)
+{
+	const struct hw_inventory *inv = m->node->inv;
+	char buf[BDF_STRLEN];
+
+	strbuf_printf(out, "%-7s", "");
+	for (size_t k = 0; k < c->n; k++)
+		put_name(out, "NIC", k, 7);
+	strbuf_puts(out, "NUMA  PCI            GPU\n");
+	for (size_t g = 0; g < inv->n_gpu; g++) {
+		const struct hw_gpu *gpu = &inv->gpu[g];
+
+		put_name(out, "GPU", g, 7);
+		for (size_t k = 0; k < c->n; k++)
+			strbuf_printf(out, "%-7s",
+				      topo_class_name(topo_between(m->node->topo, gpu->pci, c->pci[k]).class));
+		put_numa(out, inv->pci[gpu->pci].numa);
+		strbuf_printf(out, "%-14s %s\n", bdf_format(inv->pci[gpu->pci].bdf, buf),
+			      gpu->model ? gpu->model : gpu->vendor);
+	}
+	strbuf_putc(out, '\n');
+}
+
+/* "400 Gb/s", "2.5 Gb/s" */
+static void put_rate(struct strbuf *out, int mbps)
+{
+	if (mbps % 1000)
+		strbuf_printf(out, "%d.%d Gb/s", mbps / 1000, mbps % 1000 / 100);
+	else
+		strbuf_printf(out, "%d Gb/s", mbps / 1000);
+}
+
+static void put_link(const struct hw_inventory *inv, int pci, struct strbuf *out)
+{
+	_cleanup_strbuf_ struct strbuf cell = STRBUF_INIT;
+	int rdma = hw_find_rdma(inv, pci);
+
+	if (rdma >= 0 && inv->rdma[rdma].n_ports) {
+		const struct hw_port *port = &inv->rdma[rdma].ports[0];
+		const char *link = hw_link_name(port->link);
+
+		strbuf_printf(&cell, "%s %s ", link ? link : "?", port->state ? port->state : "?");
+		if (port->rate_mbps)
+			put_rate(&cell, port->rate_mbps);
+	} else {
+		strbuf_puts(&cell, inv->pci[pci].carrier < 0 ? "-" : inv->pci[pci].carrier ? "up" : "down");
+	}
+	strbuf_printf(out, "%-29s", strbuf_str(&cell));
+}
+
+/* The slot: current speed and width, and what it could be when that is more. */
+static void put_slot(const struct hw_pci *f, struct strbuf *out)
+{
+	_cleanup_strbuf_ struct strbuf cell = STRBUF_INIT;
+
+	if (!f->link_mts || !f->link_width)
+		strbuf_putc(&cell, '-');
+	else
+		strbuf_printf(&cell, "%g GT/s x%d", f->link_mts / 1000.0, f->link_width);
+	if (f->link_mts && (f->link_mts < f->link_mts_max || f->link_width < f->link_width_max))
+		strbuf_printf(&cell, " of %g x%d", f->link_mts_max / 1000.0, f->link_width_max);
+	strbuf_printf(out, "%-24s", strbuf_str(&cell));
+}
+
+static void put_rdma_range(const struct hw_inventory *inv, int pf, struct strbuf *out)
+{
+	const char *first = NULL, *last = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < inv->n_rdma; i++) {
+		int pci = inv->rdma[i].pci;
+
+		if (pci < 0 || (pci != pf && inv->pci[pci].physfn != pf) || (pci == pf && hw_is_pf(&inv->pci[pf])))
+			continue;
+		if (!n++)
+			first = inv->rdma[i].name;
+		last = inv->rdma[i].name;
+	}
+	if (!n)
+		strbuf_puts(out, "no RDMA device");
+	else if (n == 1)
+		strbuf_puts(out, first);
+	else
+		strbuf_printf(out, "%s … %s (%zu)", first, last, n);
+}
+
+static void put_nics(const struct machine *m, const struct columns *c, struct strbuf *out)
+{
+	const struct hw_inventory *inv = m->node->inv;
+	char buf[BDF_STRLEN];
+
+	strbuf_puts(out, "       PCI            netdev      NUMA  VFs      port                         "
+			 "slot                    VFs' RDMA devices\n");
+	for (size_t k = 0; k < c->n; k++) {
+		const struct hw_pci *f = &inv->pci[c->pci[k]];
+		char vfs[24];
+
+		put_name(out, "NIC", k, 7);
+		strbuf_printf(out, "%-14s %-11s ", bdf_format(f->bdf, buf), f->netdev ? f->netdev : "-");
+		put_numa(out, f->numa);
+		if (hw_is_pf(f))
+			snprintf(vfs, sizeof(vfs), "%zu/%d", count_vfs(inv, c->pci[k]), f->sriov_total);
+		else
+			snprintf(vfs, sizeof(vfs), "is a VF");
+		strbuf_printf(out, "%-8s ", vfs);
+		put_link(inv, c->pci[k], out);
+		put_slot(f, out);
+		put_rdma_range(inv, c->pci[k], out);
+		strbuf_putc(out, '\n');
+	}
+	strbuf_putc(out, '\n');
+}
+
+static void put_pools(const struct machine *m, struct strbuf *out)
+{
+	for (size_t i = 0; i < m->node->n_pools; i++) {
+		const struct pool *p = &m->node->pools[i];
+		size_t healthy = 0;
+
+		for (size_t k = 0; k < p->n_devs; k++)
+			healthy += p->devs[k].healthy;
+		strbuf_printf(out, "pool %s: %zu VFs, %zu healthy\n", p->cfg->resource, p->n_devs, healthy);
+		for (size_t k = 0; k < p->n_devs; k++) {
+			if (!p->devs[k].healthy)
+				strbuf_printf(out, "  %s: %s\n", p->devs[k].id, p->devs[k].reason);
+		}
+	}
+}
+
+static void put_legend(const struct machine *m, struct strbuf *out)
+{
+	strbuf_puts(out, "\nPIX one PCIe switch · PXB several switches · PHB the same host bridge · "
+			 "NODE the same NUMA node · SYS another NUMA node\n");
+	if (topo_flattened_vm(m->node->topo))
+		strbuf_puts(out, "This is a virtual machine that does not show its PCIe switches: PHB and NODE say "
+				 "nothing about the real distance.\n");
+}
+
+void topo_text(const struct machine *m, struct strbuf *out)
+{
+	_cleanup_(columns_done) struct columns c = find_columns(m->node->inv);
+	const struct hw_inventory *inv = m->node->inv;
+
+	if (inv->n_gpu)
+		put_matrix(m, &c, out);
+	else
+		strbuf_puts(out, "no GPUs\n\n");
+	if (c.n)
+		put_nics(m, &c, out);
+	else
+		strbuf_puts(out, "no NICs with SR-IOV\n\n");
+	put_pools(m, out);
+	if (inv->n_gpu && c.n)
+		put_legend(m, out);
+}
+
+static const struct option options[] = {
+	{ "root", required_argument, NULL, 'r' },
+	{ "config", required_argument, NULL, 'c' },
+	{ "json", no_argument, NULL, 'j' },
+	{ 0 },
+};
+
+int cmd_topo(int argc, char **argv)
+{
+	_cleanup_(machine_close) struct machine m = { .root_path = "/" };
+	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+	bool json = false;
+	int opt, r;
+
+	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (opt == 'r')
+			m.root_path = optarg;
+		else if (opt == 'c')
+			m.config_path = optarg;
+		else if (opt == 'j')
+			json = true;
+		else
+			return EXIT_USAGE;
+	}
+	if (optind < argc)
+		return fail(EXIT_USAGE, "topo takes no argument '%s'", argv[optind]);
+	r = machine_open(&m);
+	if (r != EXIT_DONE)
+		return r;
+	(json ? topo_json : topo_text)(&m, &out);
+	return print_out(&out);
+}

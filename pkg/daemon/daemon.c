@@ -1,0 +1,330 @@
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uv.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/config.h"
+#include "daemon/load.h"
+#include "discover/sysroot.h"
+#include "hw/inventory.h"
+#include "kubelet/plugin.h"
+#include "pool/node.h"
+#include "rpc/rpc.h"
+#include "watch/watch.h"
+
+/* A burst of events (64 VFs appearing) is one scan: the first event arms the timer. */
+#define SETTLE_MS 200
+/* The kubelet's sync loop waits while we ask PodResources (kubelet.md §1.1). */
+#define POD_RESOURCES_TIMEOUT_MS 200
+
+struct daemon {
+	const struct daemon_options *opt;
+	const struct config *cfg;
+	struct sysroot *root;
+	struct rpc *rpc;
+	struct node *node; /* the newest one; main thread */
+
+	struct plugin_env env;
+	char *registry_dir, *pod_resources;
+	struct plugin **plugins; /* one per pool; rpc thread */
+
+	struct watch_dir *dir;
+	struct watch_hw *hw;
+	uv_loop_t loop;
+	uv_signal_t sigterm, sigint, sighup;
+	uv_timer_t settle, rescan;
+	uv_poll_t dir_poll, hw_poll[2];
+};
+
+/* --- on the rpc thread --- */
+
+struct publication {
+	struct daemon *d;
+	struct node *node;
+};
+
+static void publish_on_rpc(void *arg)
+{
+	struct publication *p = arg;
+	struct daemon *d = p->d;
+
+	for (size_t i = 0; i < d->cfg->n_pools; i++) {
+		if (!d->plugins[i])
+			d->plugins[i] = plugin_new(&d->env, d->cfg->pools[i].resource);
+		plugin_update(d->plugins[i], p->node);
+	}
+	node_unref(p->node);
+	free(p);
+}
+
+static void kick_on_rpc(void *arg)
+{
+	struct daemon *d = arg;
+
+	for (size_t i = 0; i < d->cfg->n_pools; i++) {
+		if (d->plugins[i])
+			plugin_kick(d->plugins[i]);
+	}
+}
+
+static void close_on_rpc(void *arg)
+{
+	struct daemon *d = arg;
+
+	for (size_t i = 0; i < d->cfg->n_pools; i++) {
+		plugin_free(d->plugins[i]);
+		d->plugins[i] = NULL;
+	}
+}
+
+/* --- on the main thread --- */
+
+static void publish(struct daemon *d)
+{
+	struct publication *p = xcalloc(1, sizeof(*p));
+
+	*p = (struct publication){ d, node_ref(d->node) };
+	if (!rpc_post(d->rpc, publish_on_rpc, p)) {
+		node_unref(p->node);
+		free(p);
+	}
+}
+
+static bool has_note(const char *const *notes, size_t n, const char *note)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (!strcmp(notes[i], note))
+			return true;
+	}
+	return false;
+}
+
+/* A sentence is logged when it is new, not at every scan. */
+static void log_notes(const struct node *before, const struct node *now)
+{
+	for (size_t i = 0; i < now->inv->n_notes; i++) {
+		if (!before || !has_note(before->inv->notes, before->inv->n_notes, now->inv->notes[i]))
+			log_warn("discover", "%s", now->inv->notes[i]);
+	}
+	for (size_t i = 0; i < now->n_notes; i++) {
+		if (!before || !has_note(before->notes, before->n_notes, now->notes[i]))
+			log_warn("pool", "%s", now->notes[i]);
+	}
+}
+
+static void log_pools(const struct node *node)
+{
+	for (size_t i = 0; i < node->n_pools; i++) {
+		size_t healthy = 0;
+
+		for (size_t k = 0; k < node->pools[i].n_devs; k++)
+			healthy += node->pools[i].devs[k].healthy;
+		log_info("pool", "%s: %zu VFs, %zu healthy", node->pools[i].cfg->resource, node->pools[i].n_devs,
+			 healthy);
+	}
+}
+
+/* A failed scan keeps the last good picture: the kubelet must not lose devices to a passing error. */
+static int scan(struct daemon *d, struct err *err)
+{
+	struct node *node;
+	int r;
+
+	r = load_node(d->root, d->cfg, d->node, &node, err);
+	if (r < 0)
+		return r;
+	log_notes(d->node, node);
+	if (d->node && d->node->generation == node->generation) {
+		node_unref(node);
+		return 0;
+	}
+	node_unref(d->node);
+	d->node = node;
+	log_pools(node);
+	publish(d);
+	return 0;
+}
+
+static void scan_again(struct daemon *d)
+{
+	struct err err = { 0 };
+
+	if (scan(d, &err) < 0)
+		log_error("discover", "%s; the last picture of the node stays", err.msg);
+}
+
+static void on_settled(uv_timer_t *timer)
+{
+	scan_again(timer->data);
+}
+
+static void on_rescan(uv_timer_t *timer)
+{
+	scan_again(timer->data);
+}
+
+static void on_signal(uv_signal_t *handle, int signo)
+{
+	struct daemon *d = handle->data;
+
+	if (signo == SIGHUP) {
+		scan_again(d);
+		return;
+	}
+	log_info("daemon", "%s: stopping", strsignal(signo));
+	uv_stop(&d->loop);
+}
+
+static void on_dir(uv_poll_t *poll, int status, int events)
+{
+	struct daemon *d = poll->data;
+
+	(void)status;
+	(void)events;
+	if (watch_dir_drain(d->dir))
+		rpc_post(d->rpc, kick_on_rpc, d);
+}
+
+static void on_hw(uv_poll_t *poll, int status, int events)
+{
+	struct daemon *d = poll->data;
+
+	(void)status;
+	(void)events;
+	if (watch_hw_drain(d->hw, (int)(poll - d->hw_poll)) && !uv_is_active((uv_handle_t *)&d->settle))
+		uv_timer_start(&d->settle, on_settled, SETTLE_MS, 0);
+}
+
+static void watch_signal(struct daemon *d, uv_signal_t *handle, int signo)
+{
+	uv_signal_init(&d->loop, handle);
+	handle->data = d;
+	uv_signal_start(handle, on_signal, signo);
+}
+
+static void watch_fd(struct daemon *d, uv_poll_t *poll, int fd, uv_poll_cb cb)
+{
+	if (fd < 0)
+		return;
+	uv_poll_init(&d->loop, poll, fd);
+	poll->data = d;
+	uv_poll_start(poll, UV_READABLE, cb);
+}
+
+/* Events of this machine say nothing about a tree below another root: there, only SIGHUP and the timer do. */
+static void watch_hardware(struct daemon *d)
+{
+	struct err err = { 0 };
+
+	if (!sysroot_is_live(d->root))
+		return;
+	if (watch_hw_open(&d->hw, &err) < 0 || err.code)
+		log_warn("watch", "%s; changes are found by the scan every %u s", err.msg, d->opt->rescan_seconds);
+	for (int i = 0; d->hw && i < 2; i++)
+		watch_fd(d, &d->hw_poll[i], watch_hw_fd(d->hw, i), on_hw);
+}
+
+static void start_timers(struct daemon *d)
+{
+	uint64_t ms = (uint64_t)d->opt->rescan_seconds * 1000;
+
+	uv_timer_init(&d->loop, &d->settle);
+	uv_timer_init(&d->loop, &d->rescan);
+	d->settle.data = d->rescan.data = d;
+	if (ms)
+		uv_timer_start(&d->rescan, on_rescan, ms, ms);
+}
+
+static int watch_all(struct daemon *d, struct err *err)
+{
+	int r;
+
+	watch_signal(d, &d->sigterm, SIGTERM);
+	watch_signal(d, &d->sigint, SIGINT);
+	watch_signal(d, &d->sighup, SIGHUP);
+	start_timers(d);
+	r = watch_dir_open(d->opt->kubelet_dir, &d->dir, err);
+	if (r < 0)
+		return r;
+	watch_fd(d, &d->dir_poll, watch_dir_fd(d->dir), on_dir);
+	watch_hardware(d);
+	return 0;
+}
+
+static void close_handle(uv_handle_t *handle, void *arg)
+{
+	(void)arg;
+	if (!uv_is_closing(handle))
+		uv_close(handle, NULL);
+}
+
+static void close_loop(struct daemon *d)
+{
+	uv_walk(&d->loop, close_handle, NULL);
+	uv_run(&d->loop, UV_RUN_DEFAULT);
+	uv_loop_close(&d->loop);
+	watch_dir_close(d->dir);
+	watch_hw_close(d->hw);
+}
+
+static void fill_env(struct daemon *d)
+{
+	const struct daemon_options *opt = d->opt;
+
+	d->registry_dir = xasprintf("%s/plugins_registry", opt->kubelet_root);
+	d->pod_resources = xasprintf("%s/pod-resources/kubelet.sock", opt->kubelet_root);
+	d->env = (struct plugin_env){
+		.rpc = d->rpc,
+		.root = d->root,
+		.plugin_dir = opt->kubelet_dir,
+		.registry_dir = d->registry_dir,
+		.pod_resources = opt->pod_resources ? d->pod_resources : NULL,
+		.devinfo_dir = opt->devinfo_dir,
+		.registration = opt->registration,
+		.pod_resources_timeout_ms = POD_RESOURCES_TIMEOUT_MS,
+	};
+}
+
+static int run(struct daemon *d, struct err *err)
+{
+	int r;
+
+	fill_env(d);
+	d->plugins = xcalloc(d->cfg->n_pools, sizeof(struct plugin *));
+	if (uv_loop_init(&d->loop) < 0)
+		return err_set(err, EIO, "cannot make the event loop");
+	r = watch_all(d, err);
+	if (r == 0)
+		r = scan(d, err);
+	if (r == 0)
+		uv_run(&d->loop, UV_RUN_DEFAULT);
+	rpc_post(d->rpc, close_on_rpc, d);
+	rpc_stop(d->rpc);
+	close_loop(d);
+	return r;
+}
+
+int daemon_run(const struct daemon_options *opt, const struct config *cfg, struct err *err)
+{
+	struct daemon d = { .opt = opt, .cfg = cfg };
+	int r;
+
+	r = sysroot_open(opt->root, &d.root, err);
+	if (r < 0)
+		return r;
+	r = rpc_start(&d.rpc, err);
+	if (r == 0)
+		r = run(&d, err);
+	node_unref(d.node);
+	free(d.plugins);
+	free(d.registry_dir);
+	free(d.pod_resources);
+	sysroot_close(d.root);
+	return r;
+}

@@ -1,0 +1,80 @@
+#include "daemon/load.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "config/config.h"
+#include "discover/discover.h"
+#include "pool/node.h"
+
+static int read_all(int fd, const char *path, size_t max, struct strbuf *out, struct err *err)
+{
+	char chunk[16384];
+	ssize_t n;
+
+	while ((n = read(fd, chunk, sizeof(chunk))) != 0) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_sys(err, "read %s", path);
+		if (out->len + (size_t)n > max)
+			return err_set(err, EFBIG, "%s is larger than %zu bytes", path, max);
+		strbuf_add(out, chunk, (size_t)n);
+	}
+	return 0;
+}
+
+int load_file(const char *path, size_t max, char **ret, size_t *ret_len, struct err *err)
+{
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+	int r;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_sys(err, "open %s", path);
+	if (!S_ISREG(st.st_mode))
+		return err_set(err, EINVAL, "%s is not a regular file", path);
+	r = read_all(fd, path, max, &text, err);
+	if (r < 0)
+		return r;
+	*ret_len = text.len;
+	*ret = strbuf_steal(&text);
+	return 0;
+}
+
+int load_config(const char *path, const char *default_prefix, struct config **ret, struct err *err)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t len;
+	int r;
+
+	if (!path) {
+		*ret = config_default();
+		return 0;
+	}
+	r = load_file(path, CONFIG_BYTES_MAX, &text, &len, err);
+	if (r < 0)
+		return r;
+	return config_parse(text, len, path, default_prefix, ret, err);
+}
+
+int load_node(const struct sysroot *root, const struct config *cfg, const struct node *previous, struct node **ret,
+	      struct err *err)
+{
+	struct hw_inventory *inv;
+	int r;
+
+	r = discover_host(root, cfg->gpus, cfg->n_gpus, &inv, err);
+	if (r < 0)
+		return r;
+	*ret = node_new(inv, cfg, previous);
+	return 0;
+}

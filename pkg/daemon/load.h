@@ -1,0 +1,20 @@
+/* From a root and a configuration file to a node: what the daemon and railmatectl both begin with. */
+#ifndef RAILMATE_DAEMON_LOAD_H
+#define RAILMATE_DAEMON_LOAD_H
+
+#include <stddef.h>
+
+struct config;
+struct err;
+struct node;
+struct sysroot;
+
+/* At most max bytes of a file of this machine (not below a root) as a heap string; -EFBIG names the limit. */
+int load_file(const char *path, size_t max, char **ret, size_t *ret_len, struct err *err);
+/* path NULL: the built-in pool. */
+int load_config(const char *path, const char *default_prefix, struct config **ret, struct err *err);
+/* Scan below root and build the node; previous may be NULL. cfg outlives the node. */
+int load_node(const struct sysroot *root, const struct config *cfg, const struct node *previous, struct node **ret,
+	      struct err *err);
+
+#endif

@@ -1,0 +1,172 @@
+/* PCIDEVICE_* as the peer sets it, and our own facts under RAILMATE_*. */
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "config/config.h"
+#include "hw/inventory.h"
+#include "pool/node.h"
+#include "render/render-internal.h"
+
+/* One value per VF, joined by commas. */
+static const char *joined(const struct grant *grant, struct arena *arena,
+			  const char *(*value)(const struct grant *, const struct grant_dev *, struct arena *))
+{
+	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+
+	for (size_t i = 0; i < grant->n_devs; i++) {
+		if (i)
+			strbuf_putc(&b, ',');
+		strbuf_puts(&b, value(grant, &grant->devs[i], arena));
+	}
+	return arena_strdup(arena, strbuf_str(&b));
+}
+
+static const char *id_of(const struct grant *grant, const struct grant_dev *dev, struct arena *arena)
+{
+	(void)grant;
+	(void)arena;
+	return dev->dev->id;
+}
+
+static const char *numa_of(const struct grant *grant, const struct grant_dev *dev, struct arena *arena)
+{
+	(void)grant;
+	return arena_printf(arena, "%d", dev->dev->numa);
+}
+
+/* additionalInfo: the device's own key overrides the "*" one, key by key. */
+static bool overridden(const struct pool_config *cfg, const struct extra_info *star, const char *id)
+{
+	for (size_t i = 0; i < cfg->n_extra; i++) {
+		if (!strcmp(cfg->extra[i].device, id) && !strcmp(cfg->extra[i].key, star->key))
+			return true;
+	}
+	return false;
+}
+
+static void put_extra(struct json *j, const struct pool_config *cfg, const char *id)
+{
+	bool open = false;
+
+	for (size_t i = 0; i < cfg->n_extra; i++) {
+		const struct extra_info *e = &cfg->extra[i];
+
+		if (strcmp(e->device, id) && (strcmp(e->device, "*") || overridden(cfg, e, id)))
+			continue;
+		if (!open) {
+			json_key(j, "extra");
+			json_begin_object(j);
+			open = true;
+		}
+		json_kv_string(j, e->key, e->value);
+	}
+	if (open)
+		json_end_object(j);
+}
+
+static void put_rdma(struct json *j, const struct grant *grant, const struct grant_dev *dev, struct arena *arena)
+{
+	json_key(j, "rdma");
+	json_begin_object(j);
+	if (grant->node->inv->has_rdma_cm)
+		json_kv_string(j, "rdma_cm", "/dev/infiniband/rdma_cm");
+	json_kv_string(j, "rdma_dev", dev->rdma);
+	if (dev->uverbs)
+		json_kv_string(j, "uverbs", arena_printf(arena, "/dev/infiniband/%s", dev->uverbs));
+	json_end_object(j);
+}
+
+/* Compact JSON with sorted keys, as Go's encoding/json writes the peer's maps. */
+static const char *info(const struct grant *grant, struct arena *arena)
+{
+	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+	const struct pool_config *cfg = grant->pool->cfg;
+	struct json j;
+
+	json_init(&j, &b, 0);
+	json_begin_object(&j);
+	for (size_t i = 0; i < grant->n_devs; i++) {
+		const struct grant_dev *dev = &grant->devs[i];
+
+		json_key(&j, dev->dev->id);
+		json_begin_object(&j);
+		put_extra(&j, cfg, dev->dev->id);
+		json_key(&j, "generic");
+		json_begin_object(&j);
+		json_kv_string(&j, "deviceID", dev->dev->id);
+		json_end_object(&j);
+		if (cfg->is_rdma && dev->rdma)
+			put_rdma(&j, grant, dev, arena);
+		json_end_object(&j);
+	}
+	json_end_object(&j);
+	return arena_strdup(arena, strbuf_str(&b));
+}
+
+void render_peer_env(const struct grant *grant, struct arena *arena, struct edits *edits)
+{
+	const char *resource = grant->pool->cfg->resource;
+
+	add_env(edits, render_env_name("PCIDEVICE", resource, "", arena), joined(grant, arena, id_of));
+	add_env(edits, render_env_name("PCIDEVICE", resource, "INFO", arena), info(grant, arena));
+}
+
+static const char *id_of_pci(const struct grant *grant, int pci, char buf[BDF_STRLEN])
+{
+	return bdf_format(grant->node->inv->pci[pci].bdf, buf);
+}
+
+/* Which GPU goes with which VF, as compact JSON: the container's GPUs as the kubelet had given them at Allocate. */
+static const char *map(const struct grant *grant, struct arena *arena)
+{
+	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+	char buf[BDF_STRLEN];
+	struct json j;
+
+	json_init(&j, &b, 0);
+	json_begin_array(&j);
+	for (size_t i = 0; i < grant->n_pairs; i++) {
+		const struct choose_pair *p = &grant->pairs[i];
+
+		json_begin_object(&j);
+		json_kv_string(&j, "gpu", id_of_pci(grant, p->gpu, buf));
+		json_kv_string(&j, "vf", grant->pool->devs[p->dev].id);
+		json_kv_string(&j, "class", topo_class_name(p->path.class));
+		json_end_object(&j);
+	}
+	json_end_array(&j);
+	return arena_strdup(arena, strbuf_str(&b));
+}
+
+/* Unlike the peer's variables, ours are always readable by a shell: '-' becomes '_' too. */
+static const char *fact_name(const struct grant *grant, const char *suffix, struct arena *arena)
+{
+	char *name = arena_strdup(arena, render_env_name("RAILMATE", grant->pool->cfg->resource, suffix, arena));
+
+	for (char *p = name; *p; p++) {
+		if (*p == '-')
+			*p = '_';
+	}
+	return name;
+}
+
+static bool all_have_rdma(const struct grant *grant)
+{
+	for (size_t i = 0; i < grant->n_devs; i++) {
+		if (!grant->devs[i].rdma)
+			return false;
+	}
+	return true;
+}
+
+void render_fact_env(const struct grant *grant, struct arena *arena, struct edits *edits)
+{
+	add_env(edits, fact_name(grant, "VFS", arena), joined(grant, arena, id_of));
+	add_env(edits, fact_name(grant, "NUMA", arena), joined(grant, arena, numa_of));
+	if (grant->pool->cfg->is_rdma && all_have_rdma(grant))
+		add_env(edits, fact_name(grant, "HCAS", arena), joined(grant, arena, grant_hca));
+	if (grant->n_pairs)
+		add_env(edits, fact_name(grant, "MAP", arena), map(grant, arena));
+}
