@@ -36,34 +36,46 @@ static const char *numa_of(const struct grant *grant, const struct grant_dev *de
 	return arena_printf(arena, "%d", dev->dev->numa);
 }
 
-/* additionalInfo: the device's own key overrides the "*" one, key by key. */
-static bool overridden(const struct pool_config *cfg, const struct extra_info *star, const char *id)
+/* additionalInfo: does this entry hold for the device? Its own keys override those of "*". */
+static bool extra_applies(const struct pool_config *cfg, const struct extra_info *e, const char *id)
 {
+	if (!strcmp(e->device, id))
+		return true;
+	if (strcmp(e->device, "*"))
+		return false;
 	for (size_t i = 0; i < cfg->n_extra; i++) {
-		if (!strcmp(cfg->extra[i].device, id) && !strcmp(cfg->extra[i].key, star->key))
-			return true;
+		if (!strcmp(cfg->extra[i].device, id) && !strcmp(cfg->extra[i].key, e->key))
+			return false;
 	}
-	return false;
+	return true;
 }
 
-static void put_extra(struct json *j, const struct pool_config *cfg, const char *id)
+/* The entry with the smallest key behind `after` (NULL: the first); NULL at the end. */
+static const struct extra_info *next_extra(const struct pool_config *cfg, const char *id, const char *after)
 {
-	bool open = false;
+	const struct extra_info *best = NULL;
 
 	for (size_t i = 0; i < cfg->n_extra; i++) {
 		const struct extra_info *e = &cfg->extra[i];
 
-		if (strcmp(e->device, id) && (strcmp(e->device, "*") || overridden(cfg, e, id)))
-			continue;
-		if (!open) {
-			json_key(j, "extra");
-			json_begin_object(j);
-			open = true;
-		}
-		json_kv_string(j, e->key, e->value);
+		if ((!after || strcmp(e->key, after) > 0) && (!best || strcmp(e->key, best->key) < 0) &&
+		    extra_applies(cfg, e, id))
+			best = e;
 	}
-	if (open)
-		json_end_object(j);
+	return best;
+}
+
+static void put_extra(struct json *j, const struct pool_config *cfg, const char *id)
+{
+	const struct extra_info *e = next_extra(cfg, id, NULL);
+
+	if (!e)
+		return;
+	json_key(j, "extra");
+	json_begin_object(j);
+	for (; e; e = next_extra(cfg, id, e->key))
+		json_kv_string(j, e->key, e->value);
+	json_end_object(j);
 }
 
 static void put_rdma(struct json *j, const struct grant *grant, const struct grant_dev *dev, struct arena *arena)

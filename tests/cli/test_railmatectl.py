@@ -1,0 +1,182 @@
+"""railmatectl from its users' side: requests that are refused, files that cannot be written, output that is one object."""
+import os
+import pathlib
+import re
+import tempfile
+import unittest
+
+from program import CTL, ProgramTest, machine, run
+
+HGX = "hgx-h100"
+
+
+class Topo(ProgramTest):
+    def test_json_is_one_object_and_nothing_else(self):
+        topo = self.one_object(run(CTL, "topo", "--json", "--root", machine(HGX)))
+        self.assertEqual([p["resource"] for p in topo["pools"]], ["rdma/vf"])
+        self.assertEqual(len(topo["gpus"]), 8)
+        self.assertEqual(len(topo["paths"]), 8 * (len(topo["pfs"]) + len(topo["vfs"])))
+
+    def test_text_names_every_gpu_and_nic(self):
+        done = run(CTL, "topo", "--root", machine(HGX))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for i in range(8):
+            self.assertRegex(done.stdout, rf"(?m)^GPU{i} ")
+            self.assertRegex(done.stdout, rf"(?m)^NIC{i} ")
+        self.assertIn("pool rdma/vf: 64 VFs, 64 healthy", done.stdout)
+
+    def test_a_machine_with_nothing_is_an_answer(self):
+        with tempfile.TemporaryDirectory() as empty:
+            topo = self.one_object(run(CTL, "topo", "--json", "--root", empty))
+            self.assertEqual((topo["gpus"], topo["pfs"], topo["vfs"], topo["paths"]), ([], [], [], []))
+            done = run(CTL, "topo", "--root", empty)
+            self.assertEqual(done.returncode, 0)
+            self.assertIn("no GPUs", done.stdout)
+
+    def test_this_machine_is_scanned_without_complaint_about_root(self):
+        self.one_object(run(CTL, "topo", "--json"))
+
+    def test_a_root_that_is_not_there_is_named(self):
+        self.refused(run(CTL, "topo", "--root", "/no/such/root"), 1, "/no/such/root")
+
+    def test_a_refused_config_is_named(self):
+        path = self.write("{")
+        self.refused(run(CTL, "topo", "--root", machine(HGX), "--config", path), 3, str(path))
+        self.refused(run(CTL, "topo", "--config", "/no/such/file"), 3, "/no/such/file")
+        self.refused(run(CTL, "topo", "--config", "/tmp"), 3, "/tmp", "regular file")
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
+    def test_a_full_disk_is_a_failure(self):
+        done = run("sh", "-c", f"exec {CTL} topo --root {machine(HGX)} >/dev/full")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("standard output", done.stderr)
+
+
+class Plan(ProgramTest):
+    def plan(self, *argv):
+        return run(CTL, "plan", "--root", machine(HGX), *argv)
+
+    def gpus(self):
+        return [g["pci"] for g in self.one_object(run(CTL, "topo", "--json", "--root", machine(HGX)))["gpus"]]
+
+    def test_gives_each_gpu_the_vf_behind_its_switch(self):
+        for gpu in self.gpus():
+            plan = self.one_object(self.plan("--json", "--gpus", gpu, "--vfs", "1"))
+            self.assertEqual([p["class"] for p in plan["pairs"]], ["PIX"])
+            self.assertEqual(plan["cost"], 0)
+            self.assertTrue(plan["env"]["NCCL_IB_HCA"].startswith("="))
+            self.assertRegex(plan["devices"][0]["host"], r"^/dev/infiniband/uverbs\d+$")
+
+    def test_runner_up_is_another_choice_and_not_cheaper(self):
+        plan = self.one_object(self.plan("--json", "--gpus", self.gpus()[0], "--vfs", "1"))
+        self.assertNotEqual(plan["runner_up"]["chosen"], plan["chosen"])
+        self.assertGreaterEqual(plan["runner_up"]["cost"], plan["cost"])
+
+    def test_text_shows_pairs_cost_env_and_nodes(self):
+        done = self.plan("--gpus", ",".join(self.gpus()[:2]), "--vfs", "2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(re.findall(r"(?m)^  GPU .* PIX$", done.stdout)), 2)
+        for word in ("cost 0", "NCCL_IB_HCA==", "/dev/infiniband/uverbs"):
+            self.assertIn(word, done.stdout)
+
+    def test_gpus_may_be_unknown(self):
+        plan = self.one_object(self.plan("--json", "--vfs", "2"))
+        self.assertEqual(plan["pairs"], [])
+        self.assertEqual(len(plan["chosen"]), 2)
+
+    def test_refuses_what_cannot_be(self):
+        gpu = self.gpus()[0]
+        vf = self.one_object(self.plan("--json", "--gpus", gpu, "--vfs", "1"))["chosen"][0]
+        cases = [
+            (["--gpus", "nonsense", "--vfs", "1"], "nonsense"),
+            (["--gpus", "0000:00:00.0", "--vfs", "1"], "no GPU at 0000:00:00.0"),
+            (["--gpus", f"{gpu},{gpu}", "--vfs", "1"], "twice"),
+            (["--gpus", f"{gpu},", "--vfs", "1"], "empty item"),
+            (["--gpus", gpu, "--vfs", "0"], "--vfs"),
+            (["--gpus", gpu, "--vfs", "-1"], "--vfs"),
+            (["--gpus", gpu, "--vfs", "65"], "65 VFs asked for, 64"),
+            (["--gpus", gpu, "--vfs", "1", "--pool", "no/such"], "no/such"),
+            (["--gpus", gpu, "--vfs", "1", "--free", "0000:ff:00.0"], "0000:ff:00.0"),
+            (["--gpus", gpu, "--vfs", "2", "--free", vf], "2 VFs asked for, 1"),
+            (["--gpus", gpu, "--vfs", "1", "--must", "0000:ff:00.0"], "0000:ff:00.0"),
+        ]
+        for argv, words in cases:
+            with self.subTest(argv=argv):
+                self.refused(self.plan(*argv), 3, words)
+
+    def test_must_is_honoured_and_has_to_be_free(self):
+        topo = self.one_object(run(CTL, "topo", "--json", "--root", machine(HGX)))
+        far = topo["vfs"][-1]["pci"]
+        plan = self.one_object(self.plan("--json", "--gpus", self.gpus()[0], "--vfs", "2", "--must", far))
+        self.assertIn(far, plan["chosen"])
+        near = topo["vfs"][0]["pci"]
+        self.refused(self.plan("--gpus", self.gpus()[0], "--vfs", "1", "--free", near, "--must", far), 3, "not free")
+
+    def test_several_pools_need_a_name(self):
+        path = self.write('{"resourceList": [{"resourceName": "a", "selectors": {"isRdma": true, "drivers": ["none"]}},'
+                          '{"resourceName": "b", "selectors": {"isRdma": true}}]}')
+        self.refused(self.plan("--config", path, "--vfs", "1"), 3, "intel.com/a, intel.com/b")
+        plan = self.one_object(self.plan("--config", path, "--json", "--vfs", "1", "--pool", "intel.com/b"))
+        self.assertEqual(plan["resource"], "intel.com/b")
+
+
+class Snapshot(ProgramTest):
+    def test_unpack_and_capture_is_the_same_text(self):
+        text = run(CTL, "snapshot", "--root", machine(HGX))
+        self.assertEqual(text.returncode, 0, text.stderr)
+        with tempfile.TemporaryDirectory() as top:
+            tree = self.write(text.stdout, "host.tree")
+            self.assertEqual(run(CTL, "snapshot", "unpack", tree, top).returncode, 0)
+            again = run(CTL, "snapshot", "--root", top)
+            self.assertEqual(again.stdout, text.stdout)
+            self.assertEqual(run(CTL, "topo", "--json", "--root", top).stdout,
+                             run(CTL, "topo", "--json", "--root", machine(HGX)).stdout)
+
+    def test_tar_holds_the_same_machine(self):
+        with tempfile.TemporaryDirectory() as top:
+            os.mkdir(f"{top}/m")
+            done = run(CTL, "snapshot", "--root", machine(HGX), "--tar", "machine.tar", cwd=top)
+            self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+            self.assertEqual(run("tar", "-C", f"{top}/m", "-xf", f"{top}/machine.tar").returncode, 0)
+            self.assertEqual(run(CTL, "topo", "--json", "--root", f"{top}/m").stdout,
+                             run(CTL, "topo", "--json", "--root", machine(HGX)).stdout)
+
+    def test_scrub_leaves_no_uuid_and_keeps_the_topology(self):
+        text = run(CTL, "snapshot", "--root", machine(HGX), "--scrub").stdout
+        before = self.one_object(run(CTL, "topo", "--json", "--root", machine(HGX)))
+        for gpu in before["gpus"]:
+            self.assertNotIn(gpu["uuid"], text)
+        with tempfile.TemporaryDirectory() as top:
+            run(CTL, "snapshot", "unpack", self.write(text, "host.tree"), top)
+            after = self.one_object(run(CTL, "topo", "--json", "--root", top))
+            self.assertEqual(after["paths"], before["paths"])
+            self.assertEqual(len({g["uuid"] for g in after["gpus"]}), 8)
+
+    def test_refuses_a_tree_that_leaves_its_directory(self):
+        for line in ("f ../x = 1\n", "f /etc/x = 1\n", "l a -> /tmp\nf a/x = 1\n", "nonsense\n"):
+            with tempfile.TemporaryDirectory() as top, self.subTest(line=line):
+                done = run(CTL, "snapshot", "unpack", self.write(line, "host.tree"), top)
+                self.refused(done, 1, "line")
+                self.assertEqual(list(pathlib.Path(top).iterdir()), [])
+
+    def test_names_the_file_it_cannot_write(self):
+        done = run(CTL, "snapshot", "--root", machine(HGX), "-o", "/no/such/dir/x")
+        self.refused(done, 1, "/no/such/dir/x")
+
+
+class CommandLine(ProgramTest):
+    def test_wrong_command_lines_exit_2(self):
+        for argv in ([], ["nonsense"], ["topo", "extra"], ["plan"], ["topo", "--nonsense"], ["snapshot", "unpack"],
+                     ["plan", "--vfs"]):
+            with self.subTest(argv=argv):
+                done = run(CTL, *argv)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertNotEqual(done.stderr, "")
+
+    def test_help_and_version_go_to_standard_output(self):
+        self.assertIn("usage: railmatectl", run(CTL, "--help").stdout)
+        self.assertRegex(run(CTL, "--version").stdout, r"^railmatectl \d+\.\d+\.\d+\n$")
+
+
+if __name__ == "__main__":
+    unittest.main()

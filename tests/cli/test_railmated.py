@@ -1,0 +1,72 @@
+"""railmated's command line and configuration, before it serves anything."""
+import json
+import unittest
+
+from program import DAEMON, ProgramTest, run
+
+GOOD = {"resourceList": [{"resourceName": "rail0", "resourcePrefix": "my.org", "selectors": {"isRdma": True}},
+                         {"resourceName": "rail1", "selectors": [{"vendors": ["15b3"]}]}]}
+
+
+class CommandLine(ProgramTest):
+    def check(self, *argv, config=GOOD):
+        text = config if isinstance(config, (str, bytes)) else json.dumps(config, indent=1)
+        return run(DAEMON, "--check-config", "--config-file", self.write(text), *argv)
+
+    def test_check_config_prints_the_resources(self):
+        done = self.check("--resource-prefix", "acme.org")
+        self.assertEqual((done.returncode, done.stdout), (0, "my.org/rail0\nacme.org/rail1\n"), done.stderr)
+
+    def test_default_prefix_is_the_peers(self):
+        self.assertIn("intel.com/rail1", self.check().stdout)
+
+    def test_takes_the_peers_spellings(self):
+        path = self.write(json.dumps(GOOD))
+        for argv in ([f"-config-file={path}"], ["-config-file", path], [f"--config-file={path}"],
+                     [f"--config-file={path}", "--log-level=10", "--resource-prefix=x.org"],
+                     [f"--config-file={path}", "--log-dir=sriovdp", "-v=10", "-logtostderr"],
+                     [f"--config-file={path}", "-v", "10", "-alsologtostderr=true", "--use-cdi=false"]):
+            with self.subTest(argv=argv):
+                done = run(DAEMON, "--check-config", *argv)
+                self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_wrong_command_lines_exit_2(self):
+        for argv in (["--nonsense"], ["extra"], ["--registration", "maybe"], ["--pod-resources", "maybe"],
+                     ["--rescan", "soon"], ["--rescan", "-1"], ["--log-level", "loud"], ["--use-cdi"], ["--root"]):
+            with self.subTest(argv=argv):
+                self.refused(run(DAEMON, *argv), 2)
+
+    def test_refused_configurations_exit_3_with_one_sentence(self):
+        cases = {
+            "{": "",
+            "[]": "resourceList",
+            '{"resourceList": []}': "resourceList",
+            '{"resourceList": [{"resourceName": "a b"}]}': "a b",
+            '{"resourceList": [{"resourceName": 7}]}': "resourceName",
+            '{"resourceList": [{"resourceName": "a"}, {"resourceName": "a"}]}': "intel.com/a",
+            '{"resourceList": [{"resourceName": "a", "selectors": {"pfNames": ["x#5-2"]}}]}': "x#5-2",
+            '{"resourceList": [{"resourceName": "a", "railmate": {"gid": "fixed"}}]}': "gid",
+            "x" * (10 << 20): "larger than",
+        }
+        for text, word in cases.items():
+            with self.subTest(text=text[:60]):
+                self.refused(self.check(config=text), 3, word, "config.json")
+
+    def test_an_unknown_key_warns_and_goes_on(self):
+        done = self.check(config={"resourceList": [{"resourceName": "a", "sriovMode": True}]})
+        self.assertEqual((done.returncode, done.stdout), (0, "intel.com/a\n"))
+        self.assertIn("sriovMode", done.stderr)
+
+    def test_a_missing_config_file_is_named(self):
+        self.refused(run(DAEMON, "--config-file", "/no/such/config.json"), 3, "/no/such/config.json")
+
+    def test_a_root_that_is_not_there_ends_it(self):
+        self.assertEqual(run(DAEMON, "--root", "/no/such/root").returncode, 1)
+
+    def test_help_and_version(self):
+        self.assertIn("usage: railmated", run(DAEMON, "--help").stdout)
+        self.assertRegex(run(DAEMON, "-version").stdout, r"^railmated \d+\.\d+\.\d+\n$")
+
+
+if __name__ == "__main__":
+    unittest.main()
