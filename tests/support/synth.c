@@ -311,10 +311,12 @@ static void fill_tables(struct hw_inventory *inv, int n_numa)
 struct hw_inventory *synth_inventory(const char *line)
 {
 	_cleanup_free_ char *text = xstrdup(line);
-	struct builder b = { .inv = xcalloc(1, sizeof(*b.inv)) };
+	struct arena *arena = arena_new(1 << 16);
+	struct builder b = { .inv = arena_alloc(arena,
+						sizeof(*b.inv)) }; /* an inventory lives in its own arena */
 	char *save = NULL;
 
-	b.inv->arena = arena_new(1 << 16);
+	b.inv->arena = arena;
 	b.inv->has_rdma_cm = true;
 	for (char *s = strtok_r(text, ";", &save); s; s = strtok_r(NULL, ";", &save))
 		add_segment(&b, line, s);
