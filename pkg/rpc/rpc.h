@@ -38,6 +38,8 @@ int rpc_start(struct rpc **ret, struct err *err);
 void rpc_stop(struct rpc *rpc);
 /* Run fn(arg) on the rpc thread; false once stopping (fn will not run). [any] */
 bool rpc_post(struct rpc *rpc, void (*fn)(void *arg), void *arg);
+/* The same, and wait until it ran. Not from the rpc thread. [any] */
+bool rpc_run(struct rpc *rpc, void (*fn)(void *arg), void *arg);
 
 /* --- serving --- */
 

@@ -1,0 +1,306 @@
+/* One incoming call: from the path to a handler, and one answer back. Streams go on in stream.c. */
+#include "rpc/rpc-internal.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <grpc/slice.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+
+/* A unary call, also one whose path is unknown. */
+struct rpc_call {
+	struct incoming in; /* first */
+	struct arena *arena;
+	char *user_agent;
+	bool handed; /* the handler owes rpc_reply() */
+	bool replied;
+};
+
+static struct rpc_call *unary_of(struct incoming *in)
+{
+	assert(!in->method || in->method->unary);
+	return (struct rpc_call *)(void *)in;
+}
+
+static bool is_stream(const struct incoming *in)
+{
+	return in->method && !in->method->unary;
+}
+
+static void call_free(struct incoming *in)
+{
+	if (is_stream(in)) {
+		stream_free(in);
+		return;
+	}
+	arena_free(unary_of(in)->arena);
+	free(unary_of(in)->user_agent);
+	free(in);
+}
+
+/* --- batches --- */
+
+static void begin_batch(struct incoming *in, const grpc_op *ops, size_t n, struct tag *tag)
+{
+	grpc_call_error r = grpc_call_start_batch(in->call, ops, n, tag, NULL);
+
+	assert(r == GRPC_CALL_OK);
+	(void)r;
+	in->batches++;
+}
+
+/* gRPC is through with the call. A handler that still owes its answer keeps the struct, on the list of
+ * orphans. */
+static void detach(struct incoming *in)
+{
+	struct rpc_server *s = in->server;
+
+	grpc_call_unref(in->call);
+	in->call = NULL;
+	in->server = NULL;
+	LIST_REMOVE(in, link);
+	if (!is_stream(in) && unary_of(in)->handed && !unary_of(in)->replied)
+		LIST_INSERT_HEAD(&s->rpc->orphans, in, link);
+	else
+		call_free(in);
+	server_settle(s);
+}
+
+static void end_batch(struct incoming *in)
+{
+	assert(in->batches);
+	if (--in->batches == 0)
+		detach(in);
+}
+
+static void sent(void *owner, bool ok)
+{
+	struct incoming *in = owner;
+
+	(void)ok; /* a peer that went shows itself by `closed` */
+	buffer_free(&in->sending);
+	if (is_stream(in))
+		stream_sent(in);
+	end_batch(in);
+}
+
+static size_t add_headers(struct incoming *in, grpc_op *ops, size_t n)
+{
+	if (in->headers_sent)
+		return n;
+	in->headers_sent = true;
+	ops[n] = (grpc_op) { .op = GRPC_OP_SEND_INITIAL_METADATA };
+	return n + 1;
+}
+
+static size_t add_message(struct incoming *in, grpc_op *ops, size_t n, grpc_byte_buffer *body)
+{
+	assert(!in->sending);
+	if (!body)
+		return n;
+	in->sending = body;
+	ops[n] = (grpc_op) { .op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = body };
+	return n + 1;
+}
+
+void incoming_send(struct incoming *in, grpc_byte_buffer *body)
+{
+	grpc_op ops[2];
+	size_t n;
+
+	assert(!in->answered && !in->over);
+	n = add_headers(in, ops, 0);
+	n = add_message(in, ops, n, body);
+	begin_batch(in, ops, n, &in->sent);
+}
+
+void incoming_finish(struct incoming *in, enum rpc_status status, const char *message, grpc_byte_buffer *body)
+{
+	grpc_slice details = grpc_slice_from_copied_string(message ? message : "");
+	grpc_op ops[3];
+	size_t n;
+
+	assert(!in->answered);
+	in->answered = true;
+	n = add_headers(in, ops, 0);
+	n = add_message(in, ops, n, body);
+	ops[n++] = (grpc_op) { .op = GRPC_OP_SEND_STATUS_FROM_SERVER,
+			       .data.send_status_from_server = { .status = (grpc_status_code)status,
+								 .status_details = &details } };
+	begin_batch(in, ops, n, &in->sent);
+	grpc_slice_unref(details);
+}
+
+void incoming_stop(struct incoming *in)
+{
+	if (in->answered || in->over)
+		return;
+	if (is_stream(in))
+		rpc_stream_end((struct rpc_stream *)(void *)in, RPC_UNAVAILABLE, "the server is closing");
+	else
+		incoming_finish(in, RPC_UNAVAILABLE, "the server is closing", NULL);
+}
+
+/* --- the life of a call --- */
+
+static void closed(void *owner, bool ok)
+{
+	struct incoming *in = owner;
+
+	(void)ok;
+	in->over = true;
+	if (is_stream(in))
+		stream_closed(in);
+	end_batch(in);
+}
+
+static void hand_over(struct incoming *in, struct bytes request)
+{
+	struct rpc_call *call = unary_of(in);
+
+	call->arena = arena_new(request.len + 4096);
+	request.data = arena_copy(call->arena, request.data, request.len);
+	call->handed = true;
+	in->method->unary(in->server->ctx, call, request);
+}
+
+static void received(void *owner, bool ok)
+{
+	struct incoming *in = owner;
+	struct bytes request;
+	grpc_slice slice;
+
+	if (!ok || in->answered || in->over) {
+		; /* gone, refused or closing: nobody waits for a handler */
+	} else if (!in->request) {
+		incoming_finish(in, RPC_INVALID_ARGUMENT, "the call carries no request", NULL);
+	} else if (!buffer_read(in->request, &slice, &request)) {
+		incoming_finish(in, RPC_INVALID_ARGUMENT, "the request cannot be decompressed", NULL);
+	} else {
+		if (is_stream(in))
+			stream_open(in, request);
+		else
+			hand_over(in, request);
+		grpc_slice_unref(slice);
+	}
+	buffer_free(&in->request);
+	end_batch(in);
+}
+
+static const struct rpc_method *find_method(const struct rpc_server *s, grpc_slice path)
+{
+	for (size_t i = 0; i < s->n_methods; i++)
+		if (grpc_slice_str_cmp(path, s->methods[i].path) == 0)
+			return &s->methods[i];
+	return NULL;
+}
+
+/* The path comes from the peer: what is not plain text is not sent back. */
+static void refuse_path(struct incoming *in, grpc_slice path)
+{
+	char shown[129], text[sizeof(shown) + 32];
+	size_t len = GRPC_SLICE_LENGTH(path), n = len < sizeof(shown) ? len : sizeof(shown) - 1;
+
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = GRPC_SLICE_START_PTR(path)[i];
+
+		shown[i] = c < 0x80 && isprint(c) ? (char)c : '?';
+	}
+	shown[n] = '\0';
+	snprintf(text, sizeof(text), "unknown method %s%s", shown, n < len ? "..." : "");
+	incoming_finish(in, RPC_UNIMPLEMENTED, text, NULL);
+}
+
+static char *copy_user_agent(const grpc_metadata_array *metadata)
+{
+	for (size_t i = 0; i < metadata->count; i++)
+		if (grpc_slice_str_cmp(metadata->metadata[i].key, "user-agent") == 0) {
+			grpc_slice value = metadata->metadata[i].value;
+
+			return xasprintf("%.*s", (int)GRPC_SLICE_LENGTH(value),
+					 (const char *)GRPC_SLICE_START_PTR(value));
+		}
+	return NULL;
+}
+
+static struct incoming *incoming_new(const struct rpc_method *method, const grpc_metadata_array *metadata)
+{
+	struct rpc_call *call;
+
+	if (method && !method->unary)
+		return stream_new();
+	call = xcalloc(1, sizeof(*call));
+	call->user_agent = copy_user_agent(metadata);
+	return &call->in;
+}
+
+void incoming_begin(struct rpc_server *s, grpc_call *call, const grpc_call_details *details,
+		    const grpc_metadata_array *metadata)
+{
+	const struct rpc_method *method = find_method(s, details->method);
+	struct incoming *in = incoming_new(method, metadata);
+	grpc_op op;
+
+	in->server = s;
+	in->call = call;
+	in->method = method;
+	in->received = (struct tag) { received, in };
+	in->closed = (struct tag) { closed, in };
+	in->sent = (struct tag) { sent, in };
+	LIST_INSERT_HEAD(&s->calls, in, link);
+
+	op = (grpc_op) { .op = GRPC_OP_RECV_CLOSE_ON_SERVER,
+			 .data.recv_close_on_server.cancelled = &in->cancelled };
+	begin_batch(in, &op, 1, &in->closed);
+	if (!method) {
+		refuse_path(in, details->method);
+		return;
+	}
+	op = (grpc_op) { .op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &in->request };
+	begin_batch(in, &op, 1, &in->received);
+	if (s->closing)
+		incoming_stop(in);
+}
+
+/* --- what the handler calls --- */
+
+struct arena *rpc_call_arena(struct rpc_call *call)
+{
+	return call->arena;
+}
+
+const char *rpc_call_user_agent(struct rpc_call *call)
+{
+	return call->user_agent ? call->user_agent : "";
+}
+
+void rpc_reply(struct rpc_call *call, enum rpc_status status, const char *message, struct bytes body)
+{
+	struct incoming *in = &call->in;
+
+	assert(call->handed && !call->replied);
+	call->replied = true;
+	if (!in->server) { /* an orphan */
+		LIST_REMOVE(in, link);
+		call_free(in);
+		return;
+	}
+	assert(rpc_on_thread(in->server->rpc));
+	if (!in->answered && !in->over)
+		incoming_finish(in, status, message, status == RPC_OK ? buffer_new(body) : NULL);
+}
+
+void orphans_free(struct rpc *rpc)
+{
+	struct incoming *in;
+
+	while ((in = LIST_FIRST(&rpc->orphans))) {
+		LIST_REMOVE(in, link);
+		call_free(in);
+	}
+}

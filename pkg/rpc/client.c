@@ -1,0 +1,356 @@
+/*
+ * Calls to somebody else's unix socket. gRPC makes a channel wait after a failed attempt to connect, refuses
+ * calls meanwhile and goes on trying on its own; the kubelet is back in milliseconds and tells us by inotify.
+ * So a channel that failed is thrown away, and the next call makes its own attempt.
+ */
+#include "rpc/rpc-internal.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if __has_include(<grpc/credentials.h>)
+#include <grpc/credentials.h>
+#endif
+#include <grpc/grpc_security.h>
+#include <grpc/slice.h>
+#include <grpc/support/alloc.h>
+#include <grpc/support/time.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+
+struct rpc_channel {
+	LIST_ENTRY(rpc_channel) link;
+	struct rpc *rpc;
+	grpc_channel *channel; /* NULL: none made yet, or the last one failed */
+	char *target;
+	int max_receive;
+	struct client_call_list calls;
+	bool closed;
+};
+
+/* A call of ours, unary (message is NULL) or streaming. */
+struct rpc_subscription {
+	LIST_ENTRY(rpc_subscription) link;
+	struct rpc_channel *channel;
+	grpc_call *call;
+	struct tag begun, received, ended;
+	unsigned batches;
+	grpc_byte_buffer *request, *answer;
+	grpc_metadata_array headers, trailers;
+	grpc_status_code status;
+	grpc_slice details;
+	void (*message)(void *arg, struct bytes body);
+	rpc_done_fn done;
+	void *arg;
+	bool paused, reading, cancelled;
+	bool dry; /* the last message was read */
+};
+
+/* --- channel --- */
+
+/* "unix:" takes a URI: everything else than these must be escaped. */
+static char *make_target(const char *path)
+{
+	struct strbuf b = STRBUF_INIT;
+
+	strbuf_puts(&b, "unix:");
+	for (; *path; path++)
+		if (isalnum((unsigned char)*path) || strchr("/._-~", *path))
+			strbuf_putc(&b, *path);
+		else
+			strbuf_printf(&b, "%%%02X", (unsigned char)*path);
+	return strbuf_steal(&b);
+}
+
+struct rpc_channel *rpc_channel_open(struct rpc *rpc, const char *socket, size_t max_receive)
+{
+	struct rpc_channel *ch = xcalloc(1, sizeof(*ch));
+
+	assert(rpc_on_thread(rpc));
+	*ch = (struct rpc_channel) { .rpc = rpc, .target = make_target(socket) };
+	ch->max_receive = max_receive < INT_MAX ? (int)max_receive : INT_MAX;
+	LIST_INIT(&ch->calls);
+	LIST_INSERT_HEAD(&rpc->channels, ch, link);
+	return ch;
+}
+
+struct rpc_channel *channel_next(struct rpc_channel *ch)
+{
+	return LIST_NEXT(ch, link);
+}
+
+bool channel_busy(const struct rpc_channel *ch)
+{
+	return !LIST_EMPTY(&ch->calls);
+}
+
+static void disconnect(struct rpc_channel *ch)
+{
+	if (ch->channel)
+		grpc_channel_destroy(ch->channel);
+	ch->channel = NULL;
+}
+
+static void disconnect_if_failed(struct rpc_channel *ch)
+{
+	if (ch->channel &&
+	    grpc_channel_check_connectivity_state(ch->channel, 0) == GRPC_CHANNEL_TRANSIENT_FAILURE)
+		disconnect(ch);
+}
+
+/* Its own pool of subchannels: a shared one would remember the failure for the next channel. */
+static grpc_channel *create(const struct rpc_channel *ch)
+{
+	grpc_arg args[] = {
+		{ .type = GRPC_ARG_STRING,
+		  .key = (char *)GRPC_ARG_DEFAULT_AUTHORITY,
+		  .value.string = (char *)"localhost" },
+		{ .type = GRPC_ARG_INTEGER,
+		  .key = (char *)GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH,
+		  .value.integer = ch->max_receive },
+		{ .type = GRPC_ARG_INTEGER,
+		  .key = (char *)GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL,
+		  .value.integer = 1 },
+		{ .type = GRPC_ARG_INTEGER,
+		  .key = (char *)GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION,
+		  .value.integer = 1 },
+		{ .type = GRPC_ARG_INTEGER, .key = (char *)GRPC_ARG_ENABLE_CHANNELZ, .value.integer = 0 },
+	};
+	grpc_channel_credentials *creds = grpc_insecure_credentials_create();
+	grpc_channel *channel =
+		grpc_channel_create(ch->target, creds, &(grpc_channel_args) { ARRAY_LEN(args), args });
+
+	grpc_channel_credentials_release(creds);
+	return channel;
+}
+
+static grpc_channel *connection(struct rpc_channel *ch)
+{
+	disconnect_if_failed(ch);
+	if (!ch->channel)
+		ch->channel = create(ch);
+	return ch->channel;
+}
+
+void channel_free(struct rpc_channel *ch)
+{
+	assert(!channel_busy(ch));
+	disconnect(ch);
+	LIST_REMOVE(ch, link);
+	free(ch->target);
+	free(ch);
+}
+
+void channel_cancel_calls(struct rpc_channel *ch)
+{
+	struct rpc_subscription *s;
+
+	LIST_FOREACH(s, &ch->calls, link)
+	rpc_subscription_cancel(s);
+}
+
+void rpc_channel_close(struct rpc_channel *ch)
+{
+	if (!ch)
+		return;
+	assert(rpc_on_thread(ch->rpc));
+	assert(!ch->closed);
+	ch->closed = true;
+	channel_cancel_calls(ch);
+	if (!channel_busy(ch))
+		channel_free(ch);
+}
+
+/* --- call --- */
+
+static void finish(struct rpc_subscription *s)
+{
+	char *details = grpc_slice_to_c_string(s->details);
+	const char *message = details;
+	enum rpc_status status = (enum rpc_status)s->status;
+	grpc_slice slice = grpc_empty_slice();
+	struct bytes body = { 0 };
+
+	if (!s->message && status == RPC_OK && (!s->answer || !buffer_read(s->answer, &slice, &body))) {
+		status = RPC_INTERNAL;
+		message = "the answer carries no message";
+	}
+	s->done(s->arg, status, message, body);
+	grpc_slice_unref(slice);
+	gpr_free(details);
+}
+
+/* Taken off its channel before done(), which may close the channel; freed after. */
+static void conclude(struct rpc_subscription *s)
+{
+	struct rpc_channel *ch = s->channel;
+
+	LIST_REMOVE(s, link);
+	if (s->status == GRPC_STATUS_UNAVAILABLE)
+		disconnect_if_failed(ch);
+	if (ch->closed && !channel_busy(ch))
+		channel_free(ch);
+	finish(s);
+	grpc_call_unref(s->call);
+	grpc_slice_unref(s->details);
+	grpc_metadata_array_destroy(&s->headers);
+	grpc_metadata_array_destroy(&s->trailers);
+	buffer_free(&s->request);
+	buffer_free(&s->answer);
+	free(s);
+}
+
+static void begin_batch(struct rpc_subscription *s, const grpc_op *ops, size_t n, struct tag *tag)
+{
+	grpc_call_error r = grpc_call_start_batch(s->call, ops, n, tag, NULL);
+
+	assert(r == GRPC_CALL_OK);
+	(void)r;
+	s->batches++;
+}
+
+static void end_batch(struct rpc_subscription *s)
+{
+	assert(s->batches);
+	if (--s->batches == 0)
+		conclude(s);
+}
+
+static void batch_done(void *owner, bool ok)
+{
+	(void)ok; /* the status tells */
+	end_batch(owner);
+}
+
+static void read_next(struct rpc_subscription *s)
+{
+	grpc_op op = { .op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &s->answer };
+
+	if (s->reading || s->paused || s->dry)
+		return;
+	s->reading = true;
+	begin_batch(s, &op, 1, &s->received);
+}
+
+static void deliver(struct rpc_subscription *s)
+{
+	struct bytes body;
+	grpc_slice slice;
+
+	if (!buffer_read(s->answer, &slice, &body)) {
+		rpc_subscription_cancel(s);
+		return;
+	}
+	s->message(s->arg, body);
+	grpc_slice_unref(slice);
+}
+
+static void received(void *owner, bool ok)
+{
+	struct rpc_subscription *s = owner;
+
+	s->dry = !ok || !s->answer;
+	if (!s->dry && !s->cancelled)
+		deliver(s);
+	buffer_free(&s->answer);
+	s->reading = false; /* not earlier: message() may have unpaused */
+	read_next(s);
+	end_batch(s);
+}
+
+static gpr_timespec deadline_in(unsigned ms)
+{
+	if (!ms)
+		return gpr_inf_future(GPR_CLOCK_MONOTONIC);
+	return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(ms, GPR_TIMESPAN));
+}
+
+static struct rpc_subscription *new_call(struct rpc_channel *ch, const char *path, struct bytes request,
+					 unsigned timeout_ms, rpc_done_fn done, void *arg)
+{
+	struct rpc_subscription *s = xcalloc(1, sizeof(*s));
+	grpc_slice method = grpc_slice_from_copied_string(path);
+
+	assert(rpc_on_thread(ch->rpc));
+	assert(!ch->closed);
+	*s = (struct rpc_subscription) { .channel = ch,
+					 .begun = { batch_done, s },
+					 .received = { received, s },
+					 .ended = { batch_done, s },
+					 .request = buffer_new(request),
+					 .done = done,
+					 .arg = arg };
+	grpc_metadata_array_init(&s->headers);
+	grpc_metadata_array_init(&s->trailers);
+	s->call = grpc_channel_create_call(connection(ch), NULL, GRPC_PROPAGATE_DEFAULTS, ch->rpc->queue,
+					   method, NULL, deadline_in(timeout_ms), NULL);
+	grpc_slice_unref(method);
+	LIST_INSERT_HEAD(&ch->calls, s, link);
+	return s;
+}
+
+static size_t add_request(struct rpc_subscription *s, grpc_op *ops)
+{
+	ops[0] = (grpc_op) { .op = GRPC_OP_SEND_INITIAL_METADATA };
+	ops[1] = (grpc_op) { .op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = s->request };
+	ops[2] = (grpc_op) { .op = GRPC_OP_SEND_CLOSE_FROM_CLIENT };
+	ops[3] = (grpc_op) { .op = GRPC_OP_RECV_INITIAL_METADATA,
+			     .data.recv_initial_metadata.recv_initial_metadata = &s->headers };
+	return 4;
+}
+
+static grpc_op receive_status(struct rpc_subscription *s)
+{
+	return (grpc_op) { .op = GRPC_OP_RECV_STATUS_ON_CLIENT,
+			   .data.recv_status_on_client = { .trailing_metadata = &s->trailers,
+							   .status = &s->status,
+							   .status_details = &s->details } };
+}
+
+void rpc_call_unary(struct rpc_channel *ch, const char *path, struct bytes request, unsigned timeout_ms,
+		    rpc_done_fn done, void *arg)
+{
+	struct rpc_subscription *s = new_call(ch, path, request, timeout_ms, done, arg);
+	grpc_op ops[6];
+	size_t n = add_request(s, ops);
+
+	ops[n++] = (grpc_op) { .op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &s->answer };
+	ops[n++] = receive_status(s);
+	begin_batch(s, ops, n, &s->ended);
+	if (ch->rpc->stopping)
+		rpc_subscription_cancel(s);
+}
+
+struct rpc_subscription *rpc_call_stream(struct rpc_channel *ch, const char *path, struct bytes request,
+					 void (*message)(void *arg, struct bytes body), rpc_done_fn done,
+					 void *arg)
+{
+	struct rpc_subscription *s = new_call(ch, path, request, 0, done, arg);
+	grpc_op ops[4], status = receive_status(s);
+
+	s->message = message;
+	begin_batch(s, ops, add_request(s, ops), &s->begun);
+	begin_batch(s, &status, 1, &s->ended);
+	read_next(s);
+	if (ch->rpc->stopping)
+		rpc_subscription_cancel(s);
+	return s;
+}
+
+void rpc_subscription_cancel(struct rpc_subscription *s)
+{
+	assert(rpc_on_thread(s->channel->rpc));
+	s->cancelled = true;
+	grpc_call_cancel(s->call, NULL);
+}
+
+void rpc_subscription_pause(struct rpc_subscription *s, bool paused)
+{
+	assert(rpc_on_thread(s->channel->rpc));
+	s->paused = paused;
+	read_next(s);
+}

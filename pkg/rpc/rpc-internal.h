@@ -1,0 +1,171 @@
+/*
+ * What the files of this room share. Everything here lives on the rpc thread but the mailbox and the
+ * acceptor, which have a lock each; the acceptor's is taken before the mailbox's, never the other way round.
+ */
+#ifndef RAILMATE_RPC_RPC_INTERNAL_H
+#define RAILMATE_RPC_RPC_INTERNAL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include <grpc/byte_buffer.h>
+#include <grpc/grpc.h>
+
+#include "rpc/rpc.h"
+
+/* What the completion queue hands back: a pointer to one of these, embedded in the object that waits. */
+struct tag {
+	void (*fn)(void *owner, bool ok);
+	void *owner;
+};
+
+struct mail {
+	void (*fn)(void *arg);
+	void *arg;
+};
+
+struct mailbox {
+	pthread_mutex_t lock;
+	struct mail *items;
+	size_t n, cap;
+	bool kicked; /* a wake-up is in the queue and not yet taken out */
+	bool closed; /* stopping: nothing more comes in */
+};
+
+struct timers {
+	struct rpc_timer **heap; /* earliest first; equal times in the order they were set */
+	size_t n, cap;
+	uint64_t sequence;
+};
+
+struct acceptor;
+struct incoming;
+LIST_HEAD(incoming_list, incoming);
+LIST_HEAD(server_list, rpc_server);
+LIST_HEAD(channel_list, rpc_channel);
+LIST_HEAD(client_call_list, rpc_subscription);
+
+struct rpc {
+	grpc_completion_queue *queue;
+	grpc_channel *lame; /* its one call only ever carries empty batches: the wake-up */
+	grpc_call *wake_call;
+	struct tag kick;
+	struct mailbox mail;
+	pthread_t thread;
+	struct acceptor *acceptor;
+	struct timers timers;
+	struct server_list servers;
+	struct channel_list channels;
+	struct incoming_list orphans; /* calls whose handler still owes an answer that nobody waits for */
+	uint64_t last_server;
+	bool stopping;
+};
+
+bool rpc_on_thread(const struct rpc *rpc);
+
+/* --- timer.c --- */
+gpr_timespec timers_deadline(const struct timers *t); /* of the earliest */
+void timers_run(struct timers *t);		      /* those that are due */
+void timers_done(struct timers *t);		      /* frees the rest without running them */
+
+/* --- listen.c --- */
+struct listen_socket {
+	int fd;
+	dev_t dev;
+	ino_t ino;
+};
+
+int listen_open(const char *path, struct listen_socket *ret, struct err *err);
+bool listen_intact(const struct listen_socket *l, const char *path);
+void listen_close(struct listen_socket *l, const char *path); /* unlinks path if it is still this socket */
+
+/* --- accept.c --- */
+int acceptor_start(struct rpc *rpc, struct acceptor **ret, struct err *err);
+void acceptor_stop(struct acceptor *a); /* joins; frees; not from the rpc thread */
+/* Listen for this server on fd, instead of what it had before; -1: stop. Nothing is accepted on the old
+ * descriptor after the return, so that it may be closed. */
+void acceptor_set(struct acceptor *a, uint64_t server, int fd);
+
+/* --- server.c --- */
+struct rpc_server {
+	LIST_ENTRY(rpc_server) link;
+	struct rpc *rpc;
+	uint64_t id; /* never used twice: a connection accepted for a server that went finds nobody */
+	char *path;
+	struct listen_socket listening;
+	const struct rpc_method *methods;
+	size_t n_methods;
+	void *ctx;
+	grpc_server *server; /* NULL once destroyed */
+	struct {
+		struct tag tag;
+		grpc_call *call;
+		grpc_call_details details;
+		grpc_metadata_array metadata;
+		bool armed;
+	} intake;
+	struct incoming_list calls;
+	struct tag shut;
+	struct rpc_timer *grace;
+	bool closing, drained;
+	bool released; /* by its owner; while false, the handle stays valid */
+	void (*done)(void *arg);
+	void *done_arg;
+};
+
+void server_adopt(struct rpc *rpc, uint64_t server, int fd /* taken */);
+void server_shut(struct rpc_server *s);	       /* begin the end; once */
+bool server_alive(const struct rpc_server *s); /* something of it is still in the queue */
+void server_settle(struct rpc_server *s);      /* after something ended: destroy what nobody needs any more */
+void server_release(struct rpc_server *s);     /* done(), then free */
+
+/* --- call.c --- */
+
+/* One call that came in, as gRPC sees it. Lives until no batch is under way and its owner is done with it. */
+struct incoming {
+	LIST_ENTRY(incoming) link;
+	struct rpc_server *server; /* NULL for an orphan */
+	grpc_call *call;
+	const struct rpc_method *method; /* NULL: no such path */
+	struct tag received, closed, sent;
+	unsigned batches; /* completions owed to us; the one of `closed` comes last or the call is over */
+	grpc_byte_buffer *request, *sending;
+	int cancelled;
+	bool headers_sent;
+	bool answered; /* the status is on its way */
+	bool over;     /* nobody at the other end */
+};
+
+void incoming_begin(struct rpc_server *s, grpc_call *call /* taken */, const grpc_call_details *details,
+		    const grpc_metadata_array *metadata);
+void incoming_stop(struct incoming *in); /* the server closes */
+void incoming_send(struct incoming *in, grpc_byte_buffer *body /* taken */);
+void incoming_finish(struct incoming *in, enum rpc_status status, const char *message,
+		     grpc_byte_buffer *body /* taken; may be NULL */);
+void orphans_free(struct rpc *rpc);
+
+/* --- stream.c --- */
+struct rpc_stream;
+struct incoming *stream_new(void);
+void stream_open(struct incoming *in, struct bytes request);
+void stream_sent(struct incoming *in);	 /* the message in flight has left */
+void stream_closed(struct incoming *in); /* the call is over */
+void stream_free(struct incoming *in);
+
+/* --- client.c --- */
+void channel_cancel_calls(struct rpc_channel *ch);
+bool channel_busy(const struct rpc_channel *ch);
+void channel_free(struct rpc_channel *ch); /* no call is under way */
+struct rpc_channel *channel_next(struct rpc_channel *ch);
+
+/* --- buffer.c --- */
+grpc_byte_buffer *buffer_new(struct bytes body); /* a copy */
+void buffer_free(grpc_byte_buffer **buffer);	 /* NULL is fine; sets NULL */
+/* The bytes of a received buffer, valid until the slice is unreferenced. False when they cannot be
+ * decompressed. */
+bool buffer_read(grpc_byte_buffer *buffer, grpc_slice *ret_slice, struct bytes *ret);
+
+#endif
