@@ -1,0 +1,86 @@
+#!/usr/bin/python3
+"""The manifests: what they must ask for, what they must not, and that railmated takes the ConfigMap's file.
+
+    deploy.py RAILMATED
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import yaml
+
+DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "deploy"
+RAILMATED = None
+
+
+def document(name):
+    return yaml.safe_load((DEPLOY / "base" / name).read_text())
+
+
+class Deploy(unittest.TestCase):
+    def setUp(self):
+        self.pod = document("daemonset.yaml")["spec"]["template"]["spec"]
+        (self.container,) = self.pod["containers"]
+
+    def check_config(self, text):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            file.write(text)
+            file.flush()
+            return subprocess.run([RAILMATED, "--check-config", "--config-file", file.name], capture_output=True,
+                                  text=True, timeout=60)
+
+    def test_railmated_takes_the_config_of_the_config_map_without_a_warning(self):
+        text = document("configmap.yaml")["data"]["config.json"]
+        run = self.check_config(text)
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        for pool in json.loads(text)["resourceList"]:
+            self.assertIn(pool["resourcePrefix"] + "/" + pool["resourceName"], run.stdout)
+
+    def test_a_broken_config_would_be_noticed_here(self):
+        text = document("configmap.yaml")["data"]["config.json"].replace('"isRdma": true', '"isRdma": "yes"')
+        self.assertEqual(self.check_config(text).returncode, 3)
+
+    def test_railmated_takes_the_arguments_of_the_daemon_set(self):
+        run = subprocess.run([RAILMATED, *self.container["args"], "--check-config"], capture_output=True, timeout=60)
+        self.assertEqual(run.returncode, 0)
+
+    def test_runs_without_any_privilege(self):
+        context = self.container["securityContext"]
+        self.assertEqual(context["capabilities"], {"drop": ["ALL"]})
+        self.assertIs(context["privileged"], False)
+        self.assertIs(context["allowPrivilegeEscalation"], False)
+        self.assertIs(context["readOnlyRootFilesystem"], True)
+        self.assertEqual(context["seccompProfile"], {"type": "RuntimeDefault"})
+        self.assertNotIn("hostPID", self.pod)
+        self.assertNotIn("hostIPC", self.pod)
+
+    def test_every_mount_has_its_volume_and_every_volume_a_mount(self):
+        mounts = {mount["name"] for mount in self.container["volumeMounts"]}
+        self.assertEqual(mounts, {volume["name"] for volume in self.pod["volumes"]})
+
+    def test_names_of_the_files_agree(self):
+        kustomization = document("kustomization.yaml")
+        for name in kustomization["resources"]:
+            self.assertTrue((DEPLOY / "base" / name).exists(), name)
+        self.assertEqual(self.pod["serviceAccountName"], document("rbac.yaml")["metadata"]["name"])
+        (config,) = [v["configMap"]["name"] for v in self.pod["volumes"] if "configMap" in v]
+        self.assertEqual(config, document("configmap.yaml")["metadata"]["name"])
+        (image,) = kustomization["images"]
+        self.assertEqual(self.container["image"], f'{image["name"]}:{image["newTag"]}')
+
+    def test_has_no_right_at_the_api_server(self):
+        account = document("rbac.yaml")
+        self.assertEqual((account["kind"], account["automountServiceAccountToken"]), ("ServiceAccount", False))
+        self.assertIs(self.pod["automountServiceAccountToken"], False)
+
+    def test_the_image_has_the_version_of_the_program(self):
+        run = subprocess.run([RAILMATED, "--version"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(run.stdout.split()[-1], self.container["image"].partition(":")[2])
+
+
+if __name__ == "__main__":
+    RAILMATED = sys.argv.pop(1)
+    unittest.main()

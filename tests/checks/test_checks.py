@@ -1,0 +1,119 @@
+#!/usr/bin/python3
+"""The checks themselves: each finds what it is there to find, in a small tree made for it."""
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+HACK = pathlib.Path(__file__).resolve().parents[2] / "hack"
+
+ROOMS = """railmate_room(base)
+railmate_room(hw USES base FOREIGN PkgConfig::libpci PkgConfig::numa)
+railmate_room(config USES base FOREIGN PkgConfig::jansson)
+railmate_room(rpc USES base FOREIGN PkgConfig::grpc_unsecure)
+railmate_room(kubelet USES base rpc FOREIGN rm_protobuf)
+railmate_room(watch USES base FOREIGN PkgConfig::libmnl)
+railmate_room(daemon USES base hw config rpc kubelet watch FOREIGN PkgConfig::libuv)
+"""
+
+
+class Tree(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.top = pathlib.Path(folder.name)
+        self.write("pkg/CMakeLists.txt", ROOMS)
+        self.write("pkg/base/base.h", "#include <stddef.h>\n")
+        self.write("pkg/base/base.c", '#include "base/base.h"\n#include <sys/types.h>\n')
+
+    def write(self, name, text):
+        path = self.top / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def run_check(self, name):
+        run = subprocess.run([HACK / name, str(self.top)], capture_output=True, text=True, timeout=60)
+        return run.returncode, run.stderr
+
+
+class Layers(Tree):
+    def expect(self, words):
+        code, said = self.run_check("check-layers")
+        self.assertEqual(code, 1, said)
+        self.assertIn(words, said)
+
+    def test_is_silent_about_a_tree_that_keeps_the_rules(self):
+        self.write("pkg/hw/hw.c", '#include "base/base.h"\n#include <pci/pci.h>\n#include <numa.h>\n')
+        self.write("cmd/x/main.c", '#include "hw/hw.h"\n#include <stdio.h>\n')
+        self.assertEqual(self.run_check("check-layers"), (0, ""))
+
+    def test_finds_an_include_from_below(self):
+        self.write("pkg/base/up.c", '#include "hw/hw.h"\n')
+        self.expect("pkg/base/up.c: includes hw/hw.h")
+
+    def test_finds_an_include_from_a_room_beside(self):
+        self.write("pkg/config/side.c", '#include "hw/hw.h"\n')
+        self.expect("pkg/config/side.c: includes hw/hw.h, but config may use only: base")
+
+    def test_finds_a_foreign_header_outside_its_room(self):
+        self.write("pkg/hw/json.c", "#include <jansson.h>\n")
+        self.expect("belongs to the room of PkgConfig::jansson alone")
+
+    def test_finds_a_foreign_header_in_a_program(self):
+        self.write("cmd/x/main.c", "#include <uv.h>\n")
+        self.expect("cmd/x/main.c: includes uv.h")
+
+    def test_finds_a_header_of_an_unknown_library(self):
+        self.write("pkg/hw/x.c", "#include <openssl/ssl.h>\n")
+        self.expect("neither ours, nor libc's")
+
+    def test_finds_a_room_without_an_entry(self):
+        self.write("pkg/attic/x.c", "#include <stdio.h>\n")
+        self.expect("room attic is not in pkg/CMakeLists.txt")
+
+    def test_finds_a_table_that_is_no_layering(self):
+        self.write("pkg/CMakeLists.txt", ROOMS.replace("railmate_room(base)", "railmate_room(base USES hw)"))
+        self.expect("room base uses hw, which is not above it")
+
+    def test_finds_a_library_with_two_rooms(self):
+        self.write("pkg/CMakeLists.txt", ROOMS.replace("PkgConfig::libmnl", "PkgConfig::libmnl PkgConfig::libuv"))
+        self.expect("PkgConfig::libuv has 2 user rooms")
+
+
+class Files(Tree):
+    def expect(self, words):
+        code, said = self.run_check("check-files")
+        self.assertEqual(code, 1, said)
+        self.assertIn(words, said)
+
+    def test_is_silent_about_a_tree_that_keeps_the_rules(self):
+        self.write("hack/x", "#!/bin/bash\necho yes\n")
+        self.write("x.yaml", "a: [1, 2]\n")
+        self.assertEqual(self.run_check("check-files"), (0, ""))
+
+    def test_finds_shell_that_does_not_parse(self):
+        self.write("hack/x", "#!/bin/bash\nif true; then\n")
+        self.expect("hack/x: ")
+
+    def test_finds_python_that_does_not_parse(self):
+        self.write("hack/x", "#!/usr/bin/python3\ndef x(:\n")
+        self.expect("hack/x: ")
+
+    def test_finds_yaml_and_json_that_do_not_parse(self):
+        self.write("x.yaml", "a: [1, 2\n")
+        self.write("y.json", "{,}\n")
+        self.expect("x.yaml: ")
+        self.expect("y.json: ")
+
+    def test_finds_a_path_of_somebodys_machine(self):
+        self.write("notes.md", "see /" + "home/me/notes\n")
+        self.expect("notes.md:1: names a path of somebody's machine")
+
+    def test_finds_blanks_at_the_end_of_a_line_and_a_missing_line_feed(self):
+        self.write("notes.md", "word \nword")
+        self.expect("notes.md:1: blanks at the end")
+        self.expect("notes.md: does not end with a line feed")
+
+
+if __name__ == "__main__":
+    unittest.main()
