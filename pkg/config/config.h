@@ -2,6 +2,12 @@
  * What the operator asked for: sriov-network-device-plugin's config.json plus one object `railmate`
  * per pool and one beside resourceList. Text in, validated structs out; reading the file is the caller's.
  * Keys match without regard to case, null is absent, an unknown key warns (as that plugin: encoding/json).
+ * Inside an object named `railmate` an unknown key is an error: it can only be meant for us.
+ *
+ *   { "resourceList": [ { "resourceName": "vf", …, "railmate": { "gid": "fixed:3", "network": "host" } } ],
+ *     "railmate": { "gpus": [ { "vendor": "10de", "classes": ["0300", "0302"], "name": "NVIDIA" } ] } }
+ *
+ * `gpus` replaces the built-in table of what is a GPU. `binding` of a pool has one legal value, "early".
  */
 #ifndef RAILMATE_CONFIG_CONFIG_H
 #define RAILMATE_CONFIG_CONFIG_H
@@ -50,8 +56,10 @@ struct pool_config {
 	const char *resource;	/* "prefix/name" */
 	const char *prefix, *name;
 	bool exclude_topology;
+	bool vfs_only;		/* the built-in pool: never a PF, also not one without VFs */
 	bool is_rdma;		/* any selector says isRdma: device nodes and NCCL variables are injected */
-	const struct selector *selectors;	size_t n_selectors;	/* union; none: everything of the device type */
+	/* Union; none: everything of the device type (with an RDMA device if is_rdma: the built-in pool). */
+	const struct selector *selectors;	size_t n_selectors;
 	const struct extra_info *extra;		size_t n_extra;
 	/* railmate: {…} */
 	enum gid_mode gid;	/* "gid": "auto" (default) | "fixed:N" | "off" */
@@ -62,13 +70,16 @@ struct pool_config {
 struct config {
 	struct arena *arena; /* owns everything below */
 	const struct pool_config *pools;	size_t n_pools;
-	const struct gpu_match *gpus;		size_t n_gpus;	/* NULL, 0: the built-in table */
+	const struct gpu_match *gpus;		size_t n_gpus;	/* railmate.gpus; NULL, 0: the built-in table */
 	const char *const *warnings;		size_t n_warnings; /* sentences for the operator */
 };
 
 #define CONFIG_BYTES_MAX (4u << 20) /* larger files are refused unread; the API server's limit for a ConfigMap is 1 MiB */
 
-/* name is used in messages ("config.json:12: …"); default_prefix is the command line's (--resource-prefix). */
+/*
+ * name is used in messages ("config.json:12: …"); default_prefix is the command line's (--resource-prefix), NULL
+ * for that plugin's (intel.com). -EINVAL with a sentence that names file, line, key and legal values.
+ */
 int config_parse(const char *text, size_t len, const char *name, const char *default_prefix,
 		 struct config **ret, struct err *err);
 /* What runs without a file: one pool rdma/vf of every VF that has an RDMA device. */

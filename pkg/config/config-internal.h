@@ -1,0 +1,75 @@
+/* What the files of the config room share: one parse in progress, and tables of keys. */
+#ifndef RAILMATE_CONFIG_CONFIG_INTERNAL_H
+#define RAILMATE_CONFIG_CONFIG_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "config/config.h"
+#include "config/document.h"
+
+#define WARNINGS_MAX 64
+#define POOLS_MAX    1024 /* far above what a kubelet handles; keeps the comparison of names short */
+
+struct parse {
+	const char *name;	    /* of the file, for messages */
+	const char *default_prefix; /* of the command line */
+	struct arena *out;	    /* the config's */
+	struct arena *scratch;	    /* dies with the parse */
+	struct err *err;
+	const char **warnings; /* WARNINGS_MAX + 1 */
+	size_t n_warnings;     /* also those that found no place */
+};
+
+struct key;
+typedef int (*read_fn)(struct parse *p, const struct item *value, const struct key *key, void *out);
+typedef int (*element_fn)(struct parse *p, const struct item *value, void *ret_element);
+
+/* A key of an object and how it goes into a struct. The last four are for read_list(). */
+struct key {
+	const char *name;
+	read_fn read;
+	element_fn element;
+	size_t size;	    /* of one element */
+	size_t list, count; /* offsets of `const T *` and `size_t` in the struct */
+	bool hidden;	    /* legal, but not offered in messages */
+};
+
+struct key_set {
+	const struct key *keys;
+	size_t n;
+	bool ours; /* an unknown key is an error: it cannot be meant for somebody else */
+	/* Handles an unknown key better than the standard warning; false: it does not. NULL: nothing special. */
+	bool (*unknown)(struct parse *p, const struct item *member);
+};
+#define KEYS_PER_SET_MAX 16
+
+int refuse(const struct parse *p, const struct item *at, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+void warn(struct parse *p, const struct item *at, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+const char *shown(const struct parse *p, const struct item *string);
+
+int want(const struct parse *p, const struct item *value, enum item_type type);
+/* A string that is one of these; the index goes to *ret. */
+int want_choice(const struct parse *p, const struct item *value, const char *const *choices, size_t n, int *ret);
+/* Exactly four hexadecimal digits. */
+int want_hex4(const struct parse *p, const struct item *value, const char *what, uint16_t *ret);
+const struct key *key_find(const struct key_set *set, const char *name); /* any case; NULL */
+
+/* Every member of an object through its key; null members are absent. `out` goes to the readers. */
+int read_members(struct parse *p, const struct item *object, const struct key_set *set, void *out);
+int read_list(struct parse *p, const struct item *value, const struct key *key, void *out);
+int read_string(struct parse *p, const struct item *value, void *ret_string); /* element: not empty */
+
+/* selectors: one object or a list of them. */
+int read_selectors(struct parse *p, const struct item *value, const struct key *key, void *out);
+extern const struct key_set selector_keys;
+/* Our own objects: `railmate` of a pool (struct pool_config), and of the document (struct config). */
+int read_railmate_pool(struct parse *p, const struct item *value, const struct key *key, void *out);
+int read_railmate_top(struct parse *p, const struct item *value, const struct key *key, void *out);
+
+/* NULL: the kubelet will take prefix/name as an extended resource; else why not. */
+const char *resource_prefix_fault(const char *prefix);
+const char *resource_name_fault(const char *name);
+
+#endif

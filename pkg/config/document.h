@@ -1,0 +1,38 @@
+/*
+ * A JSON text as a tree of items that know their line. jansson parses but forgets where values of a
+ * valid text stood; messages about a wrong value need the line, so a second walk over the same text
+ * notes it. Internal to the room.
+ */
+#ifndef RAILMATE_CONFIG_DOCUMENT_H
+#define RAILMATE_CONFIG_DOCUMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct arena;
+struct err;
+
+enum item_type { ITEM_NULL, ITEM_BOOL, ITEM_NUMBER, ITEM_STRING, ITEM_LIST, ITEM_OBJECT, ITEM_TYPE_MAX };
+
+struct item {
+	const struct item *parent; /* NULL: the whole document */
+	const char *key;	   /* of a member; NULL: element of a list, or the document */
+	size_t index;		   /* in the parent, from 0 */
+	int line;		   /* of a member's key, of an element's first character; from 1 */
+	enum item_type type;
+	bool truth;		   /* ITEM_BOOL */
+	const char *string;	   /* ITEM_STRING, UTF-8 without NUL */
+	const struct item *kids;   /* ITEM_LIST, ITEM_OBJECT: in the order of the text */
+	size_t n_kids;
+};
+
+/* The tree lives in the arena. Errors: "name:line: …". */
+int document_parse(const char *text, size_t len, const char *name, struct arena *arena,
+		   const struct item **ret, struct err *err);
+const char *item_type_name(enum item_type type); /* "a string" */
+/* Text of the file as a message may carry it: short, without control characters. */
+const char *document_shown(const char *text, struct arena *arena);
+/* "resourceList[0].selectors.vendors[1]"; "" for the document. */
+const char *item_path(const struct item *item, struct arena *arena);
+
+#endif

@@ -1,0 +1,242 @@
+#include "config/config-internal.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+__attribute__((format(printf, 3, 0))) static const char *
+sentence(const struct parse *p, const struct item *at, const char *fmt, va_list ap)
+{
+	const char *path = item_path(at, p->scratch);
+	char what[400];
+
+	vsnprintf(what, sizeof(what), fmt, ap);
+	return arena_printf(p->out, "%s:%d: %s%s%s", p->name, at->line, path, *path ? ": " : "", what);
+}
+
+int refuse(const struct parse *p, const struct item *at, const char *fmt, ...)
+{
+	const char *text;
+	va_list ap;
+
+	va_start(ap, fmt);
+	text = sentence(p, at, fmt, ap);
+	va_end(ap);
+	return err_set(p->err, EINVAL, "%s", text);
+}
+
+void warn(struct parse *p, const struct item *at, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (p->n_warnings++ >= WARNINGS_MAX)
+		return;
+	va_start(ap, fmt);
+	p->warnings[p->n_warnings - 1] = sentence(p, at, fmt, ap);
+	va_end(ap);
+}
+
+const char *shown(const struct parse *p, const struct item *string)
+{
+	return document_shown(string->string, p->scratch);
+}
+
+int want(const struct parse *p, const struct item *value, enum item_type type)
+{
+	if (value->type == type)
+		return 0;
+	return refuse(p, value, "must be %s, not %s", item_type_name(type), item_type_name(value->type));
+}
+
+static const char *joined(const struct parse *p, const char *const *words, size_t n)
+{
+	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+
+	for (size_t i = 0; i < n; i++)
+		strbuf_printf(&b, "%s%s", i ? ", " : "", words[i]);
+	return arena_strdup(p->scratch, strbuf_str(&b));
+}
+
+int want_choice(const struct parse *p, const struct item *value, const char *const *choices, size_t n,
+		int *ret)
+{
+	int r = want(p, value, ITEM_STRING);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n; i++) {
+		if (!strcmp(choices[i], value->string)) {
+			*ret = (int)i;
+			return 0;
+		}
+	}
+	return refuse(p, value, "'%s' is not legal; legal values: %s", shown(p, value),
+		      joined(p, choices, n));
+}
+
+int want_hex4(const struct parse *p, const struct item *value, const char *what, uint16_t *ret)
+{
+	int r = want(p, value, ITEM_STRING);
+	uint64_t v;
+
+	if (r < 0)
+		return r;
+	if (strspn(value->string, "0123456789abcdefABCDEF") != 4 || value->string[4] ||
+	    str_to_u64(value->string, 16, UINT16_MAX, &v) < 0)
+		return refuse(p, value, "'%s' is no %s: four hexadecimal digits without 0x, such as 15b3",
+			      shown(p, value), what);
+	*ret = (uint16_t)v;
+	return 0;
+}
+
+const struct key *key_find(const struct key_set *set, const char *name)
+{
+	for (size_t i = 0; i < set->n; i++) {
+		if (!strcasecmp(set->keys[i].name, name))
+			return &set->keys[i];
+	}
+	return NULL;
+}
+
+#define WORD_MAX 32
+
+static size_t min3(size_t a, size_t b, size_t c)
+{
+	size_t ab = a < b ? a : b;
+
+	return ab < c ? ab : c;
+}
+
+/* Levenshtein without regard to case; both words are at most WORD_MAX long. */
+static size_t edit_distance(const char *a, const char *b)
+{
+	size_t row[WORD_MAX + 1], n = strlen(b);
+
+	for (size_t j = 0; j <= n; j++)
+		row[j] = j;
+	for (size_t i = 0; a[i]; i++) {
+		size_t diagonal = row[0];
+
+		row[0] = i + 1;
+		for (size_t j = 0; j < n; j++) {
+			size_t change = diagonal + !!strncasecmp(&a[i], &b[j], 1);
+
+			diagonal = row[j + 1];
+			row[j + 1] = min3(row[j] + 1, row[j + 1] + 1, change);
+		}
+	}
+	return row[n];
+}
+
+/* The legal key that was probably meant, or NULL. */
+static const char *nearest(const struct key_set *set, const char *word)
+{
+	const char *best = NULL;
+	size_t best_distance = 3;
+
+	if (strlen(word) > WORD_MAX)
+		return NULL;
+	for (size_t i = 0; i < set->n; i++) {
+		size_t d = edit_distance(word, set->keys[i].name);
+
+		if (!set->keys[i].hidden && d < best_distance && d < strlen(word)) {
+			best = set->keys[i].name;
+			best_distance = d;
+		}
+	}
+	return best;
+}
+
+static const char *legal_keys(const struct parse *p, const struct key_set *set)
+{
+	const char *names[KEYS_PER_SET_MAX];
+	size_t n = 0;
+
+	for (size_t i = 0; i < set->n; i++) {
+		if (!set->keys[i].hidden)
+			names[n++] = set->keys[i].name;
+	}
+	return joined(p, names, n);
+}
+
+/* A member that no key of ours names. The line is the member's, the path its object's. */
+static int unknown_member(struct parse *p, const struct item *member, const struct key_set *set)
+{
+	const char *near = nearest(set, member->key);
+	struct item at = *member->parent;
+	const char *key = document_shown(member->key, p->scratch);
+
+	at.line = member->line;
+	if (set->ours)
+		return refuse(p, &at, "unknown key '%s'; legal keys: %s", key, legal_keys(p, set));
+	if (set->unknown && set->unknown(p, member))
+		return 0;
+	if (near)
+		warn(p, &at, "unknown key '%s' is ignored; did you mean '%s'?", key, near);
+	else
+		warn(p, &at, "unknown key '%s' is ignored; known keys: %s", key, legal_keys(p, set));
+	return 0;
+}
+
+int read_members(struct parse *p, const struct item *object, const struct key_set *set, void *out)
+{
+	const struct item *seen[KEYS_PER_SET_MAX] = { NULL };
+	int r = want(p, object, ITEM_OBJECT);
+
+	assert(set->n <= KEYS_PER_SET_MAX);
+	for (size_t i = 0; r == 0 && i < object->n_kids; i++) {
+		const struct item *kid = &object->kids[i];
+		const struct key *key = key_find(set, kid->key);
+
+		if (!key) {
+			r = unknown_member(p, kid, set);
+		} else if (seen[key - set->keys]) {
+			r = refuse(p, kid, "repeats the key '%s' of line %d (case does not count)",
+				   seen[key - set->keys]->key, seen[key - set->keys]->line);
+		} else {
+			seen[key - set->keys] = kid;
+			r = kid->type == ITEM_NULL ? 0 : key->read(p, kid, key, out);
+		}
+	}
+	return r;
+}
+
+int read_list(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	int r = want(p, value, ITEM_LIST);
+	char *elements;
+
+	if (r < 0)
+		return r;
+	elements = arena_array(p->out, value->n_kids, key->size);
+	for (size_t i = 0; i < value->n_kids; i++) {
+		r = key->element(p, &value->kids[i], elements + i * key->size);
+		if (r < 0)
+			return r;
+	}
+	memcpy((char *)out + key->list, &elements, sizeof(elements));
+	memcpy((char *)out + key->count, &value->n_kids, sizeof(value->n_kids));
+	return 0;
+}
+
+int read_string(struct parse *p, const struct item *value, void *ret_string)
+{
+	const char *copy;
+	int r = want(p, value, ITEM_STRING);
+
+	if (r < 0)
+		return r;
+	if (!value->string[0])
+		return refuse(p, value, "is an empty string");
+	copy = arena_strdup(p->out, value->string);
+	memcpy(ret_string, &copy, sizeof(copy));
+	return 0;
+}

@@ -1,0 +1,181 @@
+/* The objects named `railmate`: keys that sriov-network-device-plugin ignores, so roll-back needs no edit. */
+#include "config/config-internal.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#define GID_INDEX_MAX 255
+#define FIXED	      "fixed:"
+
+static int read_gid(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	struct pool_config *pool = out;
+	int r = want(p, value, ITEM_STRING);
+	uint64_t index;
+
+	(void)key;
+	if (r < 0)
+		return r;
+	if (str_eq(value->string, "auto")) {
+		pool->gid = GID_AUTO;
+	} else if (str_eq(value->string, "off")) {
+		pool->gid = GID_OFF;
+	} else if (str_starts(value->string, FIXED) &&
+		   str_to_u64(value->string + strlen(FIXED), 10, GID_INDEX_MAX, &index) == 0) {
+		pool->gid = GID_FIXED;
+		pool->gid_index = (int)index;
+	} else {
+		return refuse(p, value, "'%s' is not legal; legal values: auto, off, fixed:0 to fixed:%d",
+			      shown(p, value), GID_INDEX_MAX);
+	}
+	return 0;
+}
+
+static int read_network(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	static const char *const names[] = { [NETWORK_POD] = "pod", [NETWORK_HOST] = "host" };
+	struct pool_config *pool = out;
+	int choice = 0, r;
+
+	(void)key;
+	r = want_choice(p, value, names, ARRAY_LEN(names), &choice);
+	if (r == 0)
+		pool->network = choice == NETWORK_HOST ? NETWORK_HOST : NETWORK_POD;
+	return r;
+}
+
+static int read_binding(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	static const char *const names[] = { "early" };
+	int choice;
+
+	(void)key;
+	(void)out;
+	if (value->type == ITEM_STRING && str_eq(value->string, "late"))
+		return refuse(p, value, "'late' is not available in this version; legal values: early");
+	return want_choice(p, value, names, ARRAY_LEN(names), &choice);
+}
+
+int read_railmate_pool(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	static const struct key keys[] = {
+		{ .name = "gid", .read = read_gid },
+		{ .name = "network", .read = read_network },
+		{ .name = "binding", .read = read_binding },
+	};
+	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys), .ours = true };
+
+	(void)key;
+	return read_members(p, value, &set, out);
+}
+
+/* One entry of gpus; each class of it becomes a row of the match table. */
+struct gpu_entry {
+	const struct item *vendor_item;
+	uint16_t vendor;
+	const uint16_t *classes;
+	size_t n_classes;
+	const char *name;
+};
+
+static int read_vendor(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	struct gpu_entry *gpu = out;
+
+	(void)key;
+	gpu->vendor_item = value;
+	return want_hex4(p, value, "PCI vendor", &gpu->vendor);
+}
+
+static int one_class(struct parse *p, const struct item *value, void *ret_element)
+{
+	return want_hex4(p, value, "PCI class", ret_element);
+}
+
+static int read_gpu_name(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	(void)key;
+	return read_string(p, value, &((struct gpu_entry *)out)->name);
+}
+
+static int one_gpu(struct parse *p, const struct item *value, void *ret_element)
+{
+	static const struct key keys[] = {
+		{ .name = "vendor", .read = read_vendor },
+		{ .name = "classes",
+		  .read = read_list,
+		  .element = one_class,
+		  .size = sizeof(uint16_t),
+		  .list = offsetof(struct gpu_entry, classes),
+		  .count = offsetof(struct gpu_entry, n_classes) },
+		{ .name = "name", .read = read_gpu_name },
+	};
+	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys), .ours = true };
+	struct gpu_entry *gpu = ret_element;
+	int r = read_members(p, value, &set, gpu);
+
+	if (r < 0)
+		return r;
+	if (!gpu->vendor_item || !gpu->n_classes || !gpu->name)
+		return refuse(
+			p, value,
+			"needs vendor (\"10de\"), classes ([\"0300\", \"0302\"]) and name (\"NVIDIA\")");
+	return 0;
+}
+
+struct gpu_entries {
+	const struct gpu_entry *entries;
+	size_t n;
+};
+
+static int read_gpus(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	struct gpu_entries *gpus = out;
+	int r = read_list(p, value, key, gpus);
+
+	if (r == 0 && !gpus->n)
+		return refuse(p, value, "is an empty list; leave it out for the built-in table");
+	return r;
+}
+
+static void fill_table(struct parse *p, const struct gpu_entries *gpus, struct config *cfg)
+{
+	struct gpu_match *rows;
+	size_t n = 0;
+
+	for (size_t i = 0; i < gpus->n; i++)
+		n += gpus->entries[i].n_classes;
+	rows = arena_array(p->out, n, sizeof(*rows));
+	cfg->gpus = rows;
+	cfg->n_gpus = n;
+	for (size_t i = 0; i < gpus->n; i++) {
+		const struct gpu_entry *e = &gpus->entries[i];
+
+		for (size_t c = 0; c < e->n_classes; c++)
+			*rows++ = (struct gpu_match) { e->vendor, e->classes[c], e->name };
+	}
+}
+
+int read_railmate_top(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	static const struct key keys[] = {
+		{ .name = "gpus",
+		  .read = read_gpus,
+		  .element = one_gpu,
+		  .size = sizeof(struct gpu_entry),
+		  .list = offsetof(struct gpu_entries, entries),
+		  .count = offsetof(struct gpu_entries, n) },
+	};
+	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys), .ours = true };
+	struct gpu_entries gpus = { NULL, 0 };
+	int r;
+
+	(void)key;
+	r = read_members(p, value, &set, &gpus);
+	if (r == 0 && gpus.n)
+		fill_table(p, &gpus, out);
+	return r;
+}

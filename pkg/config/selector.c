@@ -1,0 +1,234 @@
+#include "config/config-internal.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#define VF_INDEX_MAX 65535 /* sriov_totalvfs has 16 bits */
+
+static int one_vendor(struct parse *p, const struct item *value, void *ret_element)
+{
+	return want_hex4(p, value, "PCI vendor id", ret_element);
+}
+
+static int one_device(struct parse *p, const struct item *value, void *ret_element)
+{
+	return want_hex4(p, value, "PCI device id", ret_element);
+}
+
+static int one_address(struct parse *p, const struct item *value, void *ret_element)
+{
+	int r = want(p, value, ITEM_STRING);
+
+	if (r < 0)
+		return r;
+	if (bdf_parse(value->string, ret_element) < 0)
+		return refuse(p, value, "'%s' is no PCI address; it looks like 0000:3b:00.2",
+			      shown(p, value));
+	return 0;
+}
+
+static int one_acpi_index(struct parse *p, const struct item *value, void *ret_element)
+{
+	int r = want(p, value, ITEM_STRING);
+	uint64_t v;
+
+	if (r < 0)
+		return r;
+	if (str_to_u64(value->string, 10, INT_MAX, &v) < 0)
+		return refuse(p, value,
+			      "'%s' is no acpi_index; it is a decimal number in a string, such as \"101\"",
+			      shown(p, value));
+	*(int *)ret_element = (int)v;
+	return 0;
+}
+
+static int one_link_type(struct parse *p, const struct item *value, void *ret_element)
+{
+	static const char *const types[] = { "ether", "infiniband" };
+	const char **ret = ret_element;
+	int choice = 0, r;
+
+	r = want_choice(p, value, types, ARRAY_LEN(types), &choice);
+	if (r == 0)
+		*ret = types[choice];
+	return r;
+}
+
+/* "3" or "2-7", in place. */
+static bool parse_range(char *text, struct index_range *ret)
+{
+	char *dash = strchr(text, '-');
+	uint64_t first, last;
+
+	if (dash)
+		*dash++ = '\0';
+	if (str_to_u64(text, 10, VF_INDEX_MAX, &first) < 0)
+		return false;
+	last = first;
+	if (dash && (str_to_u64(dash, 10, VF_INDEX_MAX, &last) < 0 || last < first))
+		return false;
+	*ret = (struct index_range) { (int)first, (int)last };
+	return true;
+}
+
+static size_t count_char(const char *s, char c)
+{
+	size_t n = 0;
+
+	for (; *s; s++)
+		n += *s == c;
+	return n;
+}
+
+static bool parse_ranges(struct parse *p, const char *text, struct pf_selector *out)
+{
+	struct index_range *ranges = arena_array(p->out, count_char(text, ',') + 1, sizeof(*ranges));
+	char *rest = arena_strdup(p->scratch, text), *one;
+
+	out->ranges = ranges;
+	while ((one = strsep(&rest, ","))) {
+		if (!parse_range(one, &ranges[out->n_ranges++]))
+			return false;
+	}
+	return true;
+}
+
+/* "name#ranges" */
+static int one_pf(struct parse *p, const struct item *value, void *ret_element)
+{
+	struct pf_selector *pf = ret_element;
+	int r = want(p, value, ITEM_STRING);
+	const char *hash;
+
+	if (r < 0)
+		return r;
+	hash = strchrnul(value->string, '#');
+	pf->name = arena_printf(p->out, "%.*s", (int)(hash - value->string), value->string);
+	if (!pf->name[0])
+		return refuse(p, value, "'%s' names no PF", shown(p, value));
+	if (*hash && !parse_ranges(p, hash + 1, pf))
+		return refuse(p, value,
+			      "'%s' has a bad range: behind '#' stand VF indexes from 0 to %d and ascending "
+			      "ranges, "
+			      "such as '%s#0,2-7'",
+			      shown(p, value), VF_INDEX_MAX, document_shown(pf->name, p->scratch));
+	return 0;
+}
+
+static int one_root_device(struct parse *p, const struct item *value, void *ret_element)
+{
+	struct pf_selector *pf = ret_element;
+	char text[BDF_STRLEN];
+	struct bdf bdf;
+	int r = one_pf(p, value, pf);
+
+	if (r < 0)
+		return r;
+	if (bdf_parse(pf->name, &bdf) < 0)
+		return refuse(
+			p, value,
+			"'%s' is no PCI address of a PF; it looks like 0000:3b:00.0 or 0000:3b:00.0#0-7",
+			shown(p, value));
+	pf->name = arena_strdup(p->out, bdf_format(bdf, text));
+	return 0;
+}
+
+static int read_is_rdma(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	struct selector *sel = out;
+	int r = want(p, value, ITEM_BOOL);
+
+	(void)key;
+	if (r == 0)
+		sel->is_rdma = value->truth;
+	return r;
+}
+
+/* What asks for nothing: false, "", []. */
+static bool is_idle(const struct item *value)
+{
+	switch (value->type) {
+	case ITEM_BOOL:
+		return !value->truth;
+	case ITEM_STRING:
+		return !value->string[0];
+	case ITEM_LIST:
+		return !value->n_kids;
+	default:
+		return false;
+	}
+}
+
+/* Selectors of the peer that would change what a pod gets: serving without them would be a guess. */
+static int read_unsupported(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	(void)out;
+	if (is_idle(value))
+		return 0;
+	return refuse(p, value, "%s is not supported: railmate serves RDMA VFs of network cards (netDevice)",
+		      key->name);
+}
+
+#define LIST(key, type, fn, member)                                                                          \
+	{                                                                                                    \
+		.name = (key), .read = read_list, .element = (fn), .size = sizeof(type),                     \
+		.list = offsetof(struct selector, member), .count = offsetof(struct selector, n_##member)    \
+	}
+
+static const struct key keys[] = {
+	LIST("vendors", uint16_t, one_vendor, vendors),
+	LIST("devices", uint16_t, one_device, devices),
+	LIST("drivers", const char *, read_string, drivers),
+	LIST("pciAddresses", struct bdf, one_address, addresses),
+	LIST("acpiIndexes", int, one_acpi_index, acpi_indexes),
+	LIST("pfNames", struct pf_selector, one_pf, pf_names),
+	LIST("rootDevices", struct pf_selector, one_root_device, root_devices),
+	LIST("linkTypes", const char *, one_link_type, link_types),
+	{ .name = "isRdma", .read = read_is_rdma },
+	{ .name = "vdpaType", .read = read_unsupported, .hidden = true },
+	{ .name = "ddpProfiles", .read = read_unsupported, .hidden = true },
+	{ .name = "pKeys", .read = read_unsupported, .hidden = true },
+	{ .name = "needVhostNet", .read = read_unsupported, .hidden = true },
+	{ .name = "auxTypes", .read = read_unsupported, .hidden = true },
+};
+
+const struct key_set selector_keys = { .keys = keys, .n = ARRAY_LEN(keys) };
+
+static int one_selector(struct parse *p, const struct item *value, void *ret_element)
+{
+	return read_members(p, value, &selector_keys, ret_element);
+}
+
+static const struct key selectors_of_pool = {
+	.name = "selectors",
+	.element = one_selector,
+	.size = sizeof(struct selector),
+	.list = offsetof(struct pool_config, selectors),
+	.count = offsetof(struct pool_config, n_selectors),
+};
+
+int read_selectors(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	struct pool_config *pool = out;
+	struct selector *one;
+
+	(void)key;
+	if (value->type == ITEM_LIST) {
+		if (!value->n_kids)
+			return refuse(p, value,
+				      "is an empty list, which selects nothing; leave it out to select every "
+				      "device");
+		return read_list(p, value, &selectors_of_pool, pool);
+	}
+	if (value->type != ITEM_OBJECT)
+		return refuse(p, value, "must be an object or a list of objects, not %s",
+			      item_type_name(value->type));
+	one = arena_alloc(p->out, sizeof(*one));
+	pool->selectors = one;
+	pool->n_selectors = 1;
+	return one_selector(p, value, one);
+}
