@@ -1,0 +1,446 @@
+/*
+ * A GPU device plugin like the vendors': offers the GPUs of a machine under --root, says their NUMA node,
+ * prefers GPUs that are close to each other, and registers again when the kubelet comes back. A poll every 20
+ * ms is all the supervision it has.
+ */
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "discover/discover.h"
+#include "discover/sysroot.h"
+#include "kubelet/messages.h"
+#include "rpc/rpc.h"
+#include "topo/topo.h"
+
+#define TICK_MS		    20
+#define REGISTER_TIMEOUT_MS 15000
+#define STREAM_GRACE_TICKS  25 /* a Register that was answered and brought no stream is repeated after this  \
+				*/
+
+struct fakegpu {
+	const char *root, *dir, *resource, *endpoint;
+	bool no_preferred;
+	struct arena *arena;
+	struct rpc *rpc;
+	struct hw_inventory *inv;
+	struct topo *topo;
+	struct device_list list;
+	int64_t *nodes;
+	struct rpc_server *server;
+	struct rpc_stream *stream;
+	struct rpc_channel *kubelet;
+	bool registering, stopping;
+	unsigned patience; /* ticks before the next Register */
+	struct err err;
+};
+
+/* --- which GPUs --- */
+
+static bool is_offered(const struct fakegpu *g, const struct hw_gpu *gpu)
+{
+	static const struct {
+		const char *resource, *vendor;
+	} table[] = {
+		{ "nvidia.com/gpu", "NVIDIA" },
+		{ "amd.com/gpu", "AMD" },
+		{ "gpu.intel.com/i915", "Intel" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		if (str_eq(table[i].resource, g->resource))
+			return str_eq(table[i].vendor, gpu->vendor);
+	}
+	return true;
+}
+
+static const char *id_of(const struct fakegpu *g, const struct hw_gpu *gpu)
+{
+	char text[BDF_STRLEN];
+
+	if (gpu->uuid)
+		return gpu->uuid;
+	return arena_strdup(g->arena, bdf_format(g->inv->pci[gpu->pci].bdf, text));
+}
+
+static void make_list(struct fakegpu *g)
+{
+	g->list.v = arena_array(g->arena, g->inv->n_gpu, sizeof(*g->list.v));
+	g->nodes = arena_array(g->arena, g->inv->n_gpu, sizeof(*g->nodes));
+	for (size_t i = 0; i < g->inv->n_gpu; i++) {
+		const struct hw_gpu *gpu = &g->inv->gpu[i];
+		int numa = g->inv->pci[gpu->pci].numa;
+
+		if (!is_offered(g, gpu))
+			continue;
+		g->nodes[i] = numa;
+		g->list.v[g->list.n++] = (struct device) {
+			.id = id_of(g, gpu), .healthy = true, .nodes = &g->nodes[i], .n_nodes = numa >= 0
+		};
+	}
+}
+
+static const struct hw_gpu *gpu_named(const struct fakegpu *g, const char *id)
+{
+	for (size_t i = 0; i < g->inv->n_gpu; i++) {
+		if (!strcmp(id_of(g, &g->inv->gpu[i]), id))
+			return &g->inv->gpu[i];
+	}
+	return NULL;
+}
+
+/* --- GetPreferredAllocation: close to each other, then lowest address --- */
+
+struct choice {
+	bool *candidate, *chosen; /* by GPU index */
+	size_t n;
+};
+
+static int rank_between(const struct fakegpu *g, size_t a, size_t b)
+{
+	return topo_rank(topo_between(g->topo, g->inv->gpu[a].pci, g->inv->gpu[b].pci).class);
+}
+
+static int cost_of_adding(const struct fakegpu *g, const bool *chosen, size_t gpu)
+{
+	int cost = 0;
+
+	for (size_t i = 0; i < g->inv->n_gpu; i++)
+		cost += chosen[i] ? rank_between(g, i, gpu) : 0;
+	return cost;
+}
+
+/* Adds the closest candidate until there are `size`; returns the total distance. */
+static int grow(const struct fakegpu *g, struct choice *c, size_t size)
+{
+	int total = 0;
+
+	while (c->n < size) {
+		size_t best = SIZE_MAX;
+		int best_cost = 0;
+
+		for (size_t i = 0; i < g->inv->n_gpu; i++) {
+			int cost = c->candidate[i] && !c->chosen[i] ? cost_of_adding(g, c->chosen, i) : -1;
+
+			if (cost < 0 || (best != SIZE_MAX && cost >= best_cost))
+				continue;
+			best = i;
+			best_cost = cost;
+		}
+		if (best == SIZE_MAX)
+			break;
+		c->chosen[best] = true;
+		c->n++;
+		total += best_cost;
+	}
+	return total;
+}
+
+static void mark(const struct fakegpu *g, const struct ids *ids, bool *marks, size_t *ret_n)
+{
+	for (size_t i = 0; i < ids->n; i++) {
+		const struct hw_gpu *gpu = gpu_named(g, ids->v[i]);
+		size_t index = gpu ? (size_t)(gpu - g->inv->gpu) : 0;
+
+		if (!gpu || marks[index])
+			continue;
+		marks[index] = true;
+		*ret_n += 1;
+	}
+}
+
+/* Every candidate as the seed, the tightest group wins. */
+static struct choice choose(const struct fakegpu *g, const struct preferred_container *req, struct arena *a)
+{
+	size_t n = g->inv->n_gpu, size = req->size > 0 ? (size_t)req->size : 0, ignored = 0;
+	struct choice best = { .chosen = arena_array(a, n, sizeof(bool)) };
+	bool *candidate = arena_array(a, n, sizeof(bool));
+	int best_cost = -1;
+
+	mark(g, &req->available, candidate, &ignored);
+	for (size_t seed = 0; seed < n; seed++) {
+		struct choice c = { .candidate = candidate, .chosen = arena_array(a, n, sizeof(bool)) };
+		int cost;
+
+		if (!candidate[seed])
+			continue;
+		mark(g, &req->must, c.chosen, &c.n);
+		if (c.n < size && !c.chosen[seed]) {
+			c.chosen[seed] = true;
+			c.n++;
+		}
+		cost = grow(g, &c, size);
+		if (best_cost >= 0 && cost >= best_cost)
+			continue;
+		best = c;
+		best_cost = cost;
+	}
+	return best;
+}
+
+static void on_preferred(void *ctx, struct rpc_call *call, struct bytes request)
+{
+	struct arena *a = rpc_call_arena(call);
+	struct preferred_request req;
+	struct fakegpu *g = ctx;
+	struct id_lists reply;
+	struct err err = { 0 };
+
+	if (msg_decode_preferred(request, a, &req, &err) < 0) {
+		rpc_reply(call, RPC_INVALID_ARGUMENT, err.msg, (struct bytes) { 0 });
+		return;
+	}
+	reply = (struct id_lists) { .v = arena_array(a, req.n, sizeof(*reply.v)), .n = req.n };
+	for (size_t i = 0; i < req.n; i++) {
+		struct choice c = choose(g, &req.v[i], a);
+
+		reply.v[i].v = arena_array(a, g->inv->n_gpu, sizeof(char *));
+		for (size_t j = 0; j < g->inv->n_gpu; j++) {
+			if (c.chosen[j])
+				reply.v[i].v[reply.v[i].n++] = id_of(g, &g->inv->gpu[j]);
+		}
+	}
+	rpc_reply(call, RPC_OK, NULL, msg_encode_preferred_reply(&reply, a));
+}
+
+/* --- Allocate, the rest of the service --- */
+
+static struct edits edits_for(const struct fakegpu *g, const struct ids *ids, struct arena *a)
+{
+	struct edits e = { .envs = arena_array(a, 1, sizeof(*e.envs)), .n_envs = 1 };
+	_cleanup_strbuf_ struct strbuf visible = STRBUF_INIT;
+
+	for (size_t i = 0; i < g->inv->n_gpu; i++) { /* in address order, whatever the request's is */
+		for (size_t j = 0; j < ids->n; j++) {
+			if (!strcmp(ids->v[j], id_of(g, &g->inv->gpu[i])))
+				strbuf_printf(&visible, "%s%s", visible.len ? "," : "", ids->v[j]);
+		}
+	}
+	e.envs[0] = (struct kv) { .key = str_starts(g->resource, "nvidia") ? "NVIDIA_VISIBLE_DEVICES"
+									   : "GPU_DEVICES",
+				  .value = arena_strdup(a, strbuf_str(&visible)) };
+	return e;
+}
+
+static void on_allocate(void *ctx, struct rpc_call *call, struct bytes request)
+{
+	struct arena *a = rpc_call_arena(call);
+	struct fakegpu *g = ctx;
+	struct err err = { 0 };
+	struct id_lists lists;
+	struct edits *edits;
+
+	if (msg_decode_allocate(request, a, &lists, &err) < 0) {
+		rpc_reply(call, RPC_INVALID_ARGUMENT, err.msg, (struct bytes) { 0 });
+		return;
+	}
+	edits = arena_array(a, lists.n, sizeof(*edits));
+	for (size_t i = 0; i < lists.n; i++)
+		edits[i] = edits_for(g, &lists.v[i], a);
+	rpc_reply(call, RPC_OK, NULL, msg_encode_allocate_reply(edits, lists.n, a));
+}
+
+static struct plugin_options options_of(const struct fakegpu *g)
+{
+	return (struct plugin_options) { .preferred_allocation = !g->no_preferred };
+}
+
+static void on_options(void *ctx, struct rpc_call *call, struct bytes request)
+{
+	struct plugin_options options = options_of(ctx);
+
+	(void)request;
+	rpc_reply(call, RPC_OK, NULL, msg_encode_options(&options, rpc_call_arena(call)));
+}
+
+static void on_stream_opened(void *ctx, struct rpc_stream *stream, struct bytes request)
+{
+	_cleanup_arena_ struct arena *a = arena_new(4096);
+	struct fakegpu *g = ctx;
+
+	(void)request;
+	g->stream = stream;
+	rpc_stream_send(stream, msg_encode_device_list(&g->list, a));
+}
+
+static void on_stream_closed(void *ctx, struct rpc_stream *stream)
+{
+	struct fakegpu *g = ctx;
+
+	if (g->stream == stream)
+		g->stream = NULL;
+	g->patience = 0;
+}
+
+static int open_server(struct fakegpu *g, struct err *err)
+{
+	static const struct rpc_method methods[] = {
+		{ .path = PATH_OPTIONS, .unary = on_options },
+		{ .path = PATH_LIST_AND_WATCH, .opened = on_stream_opened, .closed = on_stream_closed },
+		{ .path = PATH_PREFERRED, .unary = on_preferred },
+		{ .path = PATH_ALLOCATE, .unary = on_allocate },
+	};
+	char *path = arena_printf(g->arena, "%s/%s", g->dir, g->endpoint);
+
+	return rpc_server_open(g->rpc, path, methods, ARRAY_LEN(methods), g, &g->server, err);
+}
+
+/* --- registration --- */
+
+static void on_registered(void *arg, enum rpc_status status, const char *message, struct bytes body)
+{
+	struct fakegpu *g = arg;
+
+	(void)body;
+	if (status != RPC_OK && status != RPC_UNAVAILABLE && !g->stopping)
+		fprintf(stderr, "fakegpu: Register: %s\n", message);
+	g->registering = false;
+	g->patience = status == RPC_OK ? STREAM_GRACE_TICKS : 0;
+	rpc_channel_close(STEAL(g->kubelet));
+}
+
+static void do_register(struct fakegpu *g)
+{
+	_cleanup_arena_ struct arena *a = arena_new(1024);
+	struct register_request req = { .version = "v1beta1",
+					.endpoint = g->endpoint,
+					.resource = g->resource,
+					.options = options_of(g) };
+
+	g->registering = true;
+	g->kubelet = rpc_channel_open(g->rpc, arena_printf(a, "%s/kubelet.sock", g->dir), 1u << 20);
+	rpc_call_unary(g->kubelet, PATH_REGISTER, msg_encode_register(&req, a), REGISTER_TIMEOUT_MS,
+		       on_registered, g);
+}
+
+/* A socket that was wiped is a kubelet that came anew: its old stream is over, or about to be. */
+static void on_tick(void *arg)
+{
+	struct fakegpu *g = arg;
+	struct err err = { 0 };
+
+	if (g->stopping)
+		return;
+	rpc_after(g->rpc, TICK_MS, on_tick, g);
+	if (!rpc_server_socket_intact(g->server) && rpc_server_relisten(g->server, &err) < 0)
+		return; /* the directory may be away */
+	if (g->stream || g->registering)
+		return;
+	if (g->patience)
+		g->patience--;
+	else
+		do_register(g);
+}
+
+/* --- the program --- */
+
+static void start(void *arg)
+{
+	struct fakegpu *g = arg;
+
+	if (open_server(g, &g->err) < 0)
+		kill(getpid(), SIGTERM);
+	else
+		on_tick(g);
+}
+
+static void stop(void *arg)
+{
+	struct fakegpu *g = arg;
+
+	g->stopping = true;
+	if (g->server)
+		rpc_server_close(g->server, NULL, NULL);
+	g->server = NULL;
+}
+
+static int load(struct fakegpu *g, struct err *err)
+{
+	struct sysroot *root;
+	int r = sysroot_open(g->root, &root, err);
+
+	if (r < 0)
+		return r;
+	r = discover_host(root, NULL, 0, &g->inv, err);
+	sysroot_close(root);
+	if (r < 0)
+		return r;
+	g->topo = topo_new(g->inv);
+	make_list(g);
+	return 0;
+}
+
+static int serve(struct fakegpu *g, struct err *err)
+{
+	sigset_t signals;
+	int sig;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	if (rpc_start(&g->rpc, err) < 0)
+		return -err->code;
+	rpc_post(g->rpc, start, g);
+	sigwait(&signals, &sig);
+	rpc_post(g->rpc, stop, g);
+	rpc_stop(g->rpc);
+	*err = g->err;
+	return -g->err.code;
+}
+
+static int parse_options(int argc, char **argv, struct fakegpu *g)
+{
+	static const struct option options[] = {
+		{ "root", required_argument, NULL, 'r' },
+		{ "kubelet-dir", required_argument, NULL, 'd' },
+		{ "resource", required_argument, NULL, 'n' },
+		{ "no-preferred", no_argument, NULL, 'p' },
+		{ 0 },
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+		if (c == 'r')
+			g->root = optarg;
+		else if (c == 'd')
+			g->dir = optarg;
+		else if (c == 'n')
+			g->resource = optarg;
+		else if (c == 'p')
+			g->no_preferred = true;
+		else
+			return -1;
+	}
+	return optind == argc && g->dir ? 0 : -1;
+}
+
+int main(int argc, char **argv)
+{
+	struct fakegpu g = { .root = "/", .resource = "nvidia.com/gpu", .endpoint = "fakegpu.sock" };
+	struct err err = { 0 };
+	int r;
+
+	if (parse_options(argc, argv, &g) < 0) {
+		fputs("usage: fakegpu --kubelet-dir DIR [--root DIR] [--resource NAME] [--no-preferred]\n",
+		      stderr);
+		return 2;
+	}
+	g.arena = arena_new(4096);
+	r = load(&g, &err);
+	if (r == 0)
+		r = serve(&g, &err);
+	if (r < 0)
+		fprintf(stderr, "fakegpu: %s\n", err.msg);
+	topo_free(g.topo);
+	hw_inventory_free(g.inv);
+	arena_free(g.arena);
+	return r < 0 ? 1 : 0;
+}

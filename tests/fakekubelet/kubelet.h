@@ -1,0 +1,241 @@
+/*
+ * A kubelet's device manager, its PodResources server and its plugin watcher, as far as a device plugin can see them
+ * (reference kubelet.md §§1, 2, 5). Driven by a script on standard input, tells what happened as one JSON object a
+ * line on standard output. Everything below lives on the rpc thread; main.c only reads lines and posts them.
+ */
+#ifndef FAKEKUBELET_KUBELET_H
+#define FAKEKUBELET_KUBELET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "kubelet/messages.h"
+#include "numa.h"
+#include "rpc/rpc.h"
+
+struct admission;
+struct arena;
+struct err;
+
+/* A small set of strings, in the order they came. */
+struct idset {
+	char **v;
+	size_t n, cap;
+};
+bool idset_has(const struct idset *s, const char *id);
+void idset_add(struct idset *s, const char *id);
+void idset_remove(struct idset *s, const char *id);
+void idset_copy(struct idset *to, const struct idset *from);
+void idset_done(struct idset *s);
+
+struct kubelet_options {
+	const char *dir;  /* device-plugins */
+	const char *root; /* pod-resources/, plugins_registry/ */
+	enum numa_policy policy;
+	bool old; /* behaves as 1.20, else as 1.36 */
+	bool rate_limit;
+	uint64_t seed;
+};
+
+/* One connection to a plugin: from its Register to the end of its ListAndWatch stream. */
+struct client {
+	struct kubelet *k;
+	struct resource *res;
+	struct client *next;
+	char *socket;
+	struct rpc_channel *channel; /* NULL once closed */
+	struct rpc_subscription *stream;
+	struct plugin_options options;
+	unsigned in_flight; /* calls and streams that still owe us a callback */
+	bool forgotten;	    /* of a kubelet that died: its end means nothing any more */
+	/* who waits for the connection to be made; NULL when answered */
+	void (*connected)(void *arg, const char *error);
+	void *connected_arg;
+};
+
+/* What the device manager knows of a resource. */
+struct resource {
+	struct resource *next;
+	char *name;
+	struct arena *arena; /* owns devices */
+	struct device_list devices;
+	bool known;		 /* a list came once (or the checkpoint says so) */
+	struct client *client;	 /* the plugin server's idea of who serves it */
+	struct client *endpoint; /* the device manager's */
+	bool stopped;		 /* the endpoint's stream has ended */
+	struct idset allocated;	 /* devices that the manager regards as taken */
+	bool awaited;		 /* a `restart` waits for its list */
+	int64_t back_us;	 /* when it came, -1 not yet */
+};
+
+enum container_kind { CONTAINER_INIT, CONTAINER_SIDECAR, CONTAINER_APP };
+
+struct demand {
+	const char *resource;
+	int count;
+};
+
+/* What one container holds of one resource. */
+struct allocation {
+	const char *resource;
+	struct ids ids;
+	struct edits edits;
+	struct bytes response; /* as it came, for the checkpoint */
+	int64_t preferred_us, allocate_us; /* preferred -1: not asked */
+	size_t offered;			   /* ids in the GetPreferredAllocation request */
+	struct ids preferred;
+};
+
+struct container {
+	const char *name;
+	enum container_kind kind;
+	struct demand *demands;
+	size_t n_demands;	 /* in the order of the calls */
+	struct allocation *held; /* room for n_demands */
+	size_t n_held;
+	bool has_affinity;
+	uint64_t affinity;
+	int64_t took_us;
+};
+
+/* A pod the kubelet knows; everything in its arena. */
+struct pod_entry {
+	struct pod_entry *next;
+	struct arena *arena;
+	const char *ns, *name, *uid;
+	struct container *containers; /* init containers and sidecars first, as the kubelet walks them */
+	size_t n_containers;
+	bool active;	/* false: removed or failed, its records wait for the next collection */
+	bool admitting; /* not to be collected yet */
+};
+
+/* One line of the script, from main's stdin to its answer. */
+struct command {
+	struct kubelet *k;
+	char *line;
+	char **argv;
+	size_t argc;
+	uint64_t number; /* line number, from 1 */
+	bool background; /* ended in "&": main does not wait for it */
+};
+
+struct delayed_reply;
+struct waiter;
+struct watched;
+
+struct kubelet {
+	struct kubelet_options opt;
+	struct rpc *rpc;
+	uint64_t random;
+	struct resource *resources;
+	struct client *clients;
+	struct pod_entry *pods; /* in order of arrival */
+	struct admission *admitting, *queue;
+	struct waiter *waiters;
+	struct watched *watched;
+	struct rpc_timer *scan_timer;
+
+	struct rpc_server *registration, *pod_resources;
+	unsigned closing; /* servers that have not gone yet */
+	bool down, leaving;
+	int64_t since_us; /* when kubelet.sock began to accept */
+	struct command *going_down;	/* answered when everything is closed */
+	struct command *restarting;	/* answered when every awaited list is back */
+	struct rpc_timer *restart_timer;
+	unsigned restart_gap_ms;
+	uint64_t restarts;
+
+	/* misbehaviour on request */
+	bool refuse, hang, die_in_register, pod_list_fail, drop_reservations;
+	unsigned pod_list_delay_ms;
+	struct rpc_call **held_calls; /* Register calls that never get an answer */
+	size_t n_held_calls, cap_held_calls;
+	struct delayed_reply *delayed; /* PodResources answers on their way */
+
+	double tokens; /* of the PodResources rate limit */
+	int64_t tokens_us;
+};
+
+/* main.c */
+void command_done(struct command *cmd); /* the answer is out; frees it */
+void kubelet_gone(void); /* `quit` is complete: main may end */
+
+/* commands.c */
+void command_run(void *cmd);
+
+/* report.c: one line each; begin opens the object and writes "event" and "t" (monotonic µs), end closes and flushes it */
+struct report {
+	struct strbuf text;
+	struct json json;
+};
+int64_t now_us(void);
+struct json *report_begin(struct report *r, const char *event);
+struct json *report_answer(struct report *r, const struct command *cmd, const char *event); /* with "line" */
+void report_end(struct report *r);
+void report_ids(struct json *j, const char *key, const struct ids *ids);
+void report_allocations(struct json *j, const struct container *c);
+void answer_simple(struct command *cmd, const char *event, const char *key, const char *value);
+void answer_error(struct command *cmd, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+const char *status_name(enum rpc_status status); /* as grpc-go prints it: "NotFound" */
+
+/* state.c */
+uint64_t random_below(struct kubelet *k, uint64_t n);
+void shuffle(struct kubelet *k, void *items, size_t n, size_t size);
+struct resource *resource_find(struct kubelet *k, const char *name);
+struct resource *resource_get(struct kubelet *k, const char *name);
+const struct device *resource_device(const struct resource *r, const char *id);
+size_t resource_allocatable(const struct resource *r);
+void resource_mark_unhealthy(struct resource *r);
+bool resource_is_managed(const struct resource *r);
+const char *pod_full_name(const struct pod_entry *p, struct arena *a);
+struct pod_entry *pod_find(struct kubelet *k, const char *name); /* "name" or "namespace/name"; active ones only */
+void collect_inactive(struct kubelet *k, bool always);		 /* the real one's UpdateAllocatedDevices */
+void rebuild_allocated(struct kubelet *k);			 /* from what the pods hold */
+void state_free(struct kubelet *k);
+
+/* plugins.c */
+int registration_open(struct kubelet *k, struct err *err);
+void registration_release_calls(struct kubelet *k);
+/* Dial, ask for options, start ListAndWatch; connected(NULL or why not) once. options NULL: ask the plugin. */
+void plugin_connect(struct kubelet *k, const char *resource, const char *socket, const struct plugin_options *options,
+		    void (*connected)(void *arg, const char *error), void *arg);
+void plugin_disconnect(struct kubelet *k, struct resource *r);
+void plugin_forget_all(struct kubelet *k); /* the kubelet process dies */
+void plugin_sweep(struct kubelet *k);
+
+/* registry.c: the plugin watcher */
+void registry_start(struct kubelet *k);
+void registry_stop(struct kubelet *k);
+
+/* podresources.c */
+int pod_resources_open(struct kubelet *k, struct err *err);
+void pod_resources_answer_all(struct kubelet *k); /* those that are delayed, now */
+
+/* lifecycle.c */
+int kubelet_up(struct kubelet *k, struct err *err);
+void kubelet_down(struct kubelet *k, struct command *cmd); /* cmd is answered when all is closed */
+void kubelet_restart(struct kubelet *k, struct command *cmd, unsigned gap_ms);
+void kubelet_list_came(struct kubelet *k, struct resource *r);
+void kubelet_quit(struct kubelet *k);
+
+/* wait.c */
+void wait_for(struct command *cmd, const char *resource, size_t count, bool exactly, unsigned timeout_ms);
+void wait_check(struct kubelet *k);
+void wait_cancel_all(struct kubelet *k);
+
+/* admission.c */
+void admit(struct command *cmd, struct pod_entry *pod);
+void admission_start_next(struct kubelet *k);
+void prestart(struct command *cmd, struct pod_entry *pod); /* prestart.c */
+
+/* podspec.c: `admit` arguments → a pod, or an error sentence */
+int pod_parse(struct kubelet *k, char **argv, size_t argc, struct pod_entry **ret, struct err *err);
+
+/* checkpoint.c */
+void checkpoint_write(struct kubelet *k);
+
+#endif

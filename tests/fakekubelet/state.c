@@ -1,0 +1,209 @@
+/* What the device manager remembers: resources, pods, who holds what. */
+#include "kubelet.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+
+bool idset_has(const struct idset *s, const char *id)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		if (!strcmp(s->v[i], id))
+			return true;
+	}
+	return false;
+}
+
+void idset_add(struct idset *s, const char *id)
+{
+	if (idset_has(s, id))
+		return;
+	s->v = xgrow(s->v, &s->cap, s->n + 1, sizeof(*s->v));
+	s->v[s->n++] = xstrdup(id);
+}
+
+void idset_remove(struct idset *s, const char *id)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		if (strcmp(s->v[i], id))
+			continue;
+		free(s->v[i]);
+		memmove(&s->v[i], &s->v[i + 1], (s->n - i - 1) * sizeof(*s->v));
+		s->n--;
+		return;
+	}
+}
+
+void idset_copy(struct idset *to, const struct idset *from)
+{
+	for (size_t i = 0; i < from->n; i++)
+		idset_add(to, from->v[i]);
+}
+
+void idset_done(struct idset *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		free(s->v[i]);
+	free(s->v);
+	*s = (struct idset) { 0 };
+}
+
+/* splitmix64: the same seed gives the same day. */
+uint64_t random_below(struct kubelet *k, uint64_t n)
+{
+	uint64_t z = k->random += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return (z ^ z >> 31) % n;
+}
+
+void shuffle(struct kubelet *k, void *items, size_t n, size_t size)
+{
+	_cleanup_free_ void *spare = xcalloc(1, size);
+	char *at = items;
+
+	for (size_t i = n; i > 1; i--) {
+		size_t j = random_below(k, i);
+
+		memcpy(spare, at + j * size, size);
+		memmove(at + j * size, at + (i - 1) * size, size);
+		memcpy(at + (i - 1) * size, spare, size);
+	}
+}
+
+struct resource *resource_find(struct kubelet *k, const char *name)
+{
+	struct resource *r = k->resources;
+
+	while (r && strcmp(r->name, name))
+		r = r->next;
+	return r;
+}
+
+struct resource *resource_get(struct kubelet *k, const char *name)
+{
+	struct resource **at = &k->resources;
+
+	while (*at && strcmp((*at)->name, name))
+		at = &(*at)->next;
+	if (!*at) {
+		*at = xcalloc(1, sizeof(**at));
+		(*at)->name = xstrdup(name);
+	}
+	return *at;
+}
+
+const struct device *resource_device(const struct resource *r, const char *id)
+{
+	for (size_t i = 0; i < r->devices.n; i++) {
+		if (!strcmp(r->devices.v[i].id, id))
+			return &r->devices.v[i];
+	}
+	return NULL;
+}
+
+size_t resource_allocatable(const struct resource *r)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->devices.n; i++)
+		n += r->devices.v[i].healthy;
+	return n;
+}
+
+void resource_mark_unhealthy(struct resource *r)
+{
+	for (size_t i = 0; i < r->devices.n; i++)
+		r->devices.v[i].healthy = false;
+}
+
+bool resource_is_managed(const struct resource *r)
+{
+	return r->known || r->allocated.n;
+}
+
+const char *pod_full_name(const struct pod_entry *p, struct arena *a)
+{
+	return arena_printf(a, "%s/%s", p->ns, p->name);
+}
+
+static bool name_is(const struct pod_entry *p, const char *name)
+{
+	size_t n = strlen(p->ns);
+
+	if (!strchr(name, '/'))
+		return !strcmp(p->ns, "default") && !strcmp(p->name, name);
+	return !strncmp(name, p->ns, n) && name[n] == '/' && !strcmp(name + n + 1, p->name);
+}
+
+struct pod_entry *pod_find(struct kubelet *k, const char *name)
+{
+	struct pod_entry *p = k->pods;
+
+	while (p && !(p->active && name_is(p, name)))
+		p = p->next;
+	return p;
+}
+
+void rebuild_allocated(struct kubelet *k)
+{
+	for (struct resource *r = k->resources; r; r = r->next)
+		idset_done(&r->allocated);
+	for (struct pod_entry *p = k->pods; p; p = p->next) {
+		for (size_t c = 0; c < p->n_containers; c++) {
+			for (size_t h = 0; h < p->containers[c].n_held; h++) {
+				const struct allocation *a = &p->containers[c].held[h];
+				struct resource *r = resource_get(k, a->resource);
+
+				for (size_t i = 0; i < a->ids.n; i++)
+					idset_add(&r->allocated, a->ids.v[i]);
+			}
+		}
+	}
+}
+
+/*
+ * As UpdateAllocatedDevices: nothing to do while every pod with records is active; else the set of taken
+ * devices is computed anew from the records, and a reservation that is not recorded yet is lost (reference
+ * kubelet.md §0.4).
+ */
+void collect_inactive(struct kubelet *k, bool always)
+{
+	bool found = always;
+
+	for (struct pod_entry **at = &k->pods; *at;) {
+		struct pod_entry *p = *at;
+
+		if (p->active || p->admitting) {
+			at = &p->next;
+			continue;
+		}
+		*at = p->next;
+		arena_free(p->arena);
+		found = true;
+	}
+	if (found)
+		rebuild_allocated(k);
+}
+
+void state_free(struct kubelet *k)
+{
+	while (k->pods) {
+		struct pod_entry *p = k->pods;
+
+		k->pods = p->next;
+		arena_free(p->arena);
+	}
+	while (k->resources) {
+		struct resource *r = k->resources;
+
+		k->resources = r->next;
+		idset_done(&r->allocated);
+		arena_free(r->arena);
+		free(r->name);
+		free(r);
+	}
+}
