@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/str.h"
+
 int err_set(struct err *err, int code, const char *fmt, ...)
 {
 	va_list ap;
@@ -15,6 +17,7 @@ int err_set(struct err *err, int code, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
 	va_end(ap);
+	str_utf8_trim(err->msg);
 	return -code;
 }
 
@@ -32,6 +35,7 @@ int err_sys(struct err *err, const char *fmt, ...)
 	va_end(ap);
 	if (n >= 0 && (size_t)n < sizeof(err->msg))
 		snprintf(err->msg + n, sizeof(err->msg) - (size_t)n, ": %s", strerror(code));
+	str_utf8_trim(err->msg);
 	return -code;
 }
 
@@ -43,11 +47,14 @@ int err_wrap(struct err *err, const char *fmt, ...)
 
 	if (!err)
 		return -EIO;
+	if (!err->code)
+		*err = (struct err) { .code = EIO, .msg = "no reason given" };
 	memcpy(inner, err->msg, sizeof(inner));
 	va_start(ap, fmt);
 	n = vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
 	va_end(ap);
 	if (n >= 0 && (size_t)n < sizeof(err->msg))
 		snprintf(err->msg + n, sizeof(err->msg) - (size_t)n, ": %s", inner);
+	str_utf8_trim(err->msg);
 	return -err->code;
 }

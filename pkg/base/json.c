@@ -93,14 +93,17 @@ static void put_escaped(struct strbuf *b, unsigned char c)
 
 static void put_string(struct strbuf *b, const char *s)
 {
-	bool valid = str_utf8_valid(s, strlen(s));
+	size_t len = strlen(s);
 
 	strbuf_putc(b, '"');
-	for (; *s; s++) {
-		if (!valid && (unsigned char)*s >= 0x80)
-			strbuf_puts(b, "\xef\xbf\xbd");
+	for (size_t i = 0, n; i < len; i += n ? n : 1) {
+		n = str_utf8_sequence(s + i, len - i);
+		if (n == 1)
+			put_escaped(b, (unsigned char)s[i]);
+		else if (n)
+			strbuf_add(b, s + i, n);
 		else
-			put_escaped(b, (unsigned char)*s);
+			strbuf_puts(b, "\xef\xbf\xbd");
 	}
 	strbuf_putc(b, '"');
 }

@@ -30,6 +30,15 @@ static void to_stderr(enum log_level level, const char *line)
 	fprintf(stderr, "%s.%03ldZ %s %s\n", when, now.tv_nsec / 1000000, level_names[level], line);
 }
 
+/* Names that come from outside may hold a line feed or an escape sequence. */
+static void keep_one_line(char *line)
+{
+	for (; *line; line++) {
+		if ((unsigned char)*line < 0x20 || *line == 0x7f)
+			*line = '?';
+	}
+}
+
 __attribute__((format(printf, 3, 0))) static void emit(enum log_level level, const char *subsystem,
 						       const char *fmt, va_list ap)
 {
@@ -41,6 +50,7 @@ __attribute__((format(printf, 3, 0))) static void emit(enum log_level level, con
 	n = snprintf(line, sizeof(line), "%s: ", subsystem);
 	if (n >= 0 && (size_t)n < sizeof(line))
 		vsnprintf(line + n, sizeof(line) - (size_t)n, fmt, ap);
+	keep_one_line(line);
 	if (sink)
 		sink(sink_arg, level, line);
 	else

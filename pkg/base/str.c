@@ -85,9 +85,9 @@ int str_to_int(const char *s, int *ret)
 	bool negative = s[0] == '-';
 	uint64_t v;
 
-	if (str_to_u64(s + negative, 10, INT_MAX, &v) < 0)
+	if (str_to_u64(s + negative, 10, (uint64_t)INT_MAX + negative, &v) < 0)
 		return -EINVAL;
-	*ret = negative ? -(int)v : (int)v;
+	*ret = (int)(negative ? -(int64_t)v : (int64_t)v);
 	return 0;
 }
 
@@ -114,9 +114,10 @@ char *str_trim(char *s)
 	return s;
 }
 
-/* Length of the well-formed sequence at s, 0 if there is none (RFC 3629: no overlong, no surrogates). */
-static size_t utf8_sequence(const unsigned char *s, size_t len)
+/* RFC 3629: no overlong forms, no surrogates. */
+size_t str_utf8_sequence(const char *text, size_t len)
 {
+	const unsigned char *s = (const unsigned char *)text;
 	unsigned char lo = 0x80, hi = 0xbf;
 	size_t n;
 
@@ -145,9 +146,19 @@ static size_t utf8_sequence(const unsigned char *s, size_t len)
 bool str_utf8_valid(const char *s, size_t len)
 {
 	for (size_t i = 0, n; i < len; i += n) {
-		n = utf8_sequence((const unsigned char *)s + i, len - i);
+		n = str_utf8_sequence(s + i, len - i);
 		if (!n)
 			return false;
 	}
 	return true;
+}
+
+void str_utf8_trim(char *s)
+{
+	size_t len = strlen(s), lead = len;
+
+	while (lead && len - lead < 4 && ((unsigned char)s[lead - 1] & 0xc0) == 0x80)
+		lead--;
+	if (lead && (unsigned char)s[lead - 1] >= 0xc0 && !str_utf8_sequence(s + lead - 1, len - lead + 1))
+		s[lead - 1] = '\0';
 }

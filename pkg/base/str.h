@@ -22,7 +22,7 @@ const char *strbuf_str(const struct strbuf *b); /* borrowed; "" while empty */
 char *strbuf_steal(struct strbuf *b);		/* heap string for the caller; the buffer is empty after */
 void strbuf_done(struct strbuf *b);
 
-/* The whole string is a number of this base (no sign, blank or suffix) not above max; 0 or -EINVAL. */
+/* The whole string is a number of this base (no sign, blank or suffix; "0x" may lead base 16), at most max; 0 or -EINVAL. */
 int str_to_u64(const char *s, int base, uint64_t max, uint64_t *ret);
 /* The same for a decimal int that may be negative. */
 int str_to_int(const char *s, int *ret);
@@ -30,6 +30,10 @@ int str_to_int(const char *s, int *ret);
 bool str_eq(const char *a, const char *b); /* NULL equals only NULL */
 bool str_starts(const char *s, const char *prefix);
 char *str_trim(char *s); /* cuts white space at both ends, in place */
+/* Bytes of the well-formed UTF-8 sequence that s begins with; 0: it begins with none. len > 0. */
+size_t str_utf8_sequence(const char *s, size_t len);
 bool str_utf8_valid(const char *s, size_t len);
+/* Cuts an incomplete sequence at the end of s, in place: what a full fixed buffer leaves behind. */
+void str_utf8_trim(char *s);
 
 #endif

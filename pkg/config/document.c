@@ -118,8 +118,31 @@ static void build(struct walk *w, const json_t *json, struct item *out)
 	}
 }
 
+#define SHOWN_MAX 60
+
+/* At most max bytes of text, valid UTF-8, control characters and bad bytes as '?'. */
+static const char *clean(const char *text, size_t max, struct arena *arena)
+{
+	char *out = arena_printf(arena, "%.*s", (int)max, text);
+	bool whole = !text[strlen(out)];
+
+	if (!whole)
+		str_utf8_trim(out);
+	for (size_t i = 0, n; out[i]; i += n ? n : 1) {
+		n = str_utf8_sequence(out + i, strlen(out + i));
+		if (!n || (unsigned char)out[i] < 0x20 || out[i] == 0x7f)
+			out[i] = '?';
+	}
+	return whole ? out : arena_printf(arena, "%s...", out);
+}
+
+const char *document_shown(const char *text, struct arena *arena)
+{
+	return clean(text, SHOWN_MAX, arena);
+}
+
 /* jansson's sentence is about its own lexer; say first what it means for the file. */
-static int refuse_text(const char *name, const json_error_t *e, struct err *err)
+static int refuse_text(const char *name, const json_error_t *e, struct arena *arena, struct err *err)
 {
 	static const struct {
 		enum json_error_code code;
@@ -139,7 +162,8 @@ static int refuse_text(const char *name, const json_error_t *e, struct err *err)
 		if (meanings[i].code == code)
 			meaning = meanings[i].meaning;
 	}
-	return err_set(err, EINVAL, "%s:%d: %s (%s)", name, e->line > 0 ? e->line : 1, meaning, e->text);
+	return err_set(err, EINVAL, "%s:%d: %s (%s)", name, e->line > 0 ? e->line : 1, meaning,
+		       clean(e->text, sizeof(e->text), arena));
 }
 
 int document_parse(const char *text, size_t len, const char *name, struct arena *arena,
@@ -154,7 +178,7 @@ int document_parse(const char *text, size_t len, const char *name, struct arena 
 		return err_set(err, EINVAL, "%s:1: is empty", name);
 	json = json_loadb(text, len, JSON_REJECT_DUPLICATES, &e);
 	if (!json)
-		return refuse_text(name, &e, err);
+		return refuse_text(name, &e, arena, err);
 	top = arena_alloc(arena, sizeof(*top));
 	skip_space(&w);
 	top->line = w.line;
@@ -173,26 +197,6 @@ const char *item_type_name(enum item_type type)
 	};
 
 	return names[type];
-}
-
-#define SHOWN_MAX 60
-
-const char *document_shown(const char *text, struct arena *arena)
-{
-	size_t len = strlen(text), cut = len;
-	char *out;
-
-	if (len > SHOWN_MAX) {
-		/* Never in the middle of a UTF-8 sequence. */
-		for (cut = SHOWN_MAX; cut && ((unsigned char)text[cut] & 0xc0) == 0x80;)
-			cut--;
-	}
-	out = arena_printf(arena, "%.*s%s", (int)cut, text, cut < len ? "..." : "");
-	for (char *c = out; *c; c++) {
-		if ((unsigned char)*c < 0x20 || *c == 0x7f)
-			*c = '?';
-	}
-	return out;
 }
 
 const char *item_path(const struct item *item, struct arena *arena)

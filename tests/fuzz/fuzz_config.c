@@ -1,0 +1,49 @@
+/* room: config */
+/* Any bytes as a configuration: a config that holds together, or one sentence. */
+#include <assert.h>
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "config/config.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_pool(const struct pool_config *pool)
+{
+	const struct selector *s = pool->selectors;
+
+	assert(str_starts(pool->resource, pool->prefix) && pool->name[0]);
+	assert(pool->gid_index >= 0 && pool->gid_index <= 255);
+	for (size_t i = 0; i < pool->n_selectors; i++, s++) {
+		for (size_t k = 0; k < s->n_pf_names; k++) {
+			for (size_t n = 0; n < s->pf_names[k].n_ranges; n++)
+				assert(s->pf_names[k].ranges[n].first <= s->pf_names[k].ranges[n].last);
+		}
+	}
+	for (size_t i = 0; i < pool->n_extra; i++)
+		assert(pool->extra[i].device && pool->extra[i].key && pool->extra[i].value);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct config *cfg = NULL;
+	struct err err = { 0 };
+	int r = config_parse((const char *)data, size, "config.json", "rdma", &cfg, &err);
+
+	if (r < 0) {
+		assert(r == -EINVAL && err.code == EINVAL && str_starts(err.msg, "config.json:"));
+		assert(!cfg && !strchr(err.msg, '\n') && str_utf8_valid(err.msg, strlen(err.msg)));
+		return 0;
+	}
+	assert(cfg->n_pools > 0);
+	for (size_t i = 0; i < cfg->n_pools; i++)
+		check_pool(&cfg->pools[i]);
+	for (size_t i = 0; i < cfg->n_warnings; i++)
+		assert(str_starts(cfg->warnings[i], "config.json:"));
+	config_free(cfg);
+	return 0;
+}

@@ -1,0 +1,462 @@
+/* Everything that is refused, with the sentence the operator reads. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "config/config.h"
+
+struct row {
+	const char *text, *sentence;
+};
+
+static void refused_bytes(const char *text, size_t len, const char *prefix, const char *sentence)
+{
+	struct config *untouched = (struct config *)&untouched, *cfg = untouched;
+	struct err err = { 0 };
+
+	assert_int_equal(config_parse(text, len, "config.json", prefix, &cfg, &err), -EINVAL);
+	assert_string_equal(err.msg, sentence);
+	assert_int_equal(err.code, EINVAL);
+	assert_ptr_equal(cfg, untouched);
+}
+
+static void refused(const char *text, const char *sentence)
+{
+	refused_bytes(text, strlen(text), "intel.com", sentence);
+}
+
+static void all_refused(const struct row *rows, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		refused(rows[i].text, rows[i].sentence);
+}
+
+/* Rows of members of a pool on line 2; sentences behind "config.json:2: resourceList[0]". */
+static void all_refused_in_pool(const struct row *rows, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		_cleanup_free_ char *text =
+			xasprintf("{\"resourceList\": [{\"resourceName\": \"vf\",\n%s}]}", rows[i].text);
+		_cleanup_free_ char *sentence =
+			xasprintf("config.json:2: resourceList[0]%s", rows[i].sentence);
+
+		refused(text, sentence);
+	}
+}
+
+static void text_that_is_not_json(void **state)
+{
+	static const struct row rows[] = {
+		{ "", "config.json:1: is empty" },
+		{ "\n\n", "config.json:3: is not JSON ('[' or '{' expected near end of file)" },
+		{ "resourceList: []",
+		  "config.json:1: is not JSON ('[' or '{' expected near 'resourceList')" },
+		{ "{\n\"resourceList\": [}", "config.json:2: is not JSON (unexpected token near '}')" },
+		{ "{\"a\\\n", "config.json:2: is not JSON (invalid escape near '\"a\\?')" },
+		{ "{} x", "config.json:1: is not JSON (end of file expected near 'x')" },
+		{ "{\"a\": 1,\n\"a\": 2}",
+		  "config.json:2: a key stands twice in one object (duplicate object key near '\"a\"')" },
+		{ "{\n\"\xff\": 1}",
+		  "config.json:2: is not UTF-8 text (unable to decode byte 0xff near '\"')" },
+		{ "[\"\\u0000\"]", "config.json:1: holds a NUL character (\\u0000 is not allowed without "
+				   "JSON_ALLOW_NUL near '\"\\u0000\"')" },
+		{ "{\"\\u0000\": 1}",
+		  "config.json:1: holds a NUL character in a key (NUL byte in object key not "
+		  "supported near '\"\\u0000\"')" },
+		{ "[99999999999999999999]", "config.json:1: holds a number that is too large (too big "
+					    "integer near '99999999999999999999')" },
+	};
+
+	(void)state;
+	all_refused(rows, ARRAY_LEN(rows));
+	refused_bytes("{\0}", 3, "x", "config.json:1: is not JSON (string or '}' expected near end of file)");
+	refused_bytes("{} \0", 4, "x", "config.json:1: is not JSON (end of file expected near end of file)");
+	refused_bytes("{\"a\0b\": 1}", 10, "x",
+		      "config.json:1: is not JSON (control character 0x0 near '\"a')");
+}
+
+static void deep_nesting(void **state)
+{
+	static char text[100000];
+
+	(void)state;
+	memset(text, '[', sizeof(text));
+	refused_bytes(text, sizeof(text), "x",
+		      "config.json:1: is nested too deeply (maximum parsing depth reached near '[')");
+}
+
+static void ten_megabytes_unread(void **state)
+{
+	const size_t len = 10u << 20;
+	_cleanup_free_ char *text = xcalloc(len, 1);
+
+	(void)state;
+	refused_bytes(text, len, "x", "config.json: has 10485760 bytes; a configuration has at most 4194304");
+}
+
+static void as_many_values_as_fit(void **state)
+{
+	const size_t len = CONFIG_BYTES_MAX;
+	_cleanup_free_ char *text = xcalloc(len, 1);
+
+	(void)state;
+	for (size_t i = 0; i < len; i++)
+		text[i] = i % 2 ? '0' : ',';
+	memcpy(text, "{\"resourceList\":[", 17);
+	memcpy(text + len - 2, "]}", 2);
+	text[17] = '0';
+	text[18] = ',';
+	refused_bytes(text, len, "x",
+		      "config.json:1: resourceList: has 2097143 pools; at most 1024 are served");
+}
+
+static void nothing_to_serve(void **state)
+{
+	static const struct row rows[] = {
+		{ "{}", "config.json:1: nothing to serve: 'resourceList' must list at least one pool" },
+		{ "\n{\"resourceList\": null}",
+		  "config.json:2: nothing to serve: 'resourceList' must list at least one pool" },
+		{ "{\"resourceList\": []}",
+		  "config.json:1: nothing to serve: 'resourceList' must list at least one pool" },
+	};
+
+	(void)state;
+	all_refused(rows, ARRAY_LEN(rows));
+}
+
+static void wrong_types(void **state)
+{
+	static const struct row documents[] = {
+		{ "[]", "config.json:1: must be an object, not a list" },
+		{ "{\"resourceList\": {}}", "config.json:1: resourceList: must be a list, not an object" },
+		{ "{\"resourceList\": [\n{\"resourceName\": \"a\"},\nnull]}",
+		  "config.json:3: resourceList[1]: must be an object, not null" },
+		{ "{\"resourceList\": [{\"resourceName\": \"a\"}], \"railmate\": 7}",
+		  "config.json:1: railmate: must be an object, not a number" },
+		{ "{\"resourceList\": [{\"resourceName\":\n\n7}]}",
+		  "config.json:1: resourceList[0].resourceName: must be a string, not a number" },
+	};
+	static const struct row pools[] = {
+		{ "\"resourcePrefix\": []", ".resourcePrefix: must be a string, not a list" },
+		{ "\"deviceType\": 1.5", ".deviceType: must be a string, not a number" },
+		{ "\"excludeTopology\": \"yes\"", ".excludeTopology: must be true or false, not a string" },
+		{ "\"additionalInfo\": []", ".additionalInfo: must be an object, not a list" },
+		{ "\"additionalInfo\": {\"*\": 1}", ".additionalInfo.*: must be an object, not a number" },
+		{ "\"additionalInfo\": {\"*\": {\"k\": 1}}",
+		  ".additionalInfo.*.k: must be a string, not a number" },
+		{ "\"railmate\": []", ".railmate: must be an object, not a list" },
+		{ "\"selectors\": \"all\"",
+		  ".selectors: must be an object or a list of objects, not a string" },
+		{ "\"selectors\": [1]", ".selectors[0]: must be an object, not a number" },
+		{ "\"selectors\": [{}, null]", ".selectors[1]: must be an object, not null" },
+		{ "\"selectors\": {\"vendors\": \"15b3\"}",
+		  ".selectors.vendors: must be a list, not a string" },
+		{ "\"selectors\": {\"vendors\": [5555]}",
+		  ".selectors.vendors[0]: must be a string, not a number" },
+		{ "\"selectors\": {\"drivers\": [null]}",
+		  ".selectors.drivers[0]: must be a string, not null" },
+		{ "\"selectors\": {\"pciAddresses\": [1]}",
+		  ".selectors.pciAddresses[0]: must be a string, not a number" },
+		{ "\"selectors\": {\"acpiIndexes\": [1]}",
+		  ".selectors.acpiIndexes[0]: must be a string, not a number" },
+		{ "\"selectors\": {\"pfNames\": [{}]}",
+		  ".selectors.pfNames[0]: must be a string, not an object" },
+		{ "\"selectors\": {\"linkTypes\": [true]}",
+		  ".selectors.linkTypes[0]: must be a string, not true or false" },
+		{ "\"selectors\": {\"isRdma\": \"true\"}",
+		  ".selectors.isRdma: must be true or false, not a string" },
+	};
+
+	(void)state;
+	all_refused(documents, ARRAY_LEN(documents));
+	all_refused_in_pool(pools, ARRAY_LEN(pools));
+}
+
+static void bad_values(void **state)
+{
+	static const struct row rows[] = {
+		{ "\"deviceType\": \"accelerator\"",
+		  ".deviceType: 'accelerator' is not served by railmate; legal values: netDevice" },
+		{ "\"deviceType\": \"auxNetDevice\"",
+		  ".deviceType: 'auxNetDevice' is not served by railmate; legal values: netDevice" },
+		{ "\"deviceType\": \"netdevice\"",
+		  ".deviceType: 'netdevice' is not legal; legal values: netDevice" },
+		{ "\"selectors\": []", ".selectors: is an empty list, which selects nothing; leave it out to "
+				       "select every device" },
+		{ "\"selectors\": {\"vendors\": [\"15b3\", \"0x15b3\"]}",
+		  ".selectors.vendors[1]: '0x15b3' is no PCI vendor id: four hexadecimal digits without 0x, "
+		  "such as "
+		  "15b3" },
+		{ "\"selectors\": {\"devices\": [\"101\"]}",
+		  ".selectors.devices[0]: '101' is no PCI device id: four hexadecimal digits without 0x, "
+		  "such as 15b3" },
+		{ "\"selectors\": {\"devices\": [\"0x1e\"]}",
+		  ".selectors.devices[0]: '0x1e' is no PCI device id: four hexadecimal digits without 0x, "
+		  "such as 15b3" },
+		{ "\"selectors\": {\"drivers\": [\"\"]}", ".selectors.drivers[0]: is an empty string" },
+		{ "\"selectors\": {\"pciAddresses\": [\"3b:00.2\"]}",
+		  ".selectors.pciAddresses[0]: '3b:00.2' is no PCI address; it looks like 0000:3b:00.2" },
+		{ "\"selectors\": {\"acpiIndexes\": [\"-1\"]}",
+		  ".selectors.acpiIndexes[0]: '-1' is no acpi_index; it is a decimal number in a string, "
+		  "such as "
+		  "\"101\"" },
+		{ "\"selectors\": {\"pfNames\": [\"#0-7\"]}", ".selectors.pfNames[0]: '#0-7' names no PF" },
+		{ "\"selectors\": {\"rootDevices\": [\"ens1f0\"]}",
+		  ".selectors.rootDevices[0]: 'ens1f0' is no PCI address of a PF; it looks like 0000:3b:00.0 "
+		  "or "
+		  "0000:3b:00.0#0-7" },
+		{ "\"selectors\": {\"linkTypes\": [\"ether\", \"roce\"]}",
+		  ".selectors.linkTypes[1]: 'roce' is not legal; legal values: ether, infiniband" },
+	};
+
+	(void)state;
+	all_refused_in_pool(rows, ARRAY_LEN(rows));
+}
+
+static void bad_ranges(void **state)
+{
+	static const char *const ranges[] = { "7-2", "a",  "",	  ",",	   "1,",  "-1",	 "1-", "1-2-3",
+					      " 1",  "1 ", "0x1", "65536", "0-a", "1#2", "+1", "1;2" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(ranges); i++) {
+		_cleanup_free_ char *members =
+			xasprintf("\"selectors\": {\"pfNames\": [\"ens1f0#%s\"]}", ranges[i]);
+		_cleanup_free_ char *sentence = xasprintf(
+			".selectors.pfNames[0]: 'ens1f0#%s' has a bad range: behind '#' stand VF indexes "
+			"from 0 to 65535 and ascending ranges, such as 'ens1f0#0,2-7'",
+			ranges[i]);
+		struct row row = { members, sentence };
+
+		all_refused_in_pool(&row, 1);
+	}
+}
+
+static void selectors_that_would_change_the_pod(void **state)
+{
+	static const char *const members[][2] = {
+		{ "vdpaType", "\"vhost\"" }, { "ddpProfiles", "[\"GTPv1-C/U IPv4/IPv6 payload\"]" },
+		{ "pKeys", "[\"0x7fff\"]" }, { "needVhostNet", "true" },
+		{ "auxTypes", "[\"sf\"]" },  { "pKeys", "{}" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+		_cleanup_free_ char *text =
+			xasprintf("\"selectors\": {\"%s\": %s}", members[i][0], members[i][1]);
+		_cleanup_free_ char *sentence = xasprintf(
+			".selectors.%s: %s is not supported: railmate serves RDMA VFs of network cards "
+			"(netDevice)",
+			members[i][0], members[i][0]);
+		struct row row = { text, sentence };
+
+		all_refused_in_pool(&row, 1);
+	}
+}
+
+static void illegal_names(void **state)
+{
+	static const struct row names[] = {
+		{ "", "must be 1 to 63 of a-z, A-Z, 0-9, '-' and '_'" },
+		{ "a/b", "must be 1 to 63 of a-z, A-Z, 0-9, '-' and '_'" },
+		{ "a.b", "must be 1 to 63 of a-z, A-Z, 0-9, '-' and '_'" },
+		{ "ü", "must be 1 to 63 of a-z, A-Z, 0-9, '-' and '_'" },
+		{ "-a", "must begin and end with a letter or digit, or the kubelet refuses it" },
+		{ "a_", "must begin and end with a letter or digit, or the kubelet refuses it" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		_cleanup_free_ char *text =
+			xasprintf("{\"resourceList\": [{\n\"resourceName\": \"%s\"}]}", names[i].text);
+		_cleanup_free_ char *sentence =
+			xasprintf("config.json:2: resourceList[0].resourceName: resource name '%s' %s",
+				  names[i].text, names[i].sentence);
+
+		refused(text, sentence);
+	}
+	refused("{\"resourceList\": [{\"resourceName\": "
+		"\"1234567890123456789012345678901234567890123456789012345678901234\"}]}",
+		"config.json:1: resourceList[0].resourceName: resource name "
+		"'123456789012345678901234567890123456789012345678901234567890...' must be 1 to 63 of a-z, "
+		"A-Z, "
+		"0-9, '-' and '_'");
+	refused("{\"resourceList\": [\n{\"resourcePrefix\": \"a.b\"}]}",
+		"config.json:2: resourceList[0]: has no resourceName");
+}
+
+static void illegal_prefixes(void **state)
+{
+	static const char dns[] =
+		"must be a DNS subdomain: lower-case letters, digits, inner '-' and '.', at most "
+		"244 characters";
+	static const struct row prefixes[] = {
+		{ "Nvidia.com", dns },
+		{ "a_b", dns },
+		{ ".a", dns },
+		{ "a.", dns },
+		{ "a..b", dns },
+		{ "-a", dns },
+		{ "a-.b", dns },
+		{ "a/b", dns },
+		{ "kubernetes.io", "lies in kubernetes.io, which the kubelet refuses" },
+		{ "net.kubernetes.io", "lies in kubernetes.io, which the kubelet refuses" },
+		{ "requests.a", "begins with 'requests.', which the kubelet refuses" },
+	};
+	static const char text[] = "{\"resourceList\": [\n\n{\"resourceName\": \"a\"}]}";
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++) {
+		_cleanup_free_ char *member = xasprintf("\"resourcePrefix\": \"%s\"", prefixes[i].text);
+		_cleanup_free_ char *sentence = xasprintf(".resourcePrefix: resource prefix '%s' %s",
+							  prefixes[i].text, prefixes[i].sentence);
+		struct row row = { member, sentence };
+
+		all_refused_in_pool(&row, 1);
+	}
+	refused_bytes(
+		text, strlen(text), "K8s",
+		"config.json:3: resourceList[0]: the default resource prefix 'K8s' (of the command line) "
+		"must be "
+		"a DNS subdomain: lower-case letters, digits, inner '-' and '.', at most 244 characters");
+}
+
+static void a_long_prefix(void **state)
+{
+	char prefix[246];
+	struct config *cfg = NULL;
+	struct err err = { 0 };
+	static const char text[] = "{\"resourceList\": [{\"resourceName\": \"a\"}]}";
+
+	(void)state;
+	memset(prefix, 'a', 245);
+	prefix[245] = '\0';
+	assert_int_equal(config_parse(text, strlen(text), "c", prefix, &cfg, &err), -EINVAL);
+	assert_int_equal(config_parse(text, strlen(text), "c", prefix + 1, &cfg, &err), 0);
+	config_free(cfg);
+}
+
+static void duplicates(void **state)
+{
+	static const struct row rows[] = {
+		{ "{\"resourceList\": [\n{\"resourceName\": \"a\"},\n{\"resourceName\": \"b\"},\n"
+		  "{\"resourcePrefix\": \"intel.com\",\n\"resourceName\": \"a\"}]}",
+		  "config.json:5: resourceList[2].resourceName: 'intel.com/a' is the resource of line 2 "
+		  "already: names "
+		  "must differ" },
+		{ "{\"resourceList\": [{\"resourceName\": \"a\",\n\"selectors\": {\"isRdma\": "
+		  "true,\n\"IsRdma\": "
+		  "true}}]}",
+		  "config.json:3: resourceList[0].selectors.IsRdma: repeats the key 'isRdma' of line 2 (case "
+		  "does not "
+		  "count)" },
+		{ "{\"resourceList\": null, \"ResourceList\": []}",
+		  "config.json:1: ResourceList: repeats the key 'resourceList' of line 1 (case does not "
+		  "count)" },
+	};
+
+	(void)state;
+	all_refused(rows, ARRAY_LEN(rows));
+}
+
+static void wrong_keys_of_ours(void **state)
+{
+	static const struct row pools[] = {
+		{ "\"railmate\": {\"gidd\": \"auto\"}",
+		  ".railmate: unknown key 'gidd'; legal keys: gid, network, binding" },
+		{ "\"railmate\": {\"gid\": 3}", ".railmate.gid: must be a string, not a number" },
+		{ "\"railmate\": {\"gid\": \"fixed:256\"}",
+		  ".railmate.gid: 'fixed:256' is not legal; legal values: auto, off, fixed:0 to fixed:255" },
+		{ "\"railmate\": {\"gid\": \"fixed:\"}",
+		  ".railmate.gid: 'fixed:' is not legal; legal values: auto, off, fixed:0 to fixed:255" },
+		{ "\"railmate\": {\"network\": \"bridge\"}",
+		  ".railmate.network: 'bridge' is not legal; legal values: pod, host" },
+		{ "\"railmate\": {\"binding\": \"late\"}",
+		  ".railmate.binding: 'late' is not available in this version; legal values: early" },
+		{ "\"railmate\": {\"binding\": \"never\"}",
+		  ".railmate.binding: 'never' is not legal; legal values: early" },
+	};
+	static const struct row gpus[] = {
+		{ "{\"gpu\": []}", ": unknown key 'gpu'; legal keys: gpus" },
+		{ "{\"gpus\": []}", ".gpus: is an empty list; leave it out for the built-in table" },
+		{ "{\"gpus\": {}}", ".gpus: must be a list, not an object" },
+		{ "{\"gpus\": [{\"vendor\": \"10de\"}]}",
+		  ".gpus[0]: needs vendor (\"10de\"), classes ([\"0300\", \"0302\"]) and name (\"NVIDIA\")" },
+		{ "{\"gpus\": [{\"vendor\": \"NVIDIA\"}]}",
+		  ".gpus[0].vendor: 'NVIDIA' is no PCI vendor: four hexadecimal digits without 0x, such as "
+		  "15b3" },
+		{ "{\"gpus\": [{\"classes\": [\"030000\"]}]}",
+		  ".gpus[0].classes[0]: '030000' is no PCI class: four hexadecimal digits without 0x, such "
+		  "as 15b3" },
+		{ "{\"gpus\": [{\"model\": 1}]}",
+		  ".gpus[0]: unknown key 'model'; legal keys: vendor, classes, name" },
+	};
+
+	(void)state;
+	all_refused_in_pool(pools, ARRAY_LEN(pools));
+	for (size_t i = 0; i < ARRAY_LEN(gpus); i++) {
+		_cleanup_free_ char *text = xasprintf(
+			"{\"resourceList\": [{\"resourceName\": \"a\"}],\n\"railmate\": %s}", gpus[i].text);
+		_cleanup_free_ char *sentence = xasprintf("config.json:2: railmate%s", gpus[i].sentence);
+
+		refused(text, sentence);
+	}
+}
+
+static void lines_are_right_behind_every_kind_of_value(void **state)
+{
+	(void)state;
+	refused("{\n \"x\": [ ],\n \"y\" : { } ,\n \"z\": \"a\\\"\\\\\",\n \"n\": [-1.5e3, true,\n null, "
+		"{\"q\":\n[[]]}],\n"
+		" \"resourceList\"\n:\n[\n {\n  \"additionalInfo\": {}, \"resourceName\"\n : \"ok\" }\n ,\n "
+		"{\n\t\"resourceName\":"
+		"\r\n\"bad name\"} ] }",
+		"config.json:16: resourceList[1].resourceName: resource name 'bad name' must be 1 to 63 of "
+		"a-z, A-Z, "
+		"0-9, '-' and '_'");
+}
+
+static void long_values_are_shortened_between_characters(void **state)
+{
+	(void)state;
+	/* 59 letters, then a character of three bytes across the limit of 60. */
+	refused("{\"resourceList\": [{\"resourceName\": "
+		"\"12345678901234567890123456789012345678901234567890123456789\xe2\x82\xac!\"}]}",
+		"config.json:1: resourceList[0].resourceName: resource name "
+		"'12345678901234567890123456789012345678901234567890123456789...' must be 1 to 63 of a-z, "
+		"A-Z, 0-9, '-' "
+		"and '_'");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(text_that_is_not_json),
+		cmocka_unit_test(deep_nesting),
+		cmocka_unit_test(ten_megabytes_unread),
+		cmocka_unit_test(as_many_values_as_fit),
+		cmocka_unit_test(nothing_to_serve),
+		cmocka_unit_test(wrong_types),
+		cmocka_unit_test(bad_values),
+		cmocka_unit_test(bad_ranges),
+		cmocka_unit_test(selectors_that_would_change_the_pod),
+		cmocka_unit_test(illegal_names),
+		cmocka_unit_test(illegal_prefixes),
+		cmocka_unit_test(a_long_prefix),
+		cmocka_unit_test(duplicates),
+		cmocka_unit_test(wrong_keys_of_ours),
+		cmocka_unit_test(lines_are_right_behind_every_kind_of_value),
+		cmocka_unit_test(long_values_are_shortened_between_characters),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
