@@ -27,7 +27,7 @@
 #include "rpc/rpc.h"
 
 struct peer {
-	char dir[64], path[96];
+	char dir[64], path[128];
 	struct rpc *rpc;
 	struct rpc_server *server;
 	struct rpc_channel *channel;
@@ -265,14 +265,22 @@ static inline void assert_echo(struct peer *p, const char *word)
 	free(a.body);
 }
 
+static inline struct sockaddr_un unix_address(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+	assert_true(strlen(path) < sizeof(address.sun_path));
+	memcpy(address.sun_path, path, strlen(path));
+	return address;
+}
+
 /* A client that knows nothing of gRPC. */
 static inline int raw_connect(const char *path)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct sockaddr_un address = unix_address(path);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	assert_true(fd >= 0);
-	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
 	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
 		return fd;
 	close(fd);
