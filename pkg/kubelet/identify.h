@@ -13,10 +13,16 @@
 struct arena;
 struct hw_inventory;
 
-/* What PodResources said when we last looked: (namespace, name, container) of every container that held GPUs then. Owned by the caller. */
+/*
+ * What PodResources said when we last looked: which containers held GPUs and none of ours, which held ours, which pods
+ * were there. A pod of the same name that came back (StatefulSet, Job) is told from the one before by what it holds.
+ * One per resource, owned by the caller.
+ */
 struct seen_pods;
 struct seen_pods *seen_pods_new(void);
-void seen_pods_free(struct seen_pods *s);
+void seen_pods_free(struct seen_pods *s); /* NULL is fine */
+/* A look outside any admission (at start): everything listed is old. */
+void seen_pods_note(struct seen_pods *s, const struct pod_list *pods, const char *resource, const struct hw_inventory *inv);
 
 struct identified {
 	bool found;		/* exactly one candidate */

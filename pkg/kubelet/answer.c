@@ -1,0 +1,321 @@
+#include "kubelet/answer.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "config/config.h"
+#include "discover/discover.h"
+#include "discover/sysroot.h"
+#include "hw/inventory.h"
+#include "pool/node.h"
+
+#define ECHO_MAX 64
+
+struct device_list answer_list(const struct pool *pool, struct arena *a)
+{
+	struct device_list list = { arena_array(a, pool->n_devs, sizeof(*list.v)), pool->n_devs };
+	int64_t *nodes = arena_array(a, pool->n_devs, sizeof(*nodes));
+
+	for (size_t i = 0; i < pool->n_devs; i++) {
+		const struct pool_dev *dev = &pool->devs[i];
+
+		list.v[i] = (struct device) { .id = dev->id, .healthy = dev->healthy };
+		if (dev->numa < 0 || pool->cfg->exclude_topology)
+			continue;
+		nodes[i] = dev->numa;
+		list.v[i].nodes = &nodes[i];
+		list.v[i].n_nodes = 1;
+	}
+	return list;
+}
+
+/* Pool indices, each once. The kubelet sends ids in the order of a Go map: sorting makes the answer a
+ * function of the set. */
+struct picks {
+	bool *has; /* by pool index */
+	int *v;
+	size_t n;
+};
+
+static struct picks picks_new(const struct pool *pool, struct arena *a)
+{
+	return (struct picks) { arena_array(a, pool->n_devs, sizeof(bool)),
+				arena_array(a, pool->n_devs, sizeof(int)), 0 };
+}
+
+static void picks_add(struct picks *picks, const struct pool *pool, const struct pool_dev *dev)
+{
+	picks->has[dev - pool->devs] = true;
+}
+
+static void picks_list(struct picks *picks, const struct pool *pool)
+{
+	for (size_t i = 0; i < pool->n_devs; i++) {
+		if (picks->has[i])
+			picks->v[picks->n++] = (int)i;
+	}
+}
+
+static struct ids ids_of(const struct pool *pool, const int *devs, size_t n, struct arena *a)
+{
+	struct ids ids = { arena_array(a, n, sizeof(*ids.v)), n };
+
+	for (size_t i = 0; i < n; i++)
+		ids.v[i] = pool->devs[devs[i]].id;
+	return ids;
+}
+
+static void pick_offered(const struct pool *pool, const struct preferred_container *req,
+			 struct picks *available, struct picks *must)
+{
+	const struct pool_dev *dev;
+
+	for (size_t i = 0; i < req->available.n; i++) {
+		dev = pool_find(pool, req->available.v[i]);
+		if (dev && dev->healthy)
+			picks_add(available, pool, dev);
+	}
+	for (size_t i = 0; i < req->must.n; i++) {
+		dev = pool_find(pool, req->must.v[i]);
+		if (!dev)
+			continue;
+		picks_add(available, pool, dev);
+		picks_add(must, pool, dev);
+	}
+	picks_list(available, pool);
+	picks_list(must, pool);
+}
+
+struct ids answer_preferred(const struct node *node, const struct pool *pool,
+			    const struct preferred_container *req, const struct identified *who,
+			    struct arena *a)
+{
+	struct picks available = picks_new(pool, a), must = picks_new(pool, a);
+	struct choose_in in = { .node = node, .pool = pool };
+	struct choose_out out;
+
+	pick_offered(pool, req, &available, &must);
+	in.available = available.v;
+	in.n_available = available.n;
+	in.must = must.v;
+	in.n_must = must.n;
+	in.want = req->size < 0 ? 0 : (size_t)req->size;
+	if (in.want > available.n)
+		in.want = available.n;
+	if (in.want < must.n)
+		in.want = must.n;
+	if (who) {
+		in.gpus = who->gpus;
+		in.n_gpus = who->found ? who->n_gpus : 0;
+		in.busy_gpus = who->busy_gpus;
+		in.n_busy_gpus = who->n_busy_gpus;
+	}
+	out = choose_vfs(&in, false, a);
+	return ids_of(pool, out.chosen, out.n_chosen, a);
+}
+
+/* An id of a request as a message may show it: short, printable, and still UTF-8. */
+static const char *echo(const char *id, struct arena *a)
+{
+	size_t len = strlen(id), n = len;
+	char *s;
+
+	if (n > ECHO_MAX) {
+		n = ECHO_MAX;
+		while (n && !str_utf8_valid(id, n))
+			n--;
+	}
+	s = arena_printf(a, "%.*s%s", (int)n, id, n < len ? "..." : "");
+	for (char *p = s; *p; p++) {
+		if ((unsigned char)*p < 0x20 || *p == 0x7f)
+			*p = '?';
+	}
+	return s;
+}
+
+static int refuse_gone(const struct pool_dev *dev, struct err *err)
+{
+	return err_set(err, ENODEV, "VF %s is gone from this node: were the PF's VFs removed (sriov_numvfs)?",
+		       dev->id);
+}
+
+/* What to bind a VF to: the driver of its PF, but for those whose VFs have one of their own. */
+static const char *vf_driver(const struct hw_inventory *inv, const struct pool_dev *dev)
+{
+	static const struct {
+		const char *pf, *vf;
+	} own[] = { { "ice", "iavf" }, { "i40e", "iavf" } };
+	int pf = inv->pci[dev->pci].physfn;
+	const char *driver = pf >= 0 ? inv->pci[pf].driver : NULL;
+
+	for (size_t i = 0; driver && i < ARRAY_LEN(own); i++) {
+		if (!strcmp(own[i].pf, driver))
+			return own[i].vf;
+	}
+	return driver ? driver : "its network driver";
+}
+
+/* Bound to something that serves no RDMA: another driver than the VF's own, or one that hands the device to
+ * user space. */
+static bool bound_elsewhere(const struct hw_inventory *inv, const struct pool_dev *dev, const char *driver)
+{
+	static const char *const user_space[] = { "vfio-pci", "mlx5_vfio_pci", "uio_pci_generic", "igb_uio",
+						  "pci-stub" };
+
+	for (size_t i = 0; i < ARRAY_LEN(user_space); i++) {
+		if (!strcmp(user_space[i], driver))
+			return true;
+	}
+	return inv->pci[dev->pci].physfn >= 0 && strcmp(vf_driver(inv, dev), driver) != 0;
+}
+
+static int refuse_unusable(const struct hw_inventory *inv, const struct pool_dev *dev,
+			   const struct function_now *now, struct err *err)
+{
+	const char *want = vf_driver(inv, dev);
+
+	if (!now->driver[0])
+		return err_set(err, EIO,
+			       "VF %s has no driver: bind it to %s (echo %s > /sys/bus/pci/drivers_probe)",
+			       dev->id, want, dev->id);
+	if (bound_elsewhere(inv, dev, now->driver))
+		return err_set(
+			err, EIO,
+			"VF %s is bound to %s, which has no RDMA device: bind it to %s (echo %s > "
+			"/sys/bus/pci/devices/%s/driver/unbind; echo %s > /sys/bus/pci/drivers_probe) or "
+			"select drivers in the pool",
+			dev->id, now->driver, want, dev->id, dev->id, dev->id);
+	if (!now->rdma[0])
+		return err_set(
+			err, EIO,
+			"VF %s is bound to %s but has no RDMA device: load the driver's RDMA module "
+			"(mlx5_ib for mlx5_core), or see whether a container's network namespace holds it "
+			"(rdma system show)",
+			dev->id, now->driver);
+	return err_set(err, EIO,
+		       "VF %s has the RDMA device %s but no verbs node: load ib_uverbs (modprobe ib_uverbs)",
+		       dev->id, now->rdma);
+}
+
+/* Two look-ups tell that the snapshot's names still belong to this very function: the numbers of uverbs nodes
+ * are handed out anew whenever a device moves between network namespaces, and a device can be renamed. */
+static bool names_hold(const struct sysroot *root, const struct pool_dev *dev, const struct hw_rdma *rdma)
+{
+	return !rdma->soft && rdma->uverbs &&
+	       sysroot_exists(root, "sys/bus/pci/devices/%s/infiniband_verbs/%s", dev->id, rdma->uverbs) &&
+	       sysroot_exists(root, "sys/bus/pci/devices/%s/infiniband/%s", dev->id, rdma->name);
+}
+
+static int look_again(const struct node *node, const struct pool *pool, const struct sysroot *root,
+		      const struct pool_dev *dev, struct arena *a, struct grant_dev *ret, struct err *err)
+{
+	struct function_now now;
+	int r;
+
+	r = discover_function_now(root, node->inv->pci[dev->pci].bdf, &now, err);
+	if (r == -ENOENT)
+		return refuse_gone(dev, err);
+	if (r < 0)
+		return err_wrap(err, "VF %s", dev->id);
+	if (pool->cfg->is_rdma && (!now.rdma[0] || !now.uverbs[0]))
+		return refuse_unusable(node->inv, dev, &now, err);
+	ret->rdma = now.rdma[0] ? arena_strdup(a, now.rdma) : NULL;
+	ret->uverbs = now.uverbs[0] ? arena_strdup(a, now.uverbs) : NULL;
+	return 0;
+}
+
+/* A GID index is promised or checked only where the table is final already: in the host's network. */
+static bool needs_gids(const struct pool_config *cfg)
+{
+	return cfg->is_rdma && cfg->network == NETWORK_HOST && cfg->gid != GID_OFF;
+}
+
+static int read_gids(const struct sysroot *root, struct grant_dev *dev, struct arena *a, struct err *err)
+{
+	struct gid_entry gids[GID_TABLE_MAX];
+	int r = discover_gids(root, dev->rdma, 1, gids, &dev->n_gids, err);
+
+	if (r < 0)
+		return err_wrap(err, "VF %s", dev->dev->id);
+	dev->gids = arena_copy(a, gids, dev->n_gids * sizeof(*gids));
+	return 0;
+}
+
+static int grant_one(const struct node *node, const struct pool *pool, const struct sysroot *root,
+		     const struct pool_dev *dev, struct arena *a, struct grant_dev *ret, struct err *err)
+{
+	const struct hw_rdma *rdma = dev->rdma >= 0 ? &node->inv->rdma[dev->rdma] : NULL;
+	int r = 0;
+
+	*ret = (struct grant_dev) { .dev = dev };
+	if (dev->pci < 0)
+		return refuse_gone(dev, err);
+	if (rdma && names_hold(root, dev, rdma)) {
+		ret->rdma = rdma->name;
+		ret->uverbs = rdma->uverbs;
+	} else {
+		r = look_again(node, pool, root, dev, a, ret, err);
+	}
+	if (r == 0 && ret->rdma && needs_gids(pool->cfg))
+		r = read_gids(root, ret, a, err);
+	return r;
+}
+
+static int pick_asked(const struct pool *pool, const struct ids *ids, struct picks *picks, struct arena *a,
+		      struct err *err)
+{
+	for (size_t i = 0; i < ids->n; i++) {
+		const struct pool_dev *dev = pool_find(pool, ids->v[i]);
+
+		if (!dev)
+			return err_set(err, ENOENT,
+				       "device '%s' is not in the pool %s of this node: was the "
+				       "configuration changed?",
+				       echo(ids->v[i], a), pool->cfg->resource);
+		picks_add(picks, pool, dev);
+	}
+	picks_list(picks, pool);
+	return 0;
+}
+
+int answer_allocate(const struct node *node, const struct pool *pool, const struct ids *ids,
+		    const struct sysroot *root, const int *gpus, size_t n_gpus, struct arena *a,
+		    struct edits *ret, struct err *err)
+{
+	struct picks picks = picks_new(pool, a);
+	struct grant grant = { .node = node, .pool = pool };
+	struct grant_dev *devs;
+	int r;
+
+	if (!ids->n)
+		return err_set(err, EINVAL, "the request for %s names no device", pool->cfg->resource);
+	r = pick_asked(pool, ids, &picks, a, err);
+	if (r < 0)
+		return r;
+	devs = arena_array(a, picks.n, sizeof(*devs));
+	for (size_t i = 0; i < picks.n; i++) {
+		r = grant_one(node, pool, root, &pool->devs[picks.v[i]], a, &devs[i], err);
+		if (r < 0)
+			return r;
+	}
+	grant.devs = devs;
+	grant.n_devs = picks.n;
+	if (n_gpus) {
+		struct choose_in in = { .node = node,
+					.pool = pool,
+					.available = picks.v,
+					.n_available = picks.n,
+					.want = picks.n,
+					.gpus = gpus,
+					.n_gpus = n_gpus };
+		struct choose_out out = choose_pairs(&in, picks.v, picks.n, a);
+
+		grant.pairs = out.pairs;
+		grant.n_pairs = out.n_pairs;
+	}
+	return render_grant(&grant, a, ret, err);
+}

@@ -1,0 +1,119 @@
+/* What the files of the plugin share. Everything runs on the rpc thread. */
+#ifndef RAILMATE_KUBELET_PLUGIN_INTERNAL_H
+#define RAILMATE_KUBELET_PLUGIN_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include "kubelet/plugin.h"
+#include "kubelet/registration.h"
+#include "rpc/rpc.h"
+
+struct ask;
+struct attempt;
+struct devinfo;
+struct ids;
+struct pool;
+struct recent;
+struct seen_pods;
+
+/* Which socket file this is. An inode number alone may come back at once. */
+struct socket_id {
+	dev_t dev;
+	ino_t ino;
+	int64_t born_ns; /* creation, or the last change where the file system does not know it */
+};
+
+/* One open ListAndWatch. */
+struct listener {
+	LIST_ENTRY(listener) link;
+	struct rpc_stream *stream;
+	bool ending; /* we have ended it; the kubelet has not seen that yet */
+};
+
+/* May List be called at all? Known once Get was tried on this kubelet. */
+enum pods_support { PODS_UNKNOWN, PODS_NEVER, PODS_USABLE };
+
+enum warning { WARN_SERVE, WARN_REGISTER, WARN_DEVINFO, WARN_PODS, WARN_MAX };
+
+struct plugin {
+	const struct plugin_env *env;
+	char *resource;
+	struct node *node; /* NULL before the first update */
+	bool dying;
+	uint32_t random;
+	struct plugin_stats stats;
+
+	/* serving: plugin.c */
+	struct rpc_server *server;
+	char *socket; /* its path */
+	unsigned servers; /* open, or closing */
+	LIST_HEAD(, listener) listeners;
+	struct rpc_timer *serve_timer;
+
+	/* registration: plugin_register.c */
+	struct registration reg;
+	struct rpc_timer *reg_timer;
+	struct attempt *attempt;
+	struct socket_id kubelet; /* that of the last try */
+	int64_t try_began_ns;
+
+	/* the plugin watcher: plugin_watcher.c */
+	bool watched; /* the server is in the registry */
+	bool asked;   /* somebody called GetInfo */
+	bool fell_back; /* REGISTER_AUTO gave the registry up */
+	unsigned watch_failures;
+	int64_t watch_opened_ms;
+	struct rpc_timer *watch_timer, *fallback_timer;
+
+	/* PodResources: plugin_pods.c */
+	struct rpc_channel *pods;
+	enum pods_support pods_support;
+	bool primed;
+	LIST_HEAD(, ask) asks;
+	struct seen_pods *seen;
+	struct recent *recent;
+
+	/* plugin_devinfo.c */
+	struct devinfo *devinfo;
+
+	int64_t warned_ms[WARN_MAX]; /* 0 never */
+};
+
+int64_t plugin_now_ns(void);
+int64_t plugin_now_ms(void);
+unsigned plugin_jitter(struct plugin *p, unsigned ms); /* ± a quarter */
+const struct pool *plugin_pool(const struct plugin *p);	/* NULL: the node has no such pool */
+
+/* At most one warning of a kind each minute; what is left out is told at debug level. */
+void plugin_warn(struct plugin *p, enum warning kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void plugin_warn_reset(struct plugin *p, enum warning kind); /* it works again: tell the next failure at once */
+
+void plugin_serve(struct plugin *p);	  /* open our socket, or check it */
+void plugin_stop_serving(struct plugin *p); /* streams end by themselves */
+
+void plugin_register_event(struct plugin *p, enum reg_event event);
+void plugin_register_look(struct plugin *p); /* has the kubelet's socket changed? */
+void plugin_register_done(struct plugin *p);
+
+void plugin_watch_started(struct plugin *p);
+void plugin_watch_opened(struct plugin *p);
+void plugin_watch_closed(struct plugin *p);
+void plugin_watch_done(struct plugin *p);
+void plugin_get_info(void *ctx, struct rpc_call *call, struct bytes request);
+void plugin_notify_status(void *ctx, struct rpc_call *call, struct bytes request);
+
+void plugin_preferred(void *ctx, struct rpc_call *call, struct bytes request);
+void plugin_pods_reset(struct plugin *p); /* a new kubelet: it may be of another version */
+void plugin_pods_prime(struct plugin *p);
+void plugin_pods_done(struct plugin *p);
+
+struct devinfo *devinfo_new(struct plugin *p);
+void devinfo_update(struct devinfo *d);	/* write what changed, a little at a time */
+void devinfo_ensure(struct devinfo *d, const struct ids *ids); /* these now, unless they are there */
+void devinfo_free(struct devinfo *d);
+
+#endif

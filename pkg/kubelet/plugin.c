@@ -1,0 +1,448 @@
+#include "kubelet/plugin-internal.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "hw/inventory.h"
+#include "kubelet/answer.h"
+#include "kubelet/recent.h"
+#include "pool/node.h"
+
+#define SOCKET_PATH_MAX 107
+#define SERVE_RETRY_MS	1000
+#define WARN_EVERY_MS	60000
+
+int64_t plugin_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+int64_t plugin_now_ms(void)
+{
+	return plugin_now_ns() / 1000000;
+}
+
+unsigned plugin_jitter(struct plugin *p, unsigned ms)
+{
+	p->random = p->random * 1664525u + 1013904223u;
+	return ms - ms / 4 + (p->random >> 16) % (ms / 2 + 1);
+}
+
+const struct pool *plugin_pool(const struct plugin *p)
+{
+	return p->node ? node_pool(p->node, p->resource) : NULL;
+}
+
+void plugin_warn(struct plugin *p, enum warning kind, const char *fmt, ...)
+{
+	int64_t now = plugin_now_ms(), *last = &p->warned_ms[kind];
+	char line[640];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	if (*last && now - *last < WARN_EVERY_MS) {
+		log_debug("kubelet", "%s: %s", p->resource, line);
+		return;
+	}
+	*last = now;
+	log_warn("kubelet", "%s: %s", p->resource, line);
+}
+
+void plugin_warn_reset(struct plugin *p, enum warning kind)
+{
+	p->warned_ms[kind] = 0;
+}
+
+/* --- the five calls of the kubelet --- */
+
+static void refuse(struct rpc_call *call, struct err *err)
+{
+	/* A sentence cut short, or a name from sysfs in it: the status must be UTF-8 all the same. */
+	if (!str_utf8_valid(err->msg, strlen(err->msg))) {
+		for (char *c = err->msg; *c; c++) {
+			if (*c & 0x80)
+				*c = '?';
+		}
+	}
+	rpc_reply(call, rpc_status_of(err->code), err->msg, (struct bytes) { NULL, 0 });
+}
+
+static void get_options(void *ctx, struct rpc_call *call, struct bytes request)
+{
+	static const struct plugin_options options = { .preferred_allocation = true };
+
+	(void)ctx;
+	(void)request;
+	rpc_reply(call, RPC_OK, NULL, msg_encode_options(&options, rpc_call_arena(call)));
+}
+
+static void send_list(struct plugin *p, struct rpc_stream *stream, struct arena *a)
+{
+	const struct pool *pool = plugin_pool(p);
+	struct device_list list = { NULL, 0 };
+
+	if (pool)
+		list = answer_list(pool, a);
+	rpc_stream_send(stream, msg_encode_device_list(&list, a));
+	p->stats.lists_sent++;
+}
+
+static void list_opened(void *ctx, struct rpc_stream *stream, struct bytes request)
+{
+	_cleanup_arena_ struct arena *a = arena_new(4096);
+	struct plugin *p = ctx;
+	struct listener *l = xcalloc(1, sizeof(*l));
+
+	(void)request;
+	l->stream = stream;
+	rpc_stream_set_data(stream, l);
+	LIST_INSERT_HEAD(&p->listeners, l, link);
+	p->stats.streams++;
+	if (p->dying)
+		return;
+	send_list(p, stream, a);
+	if (p->watched)
+		plugin_watch_opened(p);
+	else
+		plugin_register_event(p, REG_EV_OPENED);
+}
+
+static void list_closed(void *ctx, struct rpc_stream *stream)
+{
+	struct plugin *p = ctx;
+	struct listener *l = rpc_stream_data(stream);
+	bool last;
+
+	LIST_REMOVE(l, link);
+	/* One that we ended counts until it is gone, but does not stand for a registration meanwhile. */
+	last = l->ending ? LIST_EMPTY(&p->listeners) : !plugin_is_registered(p);
+	free(l);
+	if (p->dying || !last)
+		return;
+	if (p->watched)
+		plugin_watch_closed(p);
+	else
+		plugin_register_event(p, REG_EV_CLOSED);
+}
+
+static int allocate_one(struct plugin *p, const struct pool *pool, const struct ids *ids, struct arena *a,
+			struct edits *ret, struct err *err)
+{
+	int *gpus, r;
+	size_t n = recent_take(p->recent, plugin_now_ms(), ids, p->node->inv, a, &gpus);
+
+	r = answer_allocate(p->node, pool, ids, p->env->root, gpus, n, a, ret, err);
+	if (r == 0 && p->devinfo)
+		devinfo_ensure(p->devinfo, ids);
+	return r;
+}
+
+static int allocate_all(struct plugin *p, struct bytes request, struct arena *a, struct bytes *ret,
+			struct err *err)
+{
+	const struct pool *pool = plugin_pool(p);
+	struct id_lists lists;
+	struct edits *edits;
+	int r;
+
+	r = msg_decode_allocate(request, a, &lists, err);
+	if (r < 0)
+		return r;
+	if (!pool)
+		return err_set(err, EAGAIN, "%s is not known on this node yet", p->resource);
+	edits = arena_array(a, lists.n, sizeof(*edits));
+	for (size_t i = 0; i < lists.n; i++) {
+		r = allocate_one(p, pool, &lists.v[i], a, &edits[i], err);
+		if (r < 0)
+			return r;
+	}
+	*ret = msg_encode_allocate_reply(edits, lists.n, a);
+	return 0;
+}
+
+static void allocate(void *ctx, struct rpc_call *call, struct bytes request)
+{
+	struct plugin *p = ctx;
+	struct err err = { 0 };
+	struct bytes body;
+
+	p->stats.allocates++;
+	if (allocate_all(p, request, rpc_call_arena(call), &body, &err) == 0) {
+		rpc_reply(call, RPC_OK, NULL, body);
+		return;
+	}
+	p->stats.allocate_errors++;
+	log_warn("kubelet", "%s: Allocate refused: %s", p->resource, err.msg);
+	refuse(call, &err);
+}
+
+static int check_known(const struct plugin *p, struct bytes request, struct arena *a, struct err *err)
+{
+	const struct pool *pool = plugin_pool(p);
+	struct ids ids;
+	int r;
+
+	r = msg_decode_pre_start(request, a, &ids, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < ids.n; i++) {
+		if (!pool || !pool_find(pool, ids.v[i]))
+			return err_set(err, ENOENT, "%s has no device '%.64s' on this node", p->resource,
+				       ids.v[i]);
+	}
+	return 0;
+}
+
+static void pre_start(void *ctx, struct rpc_call *call, struct bytes request)
+{
+	struct err err = { 0 };
+
+	if (check_known(ctx, request, rpc_call_arena(call), &err) < 0)
+		refuse(call, &err);
+	else
+		rpc_reply(call, RPC_OK, NULL, (struct bytes) { NULL, 0 });
+}
+
+/* --- serving --- */
+
+static const struct rpc_method methods[] = {
+	{ .path = PATH_OPTIONS, .unary = get_options },
+	{ .path = PATH_LIST_AND_WATCH, .opened = list_opened, .closed = list_closed },
+	{ .path = PATH_PREFERRED, .unary = plugin_preferred },
+	{ .path = PATH_ALLOCATE, .unary = allocate },
+	{ .path = PATH_PRE_START, .unary = pre_start },
+	/* in the plugin registry only */
+	{ .path = PATH_GET_INFO, .unary = plugin_get_info },
+	{ .path = PATH_NOTIFY_STATUS, .unary = plugin_notify_status },
+};
+#define METHODS_CLASSIC (ARRAY_LEN(methods) - 2)
+
+static bool use_registry(const struct plugin *p)
+{
+	if (p->env->registration == REGISTER_AUTO)
+		return !p->fell_back && access(p->env->registry_dir, F_OK) == 0;
+	return p->env->registration == REGISTER_WATCHER;
+}
+
+/* sriov-network-device-plugin's name; with our process id beside another live process that has it already. */
+static char *socket_path(const struct plugin *p, const char *dir, bool unique)
+{
+	char *path = unique ? xasprintf("%s/%s.%d.sock", dir, p->resource, (int)getpid())
+			    : xasprintf("%s/%s.sock", dir, p->resource);
+
+	for (char *c = path + strlen(dir) + 1; *c; c++) {
+		if (*c == '/')
+			*c = '_';
+	}
+	return path;
+}
+
+/* A name that the address cannot hold gives way to its hash. */
+static char *socket_path_fitting(const struct plugin *p, const char *dir, bool unique)
+{
+	char *path = socket_path(p, dir, unique);
+	uint32_t hash = 2166136261u;
+
+	if (strlen(path) <= SOCKET_PATH_MAX)
+		return path;
+	for (const char *c = path; *c; c++)
+		hash = (hash ^ (uint8_t)*c) * 16777619u;
+	free(path);
+	return xasprintf("%s/%08x.sock", dir, hash);
+}
+
+static int open_server(struct plugin *p, bool registry, bool unique, struct err *err)
+{
+	const char *dir = registry ? p->env->registry_dir : p->env->plugin_dir;
+	size_t n = registry ? ARRAY_LEN(methods) : METHODS_CLASSIC;
+	char *path = socket_path_fitting(p, dir, unique);
+	int r;
+
+	r = rpc_server_open(p->env->rpc, path, methods, n, p, &p->server, err);
+	if (r < 0) {
+		free(path);
+		return r;
+	}
+	free(p->socket);
+	p->socket = path;
+	p->servers++;
+	p->watched = registry;
+	return 0;
+}
+
+static void serve_again(void *arg)
+{
+	struct plugin *p = arg;
+
+	p->serve_timer = NULL;
+	plugin_kick(p);
+}
+
+static void serve_later(struct plugin *p, const struct err *err)
+{
+	plugin_warn(p, WARN_SERVE, "not served: %s", err->msg);
+	if (!p->serve_timer)
+		p->serve_timer = rpc_after(p->env->rpc, SERVE_RETRY_MS, serve_again, p);
+}
+
+static void serve_first(struct plugin *p)
+{
+	bool registry = use_registry(p);
+	struct err err = { 0 };
+	int r;
+
+	r = open_server(p, registry, false, &err);
+	if (r == -EADDRINUSE)
+		r = open_server(p, registry, true, &err);
+	if (r < 0) {
+		serve_later(p, &err);
+		return;
+	}
+	plugin_warn_reset(p, WARN_SERVE);
+	if (registry)
+		plugin_watch_started(p);
+	else
+		plugin_register_event(p, REG_EV_SERVING);
+}
+
+void plugin_serve(struct plugin *p)
+{
+	struct err err = { 0 };
+
+	if (!p->server)
+		serve_first(p);
+	else if (rpc_server_relisten(p->server, &err) < 0)
+		serve_later(p, &err);
+	else
+		plugin_warn_reset(p, WARN_SERVE);
+}
+
+static void destroy(struct plugin *p)
+{
+	node_unref(p->node);
+	seen_pods_free(p->seen);
+	recent_free(p->recent);
+	free(p->socket);
+	free(p->resource);
+	free(p);
+}
+
+static void server_gone(void *arg)
+{
+	struct plugin *p = arg;
+
+	if (--p->servers == 0 && p->dying)
+		destroy(p);
+}
+
+void plugin_stop_serving(struct plugin *p)
+{
+	struct rpc_server *server = STEAL(p->server);
+
+	if (server)
+		rpc_server_close(server, server_gone, p);
+}
+
+/* --- for the daemon --- */
+
+struct plugin *plugin_new(const struct plugin_env *env, const char *resource)
+{
+	struct plugin *p = xcalloc(1, sizeof(*p));
+
+	p->env = env;
+	p->resource = xstrdup(resource);
+	p->random = (uint32_t)plugin_now_ns() ^ (uint32_t)getpid();
+	p->seen = seen_pods_new();
+	p->recent = recent_new();
+	LIST_INIT(&p->listeners);
+	LIST_INIT(&p->asks);
+	if (env->devinfo_dir)
+		p->devinfo = devinfo_new(p);
+	return p;
+}
+
+static bool same_list(const struct pool *a, const struct pool *b)
+{
+	return a && b ? pool_same_list(a, b) : a == b;
+}
+
+static void tell_listeners(struct plugin *p)
+{
+	_cleanup_arena_ struct arena *a = arena_new(4096);
+	struct listener *l;
+
+	for (l = LIST_FIRST(&p->listeners); l; l = LIST_NEXT(l, link))
+		send_list(p, l->stream, a);
+}
+
+void plugin_update(struct plugin *p, struct node *node)
+{
+	struct node *before = p->node;
+	const struct pool *old = plugin_pool(p), *pool;
+
+	p->node = node_ref(node);
+	pool = plugin_pool(p);
+	if (!p->server && pool && pool->n_devs)
+		plugin_serve(p);
+	else if (!same_list(old, pool))
+		tell_listeners(p);
+	node_unref(before);
+	if (p->devinfo)
+		devinfo_update(p->devinfo);
+}
+
+void plugin_kick(struct plugin *p)
+{
+	const struct pool *pool = plugin_pool(p);
+
+	if (p->server || (pool && pool->n_devs))
+		plugin_serve(p);
+	if (p->server && !p->watched)
+		plugin_register_look(p);
+}
+
+bool plugin_is_registered(const struct plugin *p)
+{
+	const struct listener *l;
+
+	for (l = LIST_FIRST(&p->listeners); l; l = LIST_NEXT(l, link)) {
+		if (!l->ending)
+			return true;
+	}
+	return false;
+}
+
+const struct plugin_stats *plugin_stats(const struct plugin *p)
+{
+	return &p->stats;
+}
+
+/* What is under way ends later, and then the memory goes. */
+void plugin_free(struct plugin *p)
+{
+	p->dying = true;
+	rpc_timer_cancel(STEAL(p->serve_timer));
+	plugin_register_done(p);
+	plugin_watch_done(p);
+	plugin_pods_done(p);
+	devinfo_free(STEAL(p->devinfo));
+	if (p->servers)
+		plugin_stop_serving(p);
+	else
+		destroy(p);
+}

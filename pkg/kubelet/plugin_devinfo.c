@@ -1,0 +1,213 @@
+/*
+ * Device-info files of the Network Plumbing Working Group, one per device, for Multus and friends. Written in
+ * slices beside the kubelet's calls; Allocate only looks whether they are there. They stay when we stop: pods
+ * that run use them.
+ */
+#include "kubelet/plugin-internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "kubelet/messages.h"
+#include "pool/node.h"
+#include "render/render.h"
+
+#define SLICE	 32
+#define SLICE_MS 1
+
+struct file {
+	char *id;
+	uint64_t hash; /* of the content on disk; 0: none of ours yet */
+};
+
+struct devinfo {
+	struct plugin *plugin;
+	struct file *files; /* in the order of the pool: by address */
+	size_t n, next;
+	struct rpc_timer *timer;
+};
+
+static uint64_t hash_of(const char *s)
+{
+	uint64_t h = 14695981039346656037u;
+
+	for (; *s; s++)
+		h = (h ^ (uint8_t)*s) * 1099511628211u;
+	return h ? h : 1;
+}
+
+static int make_dir(const char *dir)
+{
+	_cleanup_free_ char *path = xstrdup(dir);
+
+	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(path, 0755) < 0 && errno != EEXIST)
+			return -errno;
+		*slash = '/';
+	}
+	return mkdir(path, 0755) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+static int write_all(int fd, const char *text)
+{
+	size_t len = strlen(text);
+	ssize_t n = write(fd, text, len);
+
+	if (n < 0)
+		return -errno;
+	return (size_t)n == len ? 0 : -ENOSPC;
+}
+
+static int write_new(const char *path, const char *text)
+{
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0444);
+
+	if (fd < 0)
+		return -errno;
+	if (fchmod(fd, 0444) < 0)
+		return -errno;
+	return write_all(fd, text);
+}
+
+/* Whole or not at all: a reader may come at any time. */
+static int replace_file(const char *dir, const char *name, const char *text)
+{
+	_cleanup_free_ char *path = xasprintf("%s/%s", dir, name);
+	_cleanup_free_ char *temp = xasprintf("%s/.%s.%d", dir, name, (int)getpid());
+	int r;
+
+	unlink(temp);
+	r = write_new(temp, text);
+	if (r == -ENOENT) {
+		r = make_dir(dir);
+		if (r == 0)
+			r = write_new(temp, text);
+	}
+	if (r == 0 && rename(temp, path) < 0)
+		r = -errno;
+	if (r < 0)
+		unlink(temp);
+	return r;
+}
+
+static void write_file(struct devinfo *d, struct file *file, const struct pool_dev *dev, bool force,
+		       struct arena *a)
+{
+	struct plugin *p = d->plugin;
+	const struct pool *pool = plugin_pool(p);
+	const char *name = render_devinfo_name(pool, dev, a);
+	const char *text = render_devinfo(p->node, pool, dev, a);
+	uint64_t hash = hash_of(text);
+	int r;
+
+	if (file->hash == hash && !force)
+		return;
+	r = replace_file(p->env->devinfo_dir, name, text);
+	if (r < 0) {
+		plugin_warn(p, WARN_DEVINFO, "device-info file %s/%s not written: %s", p->env->devinfo_dir,
+			    name, strerror(-r));
+		return;
+	}
+	plugin_warn_reset(p, WARN_DEVINFO);
+	file->hash = hash;
+}
+
+static void write_slice(void *arg)
+{
+	_cleanup_arena_ struct arena *a = arena_new(4096);
+	struct devinfo *d = arg;
+	const struct pool *pool = plugin_pool(d->plugin);
+
+	d->timer = NULL;
+	for (size_t n = 0; n < SLICE && d->next < d->n; n++, d->next++) {
+		if (pool->devs[d->next].pci >= 0)
+			write_file(d, &d->files[d->next], &pool->devs[d->next], false, a);
+	}
+	if (d->next < d->n)
+		d->timer = rpc_after(d->plugin->env->rpc, SLICE_MS, write_slice, d);
+}
+
+static void files_free(struct file *files, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(files[i].id);
+	free(files);
+}
+
+/* What is known of the files goes along; both lists are sorted alike but for devices that came or went. */
+static void follow_pool(struct devinfo *d, const struct pool *pool)
+{
+	struct file *old = d->files;
+	size_t n_old = d->n, k = 0;
+
+	d->n = pool ? pool->n_devs : 0;
+	d->files = xcalloc(d->n + 1, sizeof(*d->files));
+	for (size_t i = 0; i < d->n; i++) {
+		const char *id = pool->devs[i].id;
+		size_t at = k;
+
+		while (at < n_old && strcmp(old[at].id, id) != 0)
+			at++;
+		d->files[i].id = xstrdup(id);
+		if (at == n_old)
+			continue;
+		d->files[i].hash = old[at].hash;
+		k = at + 1;
+	}
+	files_free(old, n_old);
+}
+
+struct devinfo *devinfo_new(struct plugin *p)
+{
+	struct devinfo *d = xcalloc(1, sizeof(*d));
+
+	d->plugin = p;
+	return d;
+}
+
+void devinfo_update(struct devinfo *d)
+{
+	follow_pool(d, plugin_pool(d->plugin));
+	d->next = 0;
+	if (!d->timer && d->n)
+		d->timer = rpc_after(d->plugin->env->rpc, SLICE_MS, write_slice, d);
+}
+
+static bool on_disk(const struct devinfo *d, const struct pool *pool, const struct pool_dev *dev,
+		    struct arena *a)
+{
+	const char *name = render_devinfo_name(pool, dev, a);
+
+	return faccessat(AT_FDCWD, arena_printf(a, "%s/%s", d->plugin->env->devinfo_dir, name), F_OK, 0) == 0;
+}
+
+void devinfo_ensure(struct devinfo *d, const struct ids *ids)
+{
+	_cleanup_arena_ struct arena *a = arena_new(4096);
+	const struct pool *pool = plugin_pool(d->plugin);
+
+	for (size_t i = 0; i < ids->n; i++) {
+		const struct pool_dev *dev = pool_find(pool, ids->v[i]);
+		struct file *file = &d->files[dev - pool->devs];
+
+		if (!file->hash || !on_disk(d, pool, dev, a))
+			write_file(d, file, dev, true, a);
+	}
+}
+
+void devinfo_free(struct devinfo *d)
+{
+	if (!d)
+		return;
+	rpc_timer_cancel(d->timer);
+	files_free(d->files, d->n);
+	free(d);
+}

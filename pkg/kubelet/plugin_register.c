@@ -1,0 +1,226 @@
+/* Registration by calling the kubelet: carries out what registration_step() says. */
+#include "kubelet/plugin-internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "kubelet/messages.h"
+#include "pool/node.h"
+
+/* Within Register the kubelet dials us with 10 s of patience; since 1.35 it stops when our own time is up. */
+#define REGISTER_TIMEOUT_MS 16000
+#define REPLY_MAX	    (1u << 20)
+
+struct attempt {
+	struct plugin *plugin; /* NULL: given up */
+	struct rpc_channel *channel;
+};
+
+static char *kubelet_path(const struct plugin *p)
+{
+	return xasprintf("%s/kubelet.sock", p->env->plugin_dir);
+}
+
+static bool look_at_socket(const char *path, struct socket_id *ret)
+{
+	const struct statx_timestamp *t;
+	struct statx st;
+
+	if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME, &st) < 0 ||
+	    !S_ISSOCK(st.stx_mode))
+		return false;
+	t = st.stx_mask & STATX_BTIME ? &st.stx_btime : &st.stx_ctime;
+	*ret = (struct socket_id) { makedev(st.stx_dev_major, st.stx_dev_minor), st.stx_ino,
+				    t->tv_sec * 1000000000 + t->tv_nsec };
+	return true;
+}
+
+static bool same_socket(const struct socket_id *a, const struct socket_id *b)
+{
+	return a->dev == b->dev && a->ino == b->ino && a->born_ns == b->born_ns;
+}
+
+/* A plain connect() tells in microseconds what a gRPC channel would find out slowly: is somebody accepting?
+ */
+static bool accepts(const char *path)
+{
+	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+	if (fd < 0 || strlen(path) >= sizeof(address.sun_path))
+		return true; /* let the call itself fail, with a sentence */
+	memcpy(address.sun_path, path, strlen(path) + 1);
+	return connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0 || errno != ECONNREFUSED;
+}
+
+static struct attempt *attempt_take(struct plugin *p)
+{
+	struct attempt *attempt = STEAL(p->attempt);
+
+	if (attempt)
+		attempt->plugin = NULL;
+	return attempt;
+}
+
+/* Its answer will find nobody; the attempt frees itself then. */
+static void cancel_attempt(struct plugin *p)
+{
+	struct attempt *attempt = attempt_take(p);
+
+	if (attempt)
+		rpc_channel_close(attempt->channel);
+}
+
+static void register_answered(void *arg, enum rpc_status status, const char *message, struct bytes body)
+{
+	struct attempt *attempt = arg;
+	struct plugin *p = attempt->plugin;
+
+	(void)body;
+	if (p) {
+		attempt_take(p);
+		rpc_channel_close(attempt->channel);
+	}
+	free(attempt);
+	if (!p)
+		return;
+	if (status == RPC_OK) {
+		p->stats.registrations++;
+		plugin_warn_reset(p, WARN_REGISTER);
+		plugin_register_event(p, REG_EV_OK);
+		return;
+	}
+	p->stats.register_failures++;
+	plugin_warn(p, WARN_REGISTER, "the kubelet did not register it: %s (status %d)", message,
+		    (int)status);
+	plugin_register_event(p, REG_EV_FAILED);
+}
+
+static void call_register(struct plugin *p, const char *path)
+{
+	_cleanup_arena_ struct arena *a = arena_new(512);
+	const struct register_request request = {
+		"v1beta1", strrchr(p->socket, '/') + 1, p->resource, { .preferred_allocation = true }
+	};
+	struct attempt *attempt = xcalloc(1, sizeof(*attempt));
+
+	attempt->plugin = p;
+	attempt->channel = rpc_channel_open(p->env->rpc, path, REPLY_MAX);
+	p->attempt = attempt;
+	rpc_call_unary(attempt->channel, PATH_REGISTER, msg_encode_register(&request, a), REGISTER_TIMEOUT_MS,
+		       register_answered, attempt);
+}
+
+/* Asynchronous whatever happens: the kubelet dials us before it answers. */
+static void try_to_register(struct plugin *p)
+{
+	_cleanup_free_ char *path = kubelet_path(p);
+	struct socket_id now;
+
+	p->try_began_ns = plugin_now_ns();
+	if (!look_at_socket(path, &now)) {
+		plugin_warn(p, WARN_REGISTER, "waiting for the kubelet: there is no %s", path);
+		plugin_register_event(p, REG_EV_GONE);
+		return;
+	}
+	if (!same_socket(&now, &p->kubelet))
+		plugin_pods_reset(p);
+	p->kubelet = now;
+	if (!accepts(path)) {
+		plugin_register_event(p, REG_EV_REFUSED);
+		return;
+	}
+	/* A kubelet that starts wipes its directory before it accepts: from here on our socket stays. */
+	plugin_serve(p);
+	call_register(p, path);
+}
+
+static void timer_rang(void *arg)
+{
+	struct plugin *p = arg;
+
+	p->reg_timer = NULL;
+	plugin_register_event(p, REG_EV_TIMER);
+}
+
+static void set_timer(struct plugin *p, int ms)
+{
+	if (ms == REG_TIMER_KEEP)
+		return;
+	rpc_timer_cancel(STEAL(p->reg_timer));
+	if (ms == REG_TIMER_OFF)
+		return;
+	if (p->reg.state == REG_WAITING)
+		ms = (int)plugin_jitter(p, (unsigned)ms);
+	p->reg_timer = rpc_after(p->env->rpc, (unsigned)ms, timer_rang, p);
+}
+
+static void end_streams(struct plugin *p)
+{
+	struct listener *l;
+
+	for (l = LIST_FIRST(&p->listeners); l; l = LIST_NEXT(l, link)) {
+		l->ending = true;
+		rpc_stream_end(l->stream, RPC_UNAVAILABLE, "the kubelet's socket was replaced");
+	}
+}
+
+static void tell(struct plugin *p, enum reg_state before)
+{
+	const struct pool *pool = plugin_pool(p);
+
+	if (p->reg.state == before)
+		return;
+	log_debug("kubelet", "%s: %s -> %s", p->resource, registration_state_name(before),
+		  registration_state_name(p->reg.state));
+	if (p->reg.state == REG_REGISTERED) {
+		log_info("kubelet", "%s: registered with the kubelet, %zu devices, %.1f ms", p->resource,
+			 pool ? pool->n_devs : 0, (double)(plugin_now_ns() - p->try_began_ns) / 1e6);
+		plugin_pods_prime(p);
+	} else if (before == REG_REGISTERED) {
+		log_info("kubelet", "%s: the kubelet's stream ended, registering again", p->resource);
+	}
+}
+
+void plugin_register_event(struct plugin *p, enum reg_event event)
+{
+	enum reg_state before = p->reg.state;
+	int timer_ms;
+	unsigned actions = registration_step(&p->reg, event, &timer_ms);
+
+	tell(p, before);
+	set_timer(p, timer_ms);
+	if (actions & REG_CANCEL)
+		cancel_attempt(p);
+	if (actions & REG_END)
+		end_streams(p);
+	if (actions & REG_CALL)
+		try_to_register(p);
+}
+
+void plugin_register_look(struct plugin *p)
+{
+	_cleanup_free_ char *path = kubelet_path(p);
+	struct socket_id now;
+
+	if (!look_at_socket(path, &now))
+		plugin_register_event(p, REG_EV_GONE);
+	else if (!same_socket(&now, &p->kubelet))
+		plugin_register_event(p, REG_EV_NEW);
+}
+
+void plugin_register_done(struct plugin *p)
+{
+	rpc_timer_cancel(STEAL(p->reg_timer));
+	cancel_attempt(p);
+}

@@ -1,0 +1,357 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "hw/inventory.h"
+#include "kubelet/identify.h"
+
+#define RES "rdma/vf"
+
+/* Eight NVIDIA GPUs, one AMD, one Intel; PCI index = GPU index. */
+static struct hw_pci pci[10];
+static struct hw_gpu gpus[10];
+static const char *const uuids[8] = {
+	"GPU-0", "GPU-1", "GPU-2", "GPU-3", "GPU-4", "GPU-5", "GPU-6", "GPU-7"
+};
+static const struct hw_inventory inv = { .pci = pci, .n_pci = 10, .gpu = gpus, .n_gpu = 10 };
+
+static struct arena *a;
+static struct seen_pods *seen;
+
+static int setup(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 10; i++) {
+		pci[i] = (struct hw_pci) { .bdf = { 0, (uint8_t)(0x10 + i), 0, 0 },
+					   .class_code = 0x030200,
+					   .vendor = i < 8    ? 0x10de
+						     : i == 8 ? 0x1002
+							      : 0x8086,
+					   .parent = -1,
+					   .physfn = -1,
+					   .vf_index = -1,
+					   .numa = -1 };
+		gpus[i] = (struct hw_gpu) { .pci = i,
+					    .vendor = i < 8    ? "NVIDIA"
+						      : i == 8 ? "AMD"
+							       : "Intel",
+					    .uuid = i < 8 ? uuids[i] : NULL,
+					    .minor = -1,
+					    .card = i == 9 ? 3 : -1 };
+	}
+	a = arena_new(0);
+	seen = seen_pods_new();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	seen_pods_free(seen);
+	arena_free(a);
+	return 0;
+}
+
+/*
+ * A list as text: "pod/container: resource=id,id resource=id; …". A pod goes on while the name stays the
+ * same. "g" stands for nvidia.com/gpu, "v" for our resource.
+ */
+static struct ids parse_ids(char *text)
+{
+	struct ids ids = { arena_array(a, 16, sizeof(*ids.v)), 0 };
+	char *save;
+
+	for (char *id = strtok_r(text, ",", &save); id; id = strtok_r(NULL, ",", &save))
+		ids.v[ids.n++] = id;
+	return ids;
+}
+
+static struct pod_container parse_container(char *text)
+{
+	struct pod_container c = { .held = arena_array(a, 8, sizeof(*c.held)) };
+	char *save, *colon = strchr(text, ':');
+
+	*colon = '\0';
+	c.name = text;
+	for (char *h = strtok_r(colon + 1, " ", &save); h; h = strtok_r(NULL, " ", &save)) {
+		char *equal = strchr(h, '=');
+
+		*equal = '\0';
+		if (!strcmp(h, "g"))
+			h = arena_strdup(a, "nvidia.com/gpu");
+		else if (!strcmp(h, "v"))
+			h = arena_strdup(a, RES);
+		c.held[c.n_held++] = (struct held) { h, parse_ids(equal + 1) };
+	}
+	return c;
+}
+
+static struct pod_list parse(const char *text)
+{
+	struct pod_list l = { arena_array(a, 16, sizeof(*l.v)), 0 };
+	char *save;
+
+	for (char *entry = strtok_r(arena_strdup(a, text), ";", &save); entry;
+	     entry = strtok_r(NULL, ";", &save)) {
+		char *slash;
+		struct pod *p;
+
+		entry += strspn(entry, " ");
+		slash = strchr(entry, '/');
+		*slash = '\0';
+		p = l.n ? &l.v[l.n - 1] : NULL;
+		if (!p || strcmp(p->name, entry) != 0) {
+			p = &l.v[l.n++];
+			*p = (struct pod) { "default", entry, arena_array(a, 8, sizeof(*p->containers)), 0 };
+		}
+		p->containers[p->n_containers++] = parse_container(slash + 1);
+	}
+	return l;
+}
+
+static struct identified look(const char *text, size_t want)
+{
+	struct pod_list l = parse(text);
+	struct ids must = { NULL, 0 };
+
+	return identify_container(&l, RES, want, &must, &inv, seen, a);
+}
+
+static void assert_found(const struct identified *who, const char *pod, const char *container,
+			 const char *gpus_text)
+{
+	char text[64] = "";
+
+	if (!who->found)
+		fail_msg("not found: %s", who->why);
+	for (size_t i = 0; i < who->n_gpus; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%d", i ? "," : "",
+			 who->gpus[i]);
+	assert_string_equal(who->ns, "default");
+	assert_string_equal(who->pod, pod);
+	assert_string_equal(who->container, container);
+	assert_string_equal(text, gpus_text);
+}
+
+static void assert_busy(const struct identified *who, const char *want)
+{
+	char text[64] = "";
+
+	for (size_t i = 0; i < who->n_busy_gpus; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%d", i ? "," : "",
+			 who->busy_gpus[i]);
+	assert_string_equal(text, want);
+}
+
+static void finds_the_container_that_has_its_gpus_already(void **state)
+{
+	struct identified who = look("p0/main: g=GPU-3,GPU-1", 2);
+
+	(void)state;
+	assert_found(&who, "p0", "main", "1,3");
+	assert_busy(&who, "");
+	assert_string_equal(who.why, "default/p0 container main holds 2 GPUs and no rdma/vf yet");
+}
+
+static void finds_nothing_when_the_vf_comes_first(void **state)
+{
+	struct identified who = look("p0/main:", 2);
+
+	(void)state;
+	assert_false(who.found);
+	assert_string_equal(
+		who.why, "none of the 0 containers with GPUs is new and without rdma/vf: the container that "
+			 "asks has no GPUs, or gets them later");
+}
+
+static void complete_pods_are_no_candidates_and_their_gpus_are_busy(void **state)
+{
+	struct identified who = look("p0/main: g=GPU-0,GPU-1 v=x,y; p1/main: g=GPU-4", 1);
+
+	(void)state;
+	assert_found(&who, "p1", "main", "4");
+	assert_busy(&who, "0,1");
+}
+
+static void gpu_only_pod_of_before_is_not_mistaken(void **state)
+{
+	struct identified who = look("old/main: g=GPU-0; p0/main: g=GPU-1 v=x", 1);
+
+	(void)state;
+	who = look("old/main: g=GPU-0; p0/main: g=GPU-1 v=x; p1/main: g=GPU-2", 1);
+	assert_found(&who, "p1", "main", "2");
+	assert_busy(&who, "0,1");
+}
+
+static void pods_noted_at_start_are_old(void **state)
+{
+	struct pod_list l = parse("old/main: g=GPU-0; older/main: g=GPU-5");
+	struct identified who;
+
+	(void)state;
+	seen_pods_note(seen, &l, RES, &inv);
+	who = look("older/main: g=GPU-5; p1/main: g=GPU-2; old/main: g=GPU-0", 1);
+	assert_found(&who, "p1", "main", "2");
+}
+
+static void wrong_guess_is_not_repeated(void **state)
+{
+	struct identified who;
+
+	(void)state;
+	/* p0 asks VF-first, and a GPU-only pod came just before: it looks like the one */
+	who = look("gpuonly/main: g=GPU-0; p0/main:", 1);
+	assert_found(&who, "gpuonly", "main", "0");
+	/* but the VF went to p0 */
+	who = look("gpuonly/main: g=GPU-0; p0/main: v=x g=GPU-1; p1/main:", 1);
+	assert_false(who.found);
+	who = look("gpuonly/main: g=GPU-0; p0/main: v=x g=GPU-1; p1/main: v=y; p2/main: g=GPU-2", 1);
+	assert_found(&who, "p2", "main", "2");
+}
+
+static void pod_that_comes_back_under_its_name_is_new(void **state)
+{
+	struct identified who = look("worker-0/main: g=GPU-0,GPU-1", 2);
+
+	(void)state;
+	assert_found(&who, "worker-0", "main", "0,1");
+	/* it got its VFs, ended, and came back with the same GPUs, all unseen */
+	who = look("worker-0/main: g=GPU-0,GPU-1", 2);
+	assert_found(&who, "worker-0", "main", "0,1");
+	/* seen with its VFs in between, and back with others */
+	who = look("worker-0/main: g=GPU-0,GPU-1 v=x,y; p/main:", 1);
+	assert_false(who.found);
+	who = look("worker-0/main: g=GPU-1,GPU-2", 2);
+	assert_found(&who, "worker-0", "main", "1,2");
+}
+
+static void two_new_candidates_are_told_apart_by_count(void **state)
+{
+	struct identified who = look("a/main: g=GPU-0; b/main: g=GPU-1,GPU-2", 2);
+
+	(void)state;
+	assert_found(&who, "b", "main", "1,2");
+	assert_busy(&who, "0");
+}
+
+static void two_equal_candidates_are_not_guessed_at(void **state)
+{
+	struct identified who = look("a/main: g=GPU-0; b/main: g=GPU-1", 1);
+
+	(void)state;
+	assert_false(who.found);
+	assert_int_equal(who.n_gpus, 0);
+	assert_busy(&who, "0,1");
+	assert_string_equal(who.why,
+			    "2 containers, default/a among them, hold GPUs and no rdma/vf, and nothing tells "
+			    "which one asks");
+	/* and neither is one of them later */
+	who = look("a/main: g=GPU-0; b/main: g=GPU-1 v=x; c/main: g=GPU-2", 1);
+	assert_found(&who, "c", "main", "2");
+}
+
+static void last_container_of_a_pod_is_the_one_in_admission(void **state)
+{
+	struct identified who = look("p0/one: g=GPU-0; p0/two: g=GPU-1; p0/three:", 1);
+
+	(void)state;
+	assert_found(&who, "p0", "two", "1");
+	assert_busy(&who, "0");
+}
+
+static void second_container_of_a_pod_is_found_after_the_first(void **state)
+{
+	struct identified who = look("p0/one: g=GPU-0; p0/two:", 1);
+
+	(void)state;
+	assert_found(&who, "p0", "one", "0");
+	who = look("p0/one: g=GPU-0 v=x; p0/two: g=GPU-1", 1);
+	assert_found(&who, "p0", "two", "1");
+}
+
+static void new_pod_is_preferred_to_one_that_was_there_before(void **state)
+{
+	struct identified who = look("p0/one: g=GPU-0; p0/two:", 1);
+
+	(void)state;
+	assert_found(&who, "p0", "one", "0");
+	/* p0/two was GPU-only and p0 is complete: p1 asks */
+	who = look("p1/main: g=GPU-2; p0/one: g=GPU-0 v=x; p0/two: g=GPU-1", 1);
+	assert_found(&who, "p1", "main", "2");
+}
+
+static void devices_set_aside_tell_the_pod(void **state)
+{
+	struct pod_list l = parse("a/main: g=GPU-0; b/side: v=x; b/main: g=GPU-1");
+	const char *x[] = { "x" };
+	struct ids must = { x, 1 };
+	struct identified who = identify_container(&l, RES, 1, &must, &inv, seen, a);
+
+	(void)state;
+	assert_found(&who, "b", "main", "1");
+}
+
+static void ids_of_every_vendor_are_understood(void **state)
+{
+	struct identified who = look("p0/main: g=GPU-2::3,GPU-2::4,GPU-0::1", 2);
+
+	(void)state;
+	assert_found(&who, "p0", "main", "0,2");
+	who = look("amd/main: amd.com/gpu=0000:18:00.0", 1);
+	assert_found(&who, "amd", "main", "8");
+	who = look("intel/main: gpu.intel.com/i915=card3-0", 1);
+	assert_found(&who, "intel", "main", "9");
+}
+
+static void gpus_that_nobody_knows_do_not_count(void **state)
+{
+	struct identified who =
+		look("mig/main: nvidia.com/mig-1g.10gb=MIG-123; other/main: x.com/fpga=f0", 1);
+
+	(void)state;
+	assert_false(who.found);
+	assert_busy(&who, "");
+}
+
+static void empty_list_is_fine(void **state)
+{
+	struct pod_list none = { NULL, 0 };
+	struct ids must = { NULL, 0 };
+	struct identified who = identify_container(&none, RES, 1, &must, &inv, seen, a);
+
+	(void)state;
+	assert_false(who.found);
+	assert_int_equal(who.n_busy_gpus, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+		T(finds_the_container_that_has_its_gpus_already),
+		T(finds_nothing_when_the_vf_comes_first),
+		T(complete_pods_are_no_candidates_and_their_gpus_are_busy),
+		T(gpu_only_pod_of_before_is_not_mistaken),
+		T(pods_noted_at_start_are_old),
+		T(wrong_guess_is_not_repeated),
+		T(pod_that_comes_back_under_its_name_is_new),
+		T(two_new_candidates_are_told_apart_by_count),
+		T(two_equal_candidates_are_not_guessed_at),
+		T(last_container_of_a_pod_is_the_one_in_admission),
+		T(second_container_of_a_pod_is_found_after_the_first),
+		T(new_pod_is_preferred_to_one_that_was_there_before),
+		T(devices_set_aside_tell_the_pod),
+		T(ids_of_every_vendor_are_understood),
+		T(gpus_that_nobody_knows_do_not_count),
+		T(empty_list_is_fine),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
