@@ -114,6 +114,7 @@ bool hw_inventory_same(const struct hw_inventory *a, const struct hw_inventory *
  * that vendor's GPUs (NVIDIA deviceIDStrategy=index). MIG ids give -1: nothing in sysfs names their parent.
  */
 int hw_gpu_of_id(const struct hw_inventory *inv, const char *resource, const char *id);
-void hw_inventory_free(struct hw_inventory *inv); /* NULL is fine */
+/* The inventory itself lies in its arena. NULL is fine. */
+void hw_inventory_free(struct hw_inventory *inv);
 
 #endif

@@ -1,0 +1,65 @@
+#include "discover/discover.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "discover/scan-internal.h"
+
+static void *into_arena(struct arena *arena, void *table, size_t n, size_t size)
+{
+	void *copy = arena_copy(arena, table, n * size);
+
+	free(table);
+	return copy;
+}
+
+static struct hw_inventory *finish(struct scan *s)
+{
+	struct hw_inventory *inv = arena_alloc(s->arena, sizeof(*inv));
+
+	inv->arena = s->arena;
+	inv->hypervisor = scan_hypervisor(s);
+	inv->has_rdma_cm = sysroot_exists(s->root, "sys/class/misc/rdma_cm") ||
+			   sysroot_exists(s->root, "sys/devices/virtual/misc/rdma_cm");
+	inv->n_pci = s->n_pci;
+	inv->n_rdma = s->n_rdma;
+	inv->n_gpu = s->n_gpu;
+	inv->n_numa = s->n_numa;
+	inv->n_notes = s->n_notes;
+	inv->pci = into_arena(s->arena, s->pci, s->n_pci, sizeof(*s->pci));
+	inv->rdma = into_arena(s->arena, s->rdma, s->n_rdma, sizeof(*s->rdma));
+	inv->gpu = into_arena(s->arena, s->gpu, s->n_gpu, sizeof(*s->gpu));
+	inv->numa = into_arena(s->arena, s->numa, s->n_numa, sizeof(*s->numa));
+	inv->notes = into_arena(s->arena, s->notes, s->n_notes, sizeof(*s->notes));
+	free(s->place);
+	free(s->vf);
+	return inv;
+}
+
+int discover_host(const struct sysroot *root, const struct gpu_match *gpus, size_t n_gpus,
+		  struct hw_inventory **ret, struct err *err)
+{
+	_cleanup_close_ int top = sysroot_openat(root, O_RDONLY | O_DIRECTORY, ".");
+	struct scan s = {
+		.root = root,
+		.gpus = gpus ? gpus : gpu_match_default,
+		.n_gpus = gpus ? n_gpus : gpu_match_default_n,
+	};
+
+	if (top < 0)
+		return err_set(err, -top, "root directory '%s': %s", sysroot_path(root), strerror(-top));
+	s.arena = arena_new(64 * 1024);
+	scan_numa(&s);
+	scan_pci(&s);
+	scan_class_rdma(&s);
+	scan_place(&s);
+	scan_default_route(&s);
+	*ret = finish(&s);
+	return 0;
+}

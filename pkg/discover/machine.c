@@ -1,0 +1,195 @@
+/* What is true of the machine as a whole: NUMA nodes, virtual or not, where the default route goes. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "discover/scan-internal.h"
+
+#define NODES	 "sys/devices/system/node"
+#define MAX_NODE 1023
+
+bool scan_numa_exists(const struct scan *s, int node)
+{
+	for (size_t i = 0; i < s->n_numa; i++) {
+		if (s->numa[i].id == node)
+			return true;
+	}
+	return !s->n_numa && node >= 0 && node <= MAX_NODE;
+}
+
+static int add_node(void *arg, const char *name)
+{
+	struct scan *s = arg;
+	int id;
+
+	if (!str_starts(name, "node") || str_to_int(name + strlen("node"), &id) < 0 || id < 0 ||
+	    id > MAX_NODE)
+		return 0;
+	if (s->n_numa && scan_numa_exists(s, id))
+		return 0; /* "node01" beside "node1" */
+	s->numa = xgrow(s->numa, &s->cap_numa, s->n_numa + 1, sizeof(*s->numa));
+	s->numa[s->n_numa++] = (struct hw_numa) { .id = id };
+	return 0;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct hw_numa *na = a, *nb = b;
+
+	return na->id - nb->id;
+}
+
+/* "10 21": one number for each node of the machine, in order. */
+static bool parse_distances(char *text, int *row, size_t n)
+{
+	char *save = NULL;
+	size_t i = 0;
+
+	for (char *word = strtok_r(text, " \t", &save); word; word = strtok_r(NULL, " \t", &save)) {
+		if (i == n || str_to_int(word, &row[i]) < 0 || row[i] <= 0)
+			return false;
+		i++;
+	}
+	return i == n;
+}
+
+static const int *read_distances(struct scan *s, int node)
+{
+	char text[8192];
+	int *row = arena_array(s->arena, s->n_numa, sizeof(*row));
+	int n = sysroot_read(s->root, text, sizeof(text), NODES "/node%d/distance", node);
+
+	if (n == -ENOENT)
+		return NULL;
+	if (n >= 0 && parse_distances(text, row, s->n_numa))
+		return row;
+	scan_note(s, "NUMA node %d: its distances are not %zu numbers; taken as unknown", node, s->n_numa);
+	return NULL;
+}
+
+void scan_numa(struct scan *s)
+{
+	int r = sysroot_each(s->root, NODES, add_node, s);
+
+	if (r < 0 && r != -ENOENT)
+		scan_note(s, NODES " cannot be read: %s", strerror(-r));
+	if (s->n_numa > 1)
+		qsort(s->numa, s->n_numa, sizeof(*s->numa), by_id);
+	for (size_t i = 0; i < s->n_numa; i++)
+		s->numa[i].distance = read_distances(s, s->numa[i].id);
+}
+
+/* Is `word` one of the blank-separated words of the first line that starts with `key`? */
+static bool line_has_word(char *text, const char *key, const char *word)
+{
+	char *line = str_starts(text, key) ? text : NULL, *save = NULL;
+	char before[32];
+
+	snprintf(before, sizeof(before), "\n%s", key);
+	if (!line)
+		line = strstr(text, before);
+	if (!line)
+		return false;
+	line[1 + strcspn(line + 1, "\n")] = '\0';
+	for (char *w = strtok_r(line, " \t\n", &save); w; w = strtok_r(NULL, " \t\n", &save)) {
+		if (!strcmp(w, word))
+			return true;
+	}
+	return false;
+}
+
+/* The first processor tells; the whole file is long and slow to make on a large machine. */
+static bool cpu_says_hypervisor(const struct sysroot *root)
+{
+	_cleanup_close_ int fd = sysroot_openat(root, O_RDONLY | O_NONBLOCK, "proc/cpuinfo");
+	char text[8192];
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	return line_has_word(text, "flags", "hypervisor");
+}
+
+/* DMI strings of virtual machines; NULL matches anything, `metal` marks vendors whose bare machines say so.
+ */
+static const struct {
+	const char *vendor, *product;
+	bool metal;
+} virtual_machines[] = {
+	{ "QEMU", NULL, false },	   { "KVM", NULL, false },
+	{ "Bochs", NULL, false },	   { "Xen", NULL, false },
+	{ "VMware", NULL, false },	   { "innotek GmbH", NULL, false },
+	{ "Parallels", NULL, false },	   { "Microsoft Corporation", "Virtual Machine", false },
+	{ "Amazon EC2", NULL, true },	   { "Google", "Google Compute Engine", false },
+	{ "OpenStack", NULL, false },	   { "Red Hat", "KVM", false },
+	{ "Red Hat", "OpenStack", false }, { "Nutanix", "AHV", false },
+	{ "oVirt", NULL, false },	   { "Alibaba Cloud", "Alibaba Cloud ECS", false },
+	{ "Tencent Cloud", "CVM", false }, { NULL, "VMware", false },
+	{ NULL, "VirtualBox", false },	   { NULL, "KVM", false },
+	{ NULL, "Bochs", false },	   { NULL, "HVM domU", false },
+	{ NULL, "OpenStack", false },	   { NULL, "Standard PC (", false },
+};
+
+static bool dmi_says_hypervisor(const struct sysroot *root)
+{
+	char vendor[128] = "", product[128] = "";
+
+	if (sysroot_read(root, vendor, sizeof(vendor), "sys/class/dmi/id/sys_vendor") < 0)
+		vendor[0] = '\0';
+	if (sysroot_read(root, product, sizeof(product), "sys/class/dmi/id/product_name") < 0)
+		product[0] = '\0';
+	for (size_t i = 0; i < ARRAY_LEN(virtual_machines); i++) {
+		if ((!virtual_machines[i].vendor || str_starts(vendor, virtual_machines[i].vendor)) &&
+		    (!virtual_machines[i].product || str_starts(product, virtual_machines[i].product)))
+			return !virtual_machines[i].metal || !strstr(product, ".metal");
+	}
+	return false;
+}
+
+bool scan_hypervisor(struct scan *s)
+{
+	char type[32];
+
+	return s->saw_vmbus || cpu_says_hypervisor(s->root) ||
+	       sysroot_read(s->root, type, sizeof(type), "sys/hypervisor/type") > 0 ||
+	       dmi_says_hypervisor(s->root);
+}
+
+/* "Iface Destination Gateway Flags RefCnt Use Metric Mask …", hexadecimal. */
+static bool is_default_route(const char *line, char name[64])
+{
+	unsigned destination, gateway, flags, mask;
+
+	return sscanf(line, "%63s %8x %8x %4x %*s %*s %*s %8x", name, &destination, &gateway, &flags,
+		      &mask) == 5 &&
+	       !destination && !mask && (flags & 1);
+}
+
+#define ROUTES_MAX (1 << 20)
+
+void scan_default_route(struct scan *s)
+{
+	_cleanup_free_ char *text = xcalloc(ROUTES_MAX, 1);
+	char *save = NULL, name[64];
+	int n = sysroot_read(s->root, text, ROUTES_MAX, "proc/net/route");
+
+	if (n < 0 && n != -ENOENT)
+		scan_note(s, "proc/net/route cannot be read: %s; no default route is known", strerror(-n));
+	if (n < 0)
+		return;
+	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		if (!is_default_route(line, name))
+			continue;
+		for (size_t i = 0; i < s->n_pci; i++) {
+			if (str_eq(s->pci[i].netdev, name))
+				s->pci[i].default_route = true;
+		}
+	}
+}

@@ -1,0 +1,238 @@
+/* One device, looked at again when an answer depends on it: nothing here comes from an earlier scan. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "discover/scan-internal.h"
+
+#define DEVICES	    "sys/bus/pci/devices"
+#define CLASS	    "sys/class/infiniband"
+#define CLASS_VERBS "sys/class/infiniband_verbs"
+
+static bool copy_text(char *dst, size_t size, const char *src)
+{
+	size_t n = strlen(src);
+
+	if (n >= size)
+		return false;
+	memcpy(dst, src, n + 1);
+	return true;
+}
+
+/* A soft RDMA device on one of the function's netdevs. */
+static void find_soft(const struct sysroot *root, const struct dir *dev, struct function_now *ret)
+{
+	_cleanup_names_ struct names netdevs = NAMES_EMPTY, rdmas = NAMES_EMPTY;
+	_cleanup_dir_ struct dir class = DIR_CLOSED;
+	char parent[64];
+
+	if (names_below(dev, "net", &netdevs) < 0 || !netdevs.n || dir_open_path(root, CLASS, &class) < 0 ||
+	    names_of(&class, &rdmas) < 0)
+		return;
+	for (size_t i = 0; i < rdmas.n; i++) {
+		if (sysroot_exists(root, CLASS "/%s/device", rdmas.v[i]) ||
+		    rdma_soft_netdev(root, rdmas.v[i], parent, sizeof(parent)) < 0)
+			continue;
+		for (size_t k = 0; k < netdevs.n; k++) {
+			if (str_eq(parent, netdevs.v[k]) &&
+			    copy_text(ret->rdma, sizeof(ret->rdma), rdmas.v[i]))
+				return;
+		}
+	}
+}
+
+/* The uverbs device among those of a directory that says it serves this RDMA device. */
+static bool find_uverbs(const struct dir *verbs, struct function_now *ret)
+{
+	_cleanup_names_ struct names names = NAMES_EMPTY;
+	char path[NAME_MAX + 8], text[80];
+
+	names_of(verbs, &names);
+	for (size_t i = 0; i < names.n; i++) {
+		snprintf(path, sizeof(path), "%s/ibdev", names.v[i]);
+		if (dir_read(verbs, path, text, sizeof(text)) < 0 || !str_eq(text, ret->rdma) ||
+		    !copy_text(ret->uverbs, sizeof(ret->uverbs), names.v[i]))
+			continue;
+		snprintf(path, sizeof(path), "%s/dev", names.v[i]);
+		if (dir_read(verbs, path, text, sizeof(text)) >= 0)
+			parse_dev(text, &ret->major, &ret->minor);
+		return true;
+	}
+	return false;
+}
+
+/* A function with one uverbs device without an ibdev file: there is no other it could be. */
+static void take_only_uverbs(const struct dir *verbs, struct function_now *ret)
+{
+	_cleanup_names_ struct names names = NAMES_EMPTY;
+	char path[NAME_MAX + 8], text[80];
+
+	if (names_of(verbs, &names) < 0 || names.n != 1)
+		return;
+	snprintf(path, sizeof(path), "%s/ibdev", names.v[0]);
+	if (dir_read(verbs, path, text, sizeof(text)) != -ENOENT ||
+	    !copy_text(ret->uverbs, sizeof(ret->uverbs), names.v[0]))
+		return;
+	snprintf(path, sizeof(path), "%s/dev", names.v[0]);
+	if (dir_read(verbs, path, text, sizeof(text)) >= 0)
+		parse_dev(text, &ret->major, &ret->minor);
+}
+
+static void read_uverbs(const struct sysroot *root, const struct dir *dev, struct function_now *ret)
+{
+	_cleanup_dir_ struct dir own = DIR_CLOSED, class = DIR_CLOSED;
+
+	if (!dir_open(dev, "infiniband_verbs", &own)) {
+		if (find_uverbs(&own, ret))
+			return;
+		take_only_uverbs(&own, ret);
+	}
+	if (!*ret->uverbs && !dir_open_path(root, CLASS_VERBS, &class))
+		find_uverbs(&class, ret);
+}
+
+static void read_rdma(const struct sysroot *root, const struct dir *dev, struct function_now *ret)
+{
+	_cleanup_names_ struct names names = NAMES_EMPTY;
+
+	if (names_below(dev, "infiniband", &names) >= 0 && names.n)
+		copy_text(ret->rdma, sizeof(ret->rdma), names.v[0]);
+	else
+		find_soft(root, dev, ret);
+	if (*ret->rdma)
+		read_uverbs(root, dev, ret);
+}
+
+int discover_function_now(const struct sysroot *root, struct bdf bdf, struct function_now *ret,
+			  struct err *err)
+{
+	struct function_now now = { .major = -1, .minor = -1 };
+	_cleanup_dir_ struct dir dev = DIR_CLOSED;
+	char path[64], addr[BDF_STRLEN], text[16];
+	int r;
+
+	snprintf(path, sizeof(path), DEVICES "/%s", bdf_format(bdf, addr));
+	r = dir_open_path(root, path, &dev);
+	if (r < 0)
+		return err_set(err, -r, "PCI function %s %s", addr, r == -ENOENT ? "is gone" : strerror(-r));
+	if (dir_link_name(&dev, "driver", now.driver, sizeof(now.driver)) < 0)
+		now.driver[0] = '\0';
+	r = dir_link(&dev, "physfn", text, sizeof(text));
+	now.physfn = r >= 0 || r == -ENAMETOOLONG;
+	read_rdma(root, &dev, &now);
+	*ret = now;
+	return 0;
+}
+
+/* "fe80:0000:…": eight groups of four digits. */
+static int parse_gid(const char *text, uint8_t gid[16])
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (int i = 0; i < 16; i++) {
+		const char *high = *text ? strchr(digits, tolower((unsigned char)*text++)) : NULL;
+		const char *low = high && *text ? strchr(digits, tolower((unsigned char)*text++)) : NULL;
+
+		if (!low)
+			return -EINVAL;
+		gid[i] = (uint8_t)((high - digits) << 4 | (low - digits));
+		if (i % 2 && i < 15 && *text++ != ':')
+			return -EINVAL;
+	}
+	return *text ? -EINVAL : 0;
+}
+
+static bool read_gid(const struct dir *port, int index, struct gid_entry *ret)
+{
+	static const uint8_t empty[16];
+	char name[48], text[64];
+
+	*ret = (struct gid_entry) { .index = index };
+	snprintf(name, sizeof(name), "gids/%d", index);
+	if (dir_read(port, name, text, sizeof(text)) < 0 || parse_gid(text, ret->gid) < 0 ||
+	    !memcmp(ret->gid, empty, sizeof(empty)))
+		return false;
+	snprintf(name, sizeof(name), "gid_attrs/types/%d", index);
+	if (dir_read(port, name, ret->type, sizeof(ret->type)) < 0)
+		ret->type[0] = '\0';
+	snprintf(name, sizeof(name), "gid_attrs/ndevs/%d", index);
+	if (dir_read(port, name, ret->ndev, sizeof(ret->ndev)) < 0)
+		ret->ndev[0] = '\0';
+	return true;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	int na = *(const int *)a, nb = *(const int *)b;
+
+	return (na > nb) - (na < nb);
+}
+
+/* Numbers that are names in a directory, sorted; a heap array. */
+static int *numbers_below(const struct dir *up, const char *sub, size_t *ret_n)
+{
+	_cleanup_names_ struct names names = NAMES_EMPTY;
+	int *list, v;
+	size_t n = 0;
+
+	names_below(up, sub, &names);
+	list = xcalloc(names.n, sizeof(*list));
+	for (size_t i = 0; i < names.n; i++) {
+		if (!str_to_int(names.v[i], &v) && v >= 0)
+			list[n++] = v;
+	}
+	qsort(list, n, sizeof(*list), by_number);
+	*ret_n = n;
+	return list;
+}
+
+static int open_port(const struct sysroot *root, const char *rdma, int port, char path[PATH_MAX],
+		     struct dir *ret)
+{
+	if (!is_file_name(rdma) || strlen(rdma) > NAME_MAX)
+		return -EINVAL;
+	snprintf(path, PATH_MAX, CLASS "/%s/ports/%d", rdma, port);
+	return dir_open_path(root, path, ret);
+}
+
+int discover_gids(const struct sysroot *root, const char *rdma, int port, struct gid_entry ret[GID_TABLE_MAX],
+		  size_t *ret_n, struct err *err)
+{
+	_cleanup_dir_ struct dir dir = DIR_CLOSED;
+	_cleanup_free_ int *indices = NULL;
+	char path[PATH_MAX];
+	size_t n, found = 0;
+	int r = open_port(root, rdma, port, path, &dir);
+
+	if (r < 0)
+		return err_set(err, -r, "GID table of %s port %d: %s", rdma, port, strerror(-r));
+	indices = numbers_below(&dir, "gids", &n);
+	for (size_t i = 0; i < n && found < GID_TABLE_MAX; i++)
+		found += read_gid(&dir, indices[i], &ret[found]);
+	*ret_n = found;
+	return 0;
+}
+
+size_t discover_pkeys(const struct sysroot *root, const char *rdma, int port, uint16_t *ret, size_t max)
+{
+	_cleanup_dir_ struct dir dir = DIR_CLOSED;
+	_cleanup_free_ int *indices = NULL;
+	char path[PATH_MAX], name[32], text[16];
+	size_t n, found = 0;
+	uint64_t key;
+
+	if (open_port(root, rdma, port, path, &dir) < 0)
+		return 0;
+	indices = numbers_below(&dir, "pkeys", &n);
+	for (size_t i = 0; i < n && found < max; i++) {
+		snprintf(name, sizeof(name), "pkeys/%d", indices[i]);
+		if (dir_read(&dir, name, text, sizeof(text)) > 0 && !str_to_u64(text, 16, UINT16_MAX, &key) &&
+		    key)
+			ret[found++] = (uint16_t)key;
+	}
+	return found;
+}

@@ -1,0 +1,400 @@
+/*
+ * PCI functions: one flat pass over sys/bus/pci/devices. The text of each entry's link is the whole way from
+ * the root complex to the function, so the tree is built in memory afterwards (place.c). Walking sys/devices
+ * instead would open every directory on the way, and on Hyper-V the ways start below ACPI objects of any
+ * depth.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "discover/scan-internal.h"
+
+#define DEVICES	     "sys/bus/pci/devices"
+#define CLASS_BRIDGE 0x06
+
+/* One function being read; committed to the tables when all of it made sense. */
+struct function {
+	struct scan *s;
+	struct dir dir;
+	struct hw_pci rec;
+	struct place place;
+	int index; /* where the record will be */
+};
+
+static bool is_bridge(const struct hw_pci *f)
+{
+	return f->class_code >> 16 == CLASS_BRIDGE;
+}
+
+/* 0x020000 and friends: without it there is no device. The sentence is complete, also for a missing file. */
+static int read_id(const struct function *fn, const char *name, uint64_t max, uint32_t *ret, struct err *err)
+{
+	uint64_t v = 0;
+	int r = attr_u64(&fn->dir, name, 16, max, &v, err);
+
+	if (r == -ENOENT) {
+		char addr[BDF_STRLEN];
+
+		return err_set(err, ENOENT, "%s: %s is not there", bdf_format(fn->rec.bdf, addr), name);
+	}
+	*ret = (uint32_t)v;
+	return r;
+}
+
+static uint16_t read_sub_id(struct function *fn, const char *name)
+{
+	struct err err = { 0 };
+	uint64_t v = 0;
+	int r = attr_u64(&fn->dir, name, 16, UINT16_MAX, &v, &err);
+
+	if (r < 0 && r != -ENOENT)
+		scan_note(fn->s, "%s", err.msg);
+	return r < 0 ? 0 : (uint16_t)v;
+}
+
+static void read_numa(struct function *fn)
+{
+	struct err err = { 0 };
+	char addr[BDF_STRLEN];
+	int node = -1, r = attr_int(&fn->dir, "numa_node", &node, &err);
+
+	fn->place.numa = -1;
+	if (r < 0 && r != -ENOENT)
+		scan_note(fn->s, "%s", err.msg);
+	if (r < 0 || node == -1)
+		return;
+	if (scan_numa_exists(fn->s, node))
+		fn->place.numa = node;
+	else
+		scan_note(fn->s,
+			  "%s: numa_node says '%d', a node that this machine does not have; taken as unknown",
+			  bdf_format(fn->rec.bdf, addr), node);
+}
+
+/* Name at the end of a link such as driver; NULL without one. */
+static const char *read_link_name(struct function *fn, const char *name)
+{
+	char text[NAME_MAX + 1], addr[BDF_STRLEN];
+	int r = dir_link_name(&fn->dir, name, text, sizeof(text));
+
+	if (!r && *text)
+		return arena_strdup(fn->s->arena, text);
+	if (r != -ENOENT)
+		scan_note(fn->s, "%s: %s is not a link to a name; taken as absent",
+			  bdf_format(fn->rec.bdf, addr), name);
+	return NULL;
+}
+
+static void read_iommu_group(struct function *fn)
+{
+	char text[32], addr[BDF_STRLEN];
+	int group, r = dir_link_name(&fn->dir, "iommu_group", text, sizeof(text));
+
+	if (r == -ENOENT)
+		return;
+	if (!r && !str_to_int(text, &group) && group >= 0)
+		fn->rec.iommu_group = group;
+	else
+		scan_note(fn->s, "%s: iommu_group is not a link to a number; taken as unknown",
+			  bdf_format(fn->rec.bdf, addr));
+}
+
+static void read_physfn(struct function *fn)
+{
+	char text[BDF_STRLEN + 1], addr[BDF_STRLEN];
+	int r = dir_link_name(&fn->dir, "physfn", text, sizeof(text));
+
+	if (r == -ENOENT)
+		return;
+	fn->rec.is_vf = true;
+	fn->place.pf = fn->rec.bdf;
+	if (r < 0 || bdf_parse(text, &fn->place.pf) < 0)
+		scan_note(fn->s, "%s: physfn is not a link to a PCI address; its PF is unknown",
+			  bdf_format(fn->rec.bdf, addr));
+}
+
+/*
+ * The first netdev in name order. A PF in switchdev mode also shows the representors of its VFs ("pf0vf3")
+ * in its directory: those are not it.
+ */
+static const char *pick_netdev(const struct function *fn, const struct names *names)
+{
+	char path[NAME_MAX + 32], port[64];
+
+	for (size_t i = 0; i < names->n && names->n > 1 && !fn->rec.is_vf; i++) {
+		snprintf(path, sizeof(path), "net/%s/phys_port_name", names->v[i]);
+		if (dir_read(&fn->dir, path, port, sizeof(port)) < 0 ||
+		    (!strstr(port, "vf") && !strstr(port, "sf")))
+			return names->v[i];
+	}
+	return names->v[0];
+}
+
+/* "0" or "1"; the kernel answers EINVAL while the interface is switched off, and a capture of that is empty.
+ */
+static int read_carrier(const struct dir *net)
+{
+	char text[8];
+	int n = dir_read(net, "carrier", text, sizeof(text));
+
+	if (n == -EINVAL || n == 0)
+		return 0;
+	if (n < 0)
+		return -1;
+	return str_eq(text, "1") ? 1 : str_eq(text, "0") ? 0 : -1;
+}
+
+static void read_netdev(struct function *fn)
+{
+	_cleanup_names_ struct names names = NAMES_EMPTY;
+	_cleanup_dir_ struct dir net = DIR_CLOSED, one = DIR_CLOSED;
+
+	if (dir_open(&fn->dir, "net", &net) < 0 || names_of(&net, &names) < 0 || !names.n)
+		return;
+	fn->rec.netdev = arena_strdup(fn->s->arena, pick_netdev(fn, &names));
+	if (fn->rec.is_vf || dir_open(&net, fn->rec.netdev, &one) < 0)
+		return;
+	fn->rec.carrier = read_carrier(&one);
+	fn->rec.net_type = scan_int(fn->s, &one, "type", UINT16_MAX, 0);
+}
+
+/* "16.0 GT/s PCIe"; "Unknown" and "Unknown speed" are the kernel's own words for no link. */
+static int read_speed(struct function *fn, const char *name)
+{
+	char text[64];
+	int mts = 0, n = dir_read(&fn->dir, name, text, sizeof(text));
+
+	if (n < 0 || str_starts(text, "Unknown"))
+		return 0;
+	if (parse_thousandths(text, "GT/s", &mts) < 0)
+		scan_note_value(fn->s, &fn->dir, name, text);
+	return mts;
+}
+
+/* Lanes. 63 and 255 are what a dead link reads as. */
+static int read_width(struct function *fn, const char *name)
+{
+	int width = scan_int(fn->s, &fn->dir, name, 255, 0);
+
+	return width <= 32 ? width : 0;
+}
+
+static int add_virtfn(void *arg, const char *name)
+{
+	struct function *fn = arg;
+	struct scan *s = fn->s;
+	char target[BDF_STRLEN + 1], addr[BDF_STRLEN];
+	struct bdf vf;
+	int index;
+
+	if (!str_starts(name, "virtfn") || str_to_int(name + strlen("virtfn"), &index) < 0 || index < 0)
+		return 0;
+	if (dir_link_name(&fn->dir, name, target, sizeof(target)) < 0 || bdf_parse(target, &vf) < 0) {
+		scan_note(s, "%s: %s is not a link to a PCI address; ignored", bdf_format(fn->rec.bdf, addr),
+			  name);
+		return 0;
+	}
+	s->vf = xgrow(s->vf, &s->cap_vf, s->n_vf + 1, sizeof(*s->vf));
+	s->vf[s->n_vf++] = (struct vf_link) { vf, fn->index, index };
+	return 0;
+}
+
+static void read_sriov(struct function *fn)
+{
+	fn->rec.sriov_total = scan_int(fn->s, &fn->dir, "sriov_totalvfs", UINT16_MAX, 0);
+	if (!fn->rec.sriov_total)
+		return;
+	fn->rec.sriov_num = scan_int(fn->s, &fn->dir, "sriov_numvfs", UINT16_MAX, 0);
+	fn->place.offset = scan_int(fn->s, &fn->dir, "sriov_offset", UINT16_MAX, -1);
+	fn->place.stride = scan_int(fn->s, &fn->dir, "sriov_stride", UINT16_MAX, -1);
+	dir_each(&fn->dir, add_virtfn, fn);
+}
+
+/* What a VF shares with its PF, or has none of: read for the others only. */
+static void read_physical(struct function *fn)
+{
+	fn->rec.link_mts = read_speed(fn, "current_link_speed");
+	fn->rec.link_width = read_width(fn, "current_link_width");
+	fn->rec.link_mts_max = read_speed(fn, "max_link_speed");
+	fn->rec.link_width_max = read_width(fn, "max_link_width");
+	if (!is_bridge(&fn->rec)) {
+		read_sriov(fn);
+		return;
+	}
+	fn->rec.subvendor = read_sub_id(fn, "subsystem_vendor");
+	fn->rec.subdevice = read_sub_id(fn, "subsystem_device");
+	fn->rec.acs_ctrl = acs_control(&fn->dir);
+}
+
+/* Vendor comes last: a device that was pulled out while its other files were read has none any more. */
+static int read_function(struct function *fn, struct err *err)
+{
+	uint32_t device = 0, vendor = 0;
+	int r = read_id(fn, "class", 0xffffff, &fn->rec.class_code, err);
+
+	if (r >= 0)
+		r = read_id(fn, "device", UINT16_MAX, &device, err);
+	if (r < 0)
+		return r;
+	read_physfn(fn);
+	read_numa(fn);
+	read_iommu_group(fn);
+	fn->rec.driver = read_link_name(fn, "driver");
+	fn->rec.acpi_index = scan_int(fn->s, &fn->dir, "acpi_index", INT_MAX, -1);
+	if (!fn->rec.is_vf)
+		read_physical(fn);
+	if (!is_bridge(&fn->rec)) {
+		read_netdev(fn);
+		scan_function_rdma(fn->s, &fn->dir, fn->index, fn->rec.netdev);
+	}
+	r = read_id(fn, "vendor", UINT16_MAX, &vendor, err);
+	fn->rec.device = (uint16_t)device;
+	fn->rec.vendor = (uint16_t)vendor;
+	return r;
+}
+
+static void commit(struct function *fn)
+{
+	struct scan *s = fn->s;
+	size_t gpus = s->n_gpu;
+
+	scan_function_gpu(s, &fn->dir, &fn->rec, fn->index);
+	if (s->n_gpu > gpus) {
+		fn->rec.subvendor = read_sub_id(fn, "subsystem_vendor");
+		fn->rec.subdevice = read_sub_id(fn, "subsystem_device");
+	}
+	s->pci = xgrow(s->pci, &s->cap_pci, s->n_pci + 1, sizeof(*s->pci));
+	s->place = xgrow(s->place, &s->cap_place, s->n_pci + 1, sizeof(*s->place));
+	s->place[s->n_pci] = fn->place;
+	s->pci[s->n_pci++] = fn->rec;
+}
+
+/* The link's text; it must end in the name of its entry. A plain directory (a tree made by hand) has none. */
+static int read_way(struct function *fn, const struct dir *devices, const char *name, struct err *err)
+{
+	char text[PATH_MAX];
+	const char *last;
+	struct bdf end;
+	int n = dir_link(devices, name, text, sizeof(text));
+
+	if (n == -EINVAL)
+		return 0;
+	if (n < 0)
+		return err_set(err, -n, "%s: %s", name, n == -ENOENT ? "vanished" : strerror(-n));
+	last = strrchr(text, '/');
+	last = last ? last + 1 : text;
+	if (bdf_parse(last, &end) < 0 || bdf_cmp(end, fn->rec.bdf))
+		return err_set(err, EINVAL, "%s: its link leads to '%.40s'", name, last);
+	fn->place.path = arena_strdup(fn->s->arena, text);
+	return 0;
+}
+
+static int open_function(struct function *fn, const struct dir *devices, const char *name, struct err *err)
+{
+	char path[NAME_MAX + sizeof(DEVICES) + 1];
+	int r = read_way(fn, devices, name, err);
+
+	if (r < 0)
+		return r;
+	snprintf(path, sizeof(path), "%s/%s", DEVICES, name);
+	r = dir_open_path(fn->s->root, path, &fn->dir);
+	if (r == -ENOENT)
+		return err_set(err, ENOENT, "%s: vanished while it was looked at", name);
+	if (r < 0)
+		return err_set(err, -r, "%s: cannot be opened: %s", name, strerror(-r));
+	/* From here on sentences and links speak of it by its entry. */
+	fn->dir.up = devices;
+	fn->dir.name = name;
+	return 0;
+}
+
+static void scan_function(struct scan *s, const struct dir *devices, const char *name, struct bdf bdf)
+{
+	struct function fn = {
+		.s = s,
+		.dir = DIR_CLOSED,
+		.rec = { .bdf = bdf,
+			 .parent = -1,
+			 .numa = -1,
+			 .physfn = -1,
+			 .vf_index = -1,
+			 .carrier = -1,
+			 .acpi_index = -1,
+			 .iommu_group = -1,
+			 .acs_ctrl = -1 },
+		.place = { .pf = bdf, .numa = -1, .offset = -1, .stride = -1 },
+		.index = (int)s->n_pci,
+	};
+	size_t n_rdma = s->n_rdma, n_vf = s->n_vf, n_notes = s->n_notes;
+	struct err err = { 0 };
+	int r = open_function(&fn, devices, name, &err);
+
+	if (r >= 0)
+		r = read_function(&fn, &err);
+	if (r >= 0) {
+		commit(&fn);
+	} else {
+		/* Nothing of it remains but one sentence. */
+		s->n_rdma = n_rdma;
+		s->n_vf = n_vf;
+		s->n_notes = n_notes;
+		scan_note(s, "%s; device skipped", err.msg);
+	}
+	dir_close(&fn.dir);
+}
+
+struct entry {
+	struct bdf bdf;
+	const char *name;
+};
+
+static int by_address(const void *a, const void *b)
+{
+	const struct entry *ea = a, *eb = b;
+	int c = bdf_cmp(ea->bdf, eb->bdf);
+
+	return c ? c : strcmp(ea->name, eb->name);
+}
+
+/* Entries that are addresses, in order of address; the others get a sentence. */
+static size_t sort_entries(struct scan *s, const struct names *names, struct entry *ret)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < names->n; i++) {
+		if (!bdf_parse(names->v[i], &ret[n].bdf))
+			ret[n++].name = names->v[i];
+		else
+			scan_note(s, DEVICES ": '%.40s' is not a PCI address; skipped", names->v[i]);
+	}
+	qsort(ret, n, sizeof(*ret), by_address);
+	return n;
+}
+
+void scan_pci(struct scan *s)
+{
+	_cleanup_names_ struct names names = NAMES_EMPTY;
+	_cleanup_free_ struct entry *entries = NULL;
+	_cleanup_dir_ struct dir devices = DIR_CLOSED;
+	int r = dir_open_path(s->root, DEVICES, &devices);
+	size_t n;
+
+	if (r >= 0)
+		r = names_of(&devices, &names);
+	if (r < 0 && r != -ENOENT)
+		scan_note(s, DEVICES " cannot be read: %s", strerror(-r));
+	entries = xcalloc(names.n, sizeof(*entries));
+	n = sort_entries(s, &names, entries);
+	for (size_t i = 0; i < n; i++) {
+		if (i && !bdf_cmp(entries[i - 1].bdf, entries[i].bdf))
+			scan_note(s, "%s: the same address as %s; skipped", entries[i].name,
+				  entries[i - 1].name);
+		else
+			scan_function(s, &devices, entries[i].name, entries[i].bdf);
+	}
+}

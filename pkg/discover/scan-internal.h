@@ -1,0 +1,94 @@
+/*
+ * One scan in progress: the tables grow here and move into the inventory's arena at the end. Each phase is a
+ * file: machine.c (NUMA, hypervisor, routes), pci.c (functions), place.c (links between functions), rdma.c, gpu.c.
+ */
+#ifndef RAILMATE_DISCOVER_SCAN_INTERNAL_H
+#define RAILMATE_DISCOVER_SCAN_INTERNAL_H
+
+#include <limits.h>
+
+#include "base/err.h"
+#include "discover/discover.h"
+#include "discover/sysroot-internal.h"
+
+/* What placing a function needs beyond its record; same index as the record. */
+struct place {
+	const char *path;     /* text of its link in sys/bus/pci/devices; NULL: a plain directory */
+	int depth;	      /* PCI addresses in path */
+	int numa;	      /* its own node, -1 */
+	struct bdf pf;	      /* what physfn names, when is_vf */
+	int offset, stride;   /* sriov_offset, sriov_stride of a PF; -1 unknown */
+};
+
+/* virtfn<index> of pci[pf] is vf. */
+struct vf_link {
+	struct bdf vf;
+	int pf, index;
+};
+
+struct scan {
+	const struct sysroot *root;
+	struct arena *arena;
+	const struct gpu_match *gpus;
+	size_t n_gpus;
+	bool saw_vmbus;
+
+	struct hw_pci *pci;	 size_t n_pci, cap_pci;
+	struct place *place;	 size_t cap_place;
+	struct hw_rdma *rdma;	 size_t n_rdma, cap_rdma;
+	struct hw_gpu *gpu;	 size_t n_gpu, cap_gpu;
+	struct hw_numa *numa;	 size_t n_numa, cap_numa;
+	struct vf_link *vf;	 size_t n_vf, cap_vf;
+	const char **notes;	 size_t n_notes, cap_notes;
+};
+
+void scan_note(struct scan *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Entries of a directory in name order. */
+struct names {
+	char **v;
+	size_t n, cap;
+};
+#define NAMES_EMPTY { NULL, 0, 0 }
+void names_done(struct names *names);
+#define _cleanup_names_ __attribute__((cleanup(names_done)))
+int names_of(const struct dir *d, struct names *ret);
+int names_below(const struct dir *up, const char *sub, struct names *ret);
+
+/*
+ * A number in a file. -ENOENT: no such file, without a sentence; any other failure has one that names
+ * the device, the file and the value.
+ */
+int attr_u64(const struct dir *d, const char *name, int base, uint64_t max, uint64_t *ret, struct err *err);
+int attr_int(const struct dir *d, const char *name, int *ret, struct err *err);
+/* The same, with the sentence going to the notes; `fallback` when there is no number. */
+int scan_int(struct scan *s, const struct dir *d, const char *name, int max, int fallback);
+/* "a: b" → b, a string in the arena; NULL when there is none. */
+const char *scan_word(struct scan *s, const struct dir *d, const char *name);
+/* A sentence about a value nobody understands. */
+void scan_note_value(struct scan *s, const struct dir *d, const char *name, const char *value);
+/* "<number> <unit>…" in thousandths: "2.5 GT/s PCIe" → 2500. 0 and -EINVAL. */
+int parse_thousandths(const char *text, const char *unit, int *ret);
+
+void scan_numa(struct scan *s);
+bool scan_numa_exists(const struct scan *s, int node);
+bool scan_hypervisor(struct scan *s);
+void scan_default_route(struct scan *s);
+
+void scan_pci(struct scan *s);
+void scan_place(struct scan *s);
+
+/* RDMA devices of the function whose directory is open; netdev is the function's, or NULL. */
+void scan_function_rdma(struct scan *s, const struct dir *dev, int pci, const char *netdev);
+/* Those that no function owns: soft devices, and whatever only the class directory shows. */
+void scan_class_rdma(struct scan *s);
+/* The netdev on which a soft RDMA device sits; -ENOENT when it names none. */
+int rdma_soft_netdev(const struct sysroot *root, const char *rdma, char *buf, size_t size);
+/* "231:4" → major, minor; -1 each unless it is such a pair. */
+void parse_dev(const char *text, int *ret_major, int *ret_minor);
+bool is_file_name(const char *name); /* one path component, not . or .. */
+
+void scan_function_gpu(struct scan *s, const struct dir *dev, const struct hw_pci *f, int pci);
+int acs_control(const struct dir *dev); /* of a bridge; -1 unknown */
+
+#endif

@@ -1,0 +1,272 @@
+#include "hw/inventory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+int hw_find_pci(const struct hw_inventory *inv, struct bdf bdf)
+{
+	size_t lo = 0, hi = inv->n_pci;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		int c = bdf_cmp(inv->pci[mid].bdf, bdf);
+
+		if (!c)
+			return (int)mid;
+		if (c < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return -1;
+}
+
+/* The tables are sorted by pci, so the first with this or a greater index is where to look. */
+int hw_find_rdma(const struct hw_inventory *inv, int pci)
+{
+	size_t lo = 0, hi = inv->n_rdma;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (inv->rdma[mid].pci < pci)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return pci >= 0 && lo < inv->n_rdma && inv->rdma[lo].pci == pci ? (int)lo : -1;
+}
+
+int hw_find_gpu(const struct hw_inventory *inv, int pci)
+{
+	for (size_t i = 0; pci >= 0 && i < inv->n_gpu; i++) {
+		if (inv->gpu[i].pci == pci)
+			return (int)i;
+	}
+	return -1;
+}
+
+bool hw_is_nic(const struct hw_pci *f)
+{
+	return f->class_code >> 16 == 0x02;
+}
+
+bool hw_is_pf(const struct hw_pci *f)
+{
+	return hw_is_nic(f) && !f->is_vf && f->sriov_total > 0;
+}
+
+/* NICs that a hypervisor makes up. Vendor and device; ANY stands for every device of the vendor. */
+#define ANY 0xffff
+static const struct {
+	uint16_t vendor, device;
+} emulated_nics[] = {
+	{ 0x1af4, ANY },			/* virtio-net */
+	{ 0x15ad, 0x07b0 }, { 0x15ad, 0x0720 }, /* vmxnet3, vmxnet */
+	{ 0x8086, 0x100e }, { 0x8086, 0x100f }, /* e1000 of QEMU, of VMware */
+	{ 0x8086, 0x10d3 },			/* e1000e */
+	{ 0x8086, 0x1209 }, { 0x8086, 0x1229 }, /* eepro100 */
+	{ 0x10ec, 0x8139 }, { 0x10ec, 0x8029 }, /* rtl8139, ne2k_pci */
+	{ 0x1022, 0x2000 },			/* pcnet */
+	{ 0x1011, 0x0009 }, { 0x1011, 0x0019 }, /* tulip: Hyper-V generation 1, QEMU */
+	{ 0x5853, ANY },			/* Xen */
+	{ 0x1ae0, 0x0042 },			/* gVNIC */
+};
+
+static bool is_emulated(const struct hw_pci *f)
+{
+	for (size_t i = 0; i < ARRAY_LEN(emulated_nics); i++) {
+		if (f->vendor == emulated_nics[i].vendor &&
+		    (emulated_nics[i].device == ANY || f->device == emulated_nics[i].device))
+			return true;
+	}
+	return false;
+}
+
+/* The Ethernet controller inside Intel's chipset: on the root bus of every desktop and many a server. */
+static bool is_chipset_nic(const struct hw_pci *f)
+{
+	return f->vendor == 0x8086 && f->bdf.bus == 0 && f->bdf.dev == 0x1f;
+}
+
+bool hw_is_nic_vf(const struct hw_inventory *inv, int pci)
+{
+	const struct hw_pci *f;
+
+	if (pci < 0 || !hw_is_nic(&inv->pci[pci]))
+		return false;
+	f = &inv->pci[pci];
+	if (f->is_vf)
+		return true;
+	if (f->sriov_total > 0 || is_emulated(f) || is_chipset_nic(f))
+		return false;
+	return inv->hypervisor || (f->has_root && f->parent < 0);
+}
+
+const char *hw_link_name(enum hw_link link)
+{
+	static const char *const names[] = {
+		[HW_LINK_UNKNOWN] = NULL,
+		[HW_LINK_IB] = "infiniband",
+		[HW_LINK_ETHERNET] = "ethernet",
+	};
+
+	return (size_t)link < ARRAY_LEN(names) ? names[link] : NULL;
+}
+
+static bool same_pci(const struct hw_pci *a, const struct hw_pci *b)
+{
+	return !bdf_cmp(a->bdf, b->bdf) && a->class_code == b->class_code && a->vendor == b->vendor &&
+	       a->device == b->device && a->subvendor == b->subvendor && a->subdevice == b->subdevice &&
+	       a->parent == b->parent && a->root_domain == b->root_domain && a->root_bus == b->root_bus &&
+	       a->has_root == b->has_root && a->numa == b->numa && a->physfn == b->physfn &&
+	       a->is_vf == b->is_vf && a->vf_index == b->vf_index && a->sriov_total == b->sriov_total &&
+	       a->sriov_num == b->sriov_num && str_eq(a->driver, b->driver) && str_eq(a->netdev, b->netdev) &&
+	       a->carrier == b->carrier && a->net_type == b->net_type &&
+	       a->default_route == b->default_route && a->acpi_index == b->acpi_index &&
+	       a->iommu_group == b->iommu_group && a->link_mts == b->link_mts &&
+	       a->link_width == b->link_width && a->link_mts_max == b->link_mts_max &&
+	       a->link_width_max == b->link_width_max && a->acs_ctrl == b->acs_ctrl;
+}
+
+static bool same_port(const struct hw_port *a, const struct hw_port *b)
+{
+	return a->number == b->number && str_eq(a->state, b->state) && str_eq(a->phys_state, b->phys_state) &&
+	       a->link == b->link && a->rate_mbps == b->rate_mbps;
+}
+
+static bool same_rdma(const struct hw_rdma *a, const struct hw_rdma *b)
+{
+	if (!str_eq(a->name, b->name) || a->pci != b->pci || a->soft != b->soft ||
+	    !str_eq(a->uverbs, b->uverbs) || a->major != b->major || a->minor != b->minor ||
+	    !str_eq(a->netdev, b->netdev) || a->n_ports != b->n_ports)
+		return false;
+	for (size_t i = 0; i < a->n_ports; i++) {
+		if (!same_port(&a->ports[i], &b->ports[i]))
+			return false;
+	}
+	return true;
+}
+
+static bool same_gpu(const struct hw_gpu *a, const struct hw_gpu *b)
+{
+	return a->pci == b->pci && str_eq(a->vendor, b->vendor) && str_eq(a->model, b->model) &&
+	       str_eq(a->uuid, b->uuid) && a->minor == b->minor && a->card == b->card;
+}
+
+static bool same_numa(const struct hw_numa *a, const struct hw_numa *b, size_t n)
+{
+	if (a->id != b->id || !a->distance != !b->distance)
+		return false;
+	return !a->distance || !memcmp(a->distance, b->distance, n * sizeof(*a->distance));
+}
+
+bool hw_inventory_same(const struct hw_inventory *a, const struct hw_inventory *b)
+{
+	bool same = a->n_pci == b->n_pci && a->n_rdma == b->n_rdma && a->n_gpu == b->n_gpu &&
+		    a->n_numa == b->n_numa && a->hypervisor == b->hypervisor &&
+		    a->has_rdma_cm == b->has_rdma_cm;
+
+	for (size_t i = 0; same && i < a->n_pci; i++)
+		same = same_pci(&a->pci[i], &b->pci[i]);
+	for (size_t i = 0; same && i < a->n_rdma; i++)
+		same = same_rdma(&a->rdma[i], &b->rdma[i]);
+	for (size_t i = 0; same && i < a->n_gpu; i++)
+		same = same_gpu(&a->gpu[i], &b->gpu[i]);
+	for (size_t i = 0; same && i < a->n_numa; i++)
+		same = same_numa(&a->numa[i], &b->numa[i], a->n_numa);
+	return same;
+}
+
+static int gpu_of_uuid(const struct hw_inventory *inv, const char *uuid)
+{
+	for (size_t i = 0; i < inv->n_gpu; i++) {
+		if (inv->gpu[i].uuid && !strcasecmp(inv->gpu[i].uuid, uuid))
+			return inv->gpu[i].pci;
+	}
+	return -1;
+}
+
+static int gpu_of_address(const struct hw_inventory *inv, struct bdf bdf)
+{
+	int pci = hw_find_pci(inv, bdf);
+
+	return hw_find_gpu(inv, pci) < 0 ? -1 : pci;
+}
+
+/* "cardN-M": M tells shares of one card apart. */
+static int gpu_of_card(const struct hw_inventory *inv, const char *number)
+{
+	char digits[12] = "";
+	size_t n = strcspn(number, "-");
+	int card;
+
+	if (n >= sizeof(digits))
+		return -1;
+	memcpy(digits, number, n);
+	if (str_to_int(digits, &card) < 0 || card < 0)
+		return -1;
+	for (size_t i = 0; i < inv->n_gpu; i++) {
+		if (inv->gpu[i].card == card)
+			return inv->gpu[i].pci;
+	}
+	return -1;
+}
+
+/* Resources whose plugin may count its vendor's GPUs. The name may go on: "nvidia.com/gpu.shared". */
+static const struct {
+	const char *resource, *vendor;
+} gpu_resources[] = {
+	{ "nvidia.com/gpu", "NVIDIA" },
+	{ "amd.com/gpu", "AMD" },
+	{ "gpu.intel.com/", "Intel" },
+};
+
+static int gpu_of_index(const struct hw_inventory *inv, const char *resource, uint64_t index)
+{
+	const char *vendor = NULL;
+
+	for (size_t i = 0; i < ARRAY_LEN(gpu_resources) && resource; i++) {
+		if (str_starts(resource, gpu_resources[i].resource))
+			vendor = gpu_resources[i].vendor;
+	}
+	for (size_t i = 0; i < inv->n_gpu && vendor; i++) {
+		if (str_eq(inv->gpu[i].vendor, vendor) && !index--)
+			return inv->gpu[i].pci;
+	}
+	return -1;
+}
+
+int hw_gpu_of_id(const struct hw_inventory *inv, const char *resource, const char *id)
+{
+	const char *replica = strstr(id, "::");
+	char plain[80] = "";
+	size_t n = replica ? (size_t)(replica - id) : strlen(id);
+	struct bdf bdf;
+	uint64_t index;
+
+	if (n >= sizeof(plain))
+		return -1;
+	memcpy(plain, id, n);
+	if (str_starts(plain, "GPU-"))
+		return gpu_of_uuid(inv, plain);
+	if (!bdf_parse(plain, &bdf))
+		return gpu_of_address(inv, bdf);
+	if (str_starts(plain, "card"))
+		return gpu_of_card(inv, plain + strlen("card"));
+	if (!str_to_u64(plain, 10, 4096, &index))
+		return gpu_of_index(inv, resource, index);
+	return -1;
+}
+
+void hw_inventory_free(struct hw_inventory *inv)
+{
+	if (inv)
+		arena_free(inv->arena);
+}
