@@ -9,9 +9,26 @@
  *  1. minimum total rank of a capacity-balanced assignment of max(g, v) pairs: every GPU and every
  *     chosen VF in at least one, loads of either side differing by at most one;
  *  2. fewest VFs beyond the first on one place (one VF per PF port, PFs spread);
- *  3. as few as possible of the GPUs that are still free lose their best place's VFs (keep VFs beside free GPUs);
- *  4. the same VF index on every place, where possible;
- *  5. lowest address.
+ *  3. keep VFs beside the free GPUs: as few as possible of the n_free GPUs remain without a VF of
+ *     their own, left over at a place that is nearest to them now (a maximum matching);
+ *  4. among places that are equal in all this, those with the most VFs left (containers spread over
+ *     PFs), round by round: no place gets its second VF before the others have their first;
+ *  5. the same VF index on every place, where possible; then the lowest index;
+ *  6. lowest address.
+ * Terms 1 to 3 are exactly optimal when v >= g, whatever the ranks. When v < g they are, too, as long
+ * as the search ends within ALIGN_SEARCH_LEAVES assignments: always on machines whose distances nest as
+ * those of a PCIe tree do and whose VFs are not nearly used up, and on anything small; beyond, the
+ * answer is the best of a local search. 4 to 6 are deterministic choices, made one after the other.
+ *
+ * Without GPUs (n_gpus 0) the GPUs are predicted. The candidates are *zones*: the sets of places that
+ * are connected by a rank of at most PXB (switches), PHB (root complex), NODE, and all places. A free
+ * GPU is at home in a zone that holds every place nearest to it. Zones with enough VFs are compared by
+ *  a. fewest must VFs outside;          b. most GPUs at home, counted up to v;
+ *  c. fewest GPUs at home (whole groups of GPUs stay free);
+ *  d. inside one NUMA node;             e. fewest VFs beyond the first on one place;
+ *  f. the tightest kind of zone;        g. lowest address.
+ * In the best zone the VFs are chosen as for its GPUs at home: each VF beside a GPU of its own as long
+ * as there are enough (total rank), then terms 2 and 4 to 6.
  */
 #ifndef RAILMATE_ALIGN_ALIGN_H
 #define RAILMATE_ALIGN_ALIGN_H
@@ -23,6 +40,7 @@
 struct arena;
 
 #define ALIGN_RANKS 5 /* PIX 0, PXB 1, PHB 2, NODE 3, SYS 4 */
+#define ALIGN_SEARCH_LEAVES 20000
 
 struct align_vf {
 	int place;	/* index of its place */
@@ -37,8 +55,7 @@ struct align_in {
 	const uint8_t *gpu_rank;	/* n_gpus × n_places */
 	size_t n_free;			/* GPUs that nobody holds (unknown GPUs of the container count among them) */
 	const uint8_t *free_rank;	/* n_free × n_places */
-	const uint8_t *place_rank;	/* n_places × n_places, 0 on the diagonal */
-	const int *place_numa;		/* n_places; -1 unknown */
+	const uint8_t *place_rank;	/* n_places × n_places, 0 on the diagonal; read without GPUs only, NULL: one zone */
 	size_t want;			/* how many VFs; clamped to n_vfs, at least the musts */
 };
 
@@ -54,7 +71,10 @@ struct align_out {
 struct align_out align_solve(const struct align_in *in, struct arena *arena);
 /* The best choice that is not `best`'s multiset of places: n_chosen 0 when there is none. */
 struct align_out align_runner_up(const struct align_in *in, const struct align_out *best, struct arena *arena);
-/* The balanced assignment of exactly these VFs (indices into in->vfs) to the GPUs: the pairs and cost only. */
+/*
+ * The balanced assignment of exactly these VFs (indices into in->vfs, ascending) to the GPUs: the pairs and cost
+ * only. Among assignments of equal cost the lower GPU gets the lower VF.
+ */
 struct align_out align_assign(const struct align_in *in, const int *vfs, size_t n, struct arena *arena);
 
 #endif

@@ -1,0 +1,77 @@
+/* What the files of the solver share. */
+#ifndef RAILMATE_ALIGN_ALIGN_INTERNAL_H
+#define RAILMATE_ALIGN_ALIGN_INTERNAL_H
+
+#include "align/align.h"
+
+/* Places whose VFs nothing but address tells apart: equal ranks to every GPU that counts. */
+struct group {
+	int place;  /* the first one */
+	int cap;    /* VFs that may be chosen */
+	int avail;  /* VFs that are there */
+	int must;   /* VFs that have to be chosen */
+	int forced; /* of these, beyond the first on their place */
+	int firsts; /* places without a must that may take one */
+};
+
+/* One question: v VFs out of places, for rows (GPUs). */
+struct problem {
+	const struct align_in *in;
+	struct arena *arena;
+	int n_places, v;
+	int *avail, *must; /* VFs of each place */
+	int *limit;	   /* of these, how many may be chosen */
+	/* The GPUs to serve. `optional`: v of them are served, not all */
+	int n_rows;
+	const uint8_t *rank; /* n_rows × n_places */
+	bool optional;
+	/* Free GPUs that could lose their nearest VFs: n_keep × n_places, true where it is nearest */
+	int n_keep;
+	const uint8_t *keep;
+	int n_groups;
+	struct group *groups;
+	int *group_of; /* place → group; -1: nothing to choose there */
+};
+
+/* Lexicographic; smaller is better. */
+#define ZONE_KEYS 6
+struct value {
+	int64_t key[ZONE_KEYS + 4]; /* the zone's, then rank, excess, losses, order of groups */
+};
+int value_cmp(const struct value *a, const struct value *b);
+
+static inline int row_rank(const struct problem *p, int row, int group)
+{
+	return p->rank[(size_t)row * (size_t)p->n_places + (size_t)p->groups[group].place];
+}
+static inline bool keeps(const struct problem *p, int keeper, int group)
+{
+	return p->keep[(size_t)keeper * (size_t)p->n_places + (size_t)p->groups[group].place];
+}
+/* VFs beyond the first on a place when a group gives `count`. */
+static inline int group_excess(const struct group *g, int count)
+{
+	int rest = count - g->must - g->firsts;
+
+	return g->forced + (rest > 0 ? rest : 0);
+}
+
+/* problem.c: from the caller's tables to groups. */
+void problem_init(struct problem *p, const struct align_in *in, struct arena *arena);
+void problem_set_gpus(struct problem *p); /* rows and keepers of a container with known GPUs */
+void problem_group(struct problem *p);	  /* after rows, keepers and limits are set */
+/* Mark the places with VFs that are nearest to a free GPU (n_places flags); how many VFs they have. */
+int problem_nearest(const struct problem *p, int free_gpu, uint8_t *ret_near);
+
+/* many.c and few.c: how many VFs each group gives, and what that is worth. Need sum(cap) >= v. */
+void count_many(const struct problem *p, int *counts, struct value *ret);
+void count_few(const struct problem *p, int *counts, struct value *ret);
+int count_losses(const struct problem *p, const int *counts);
+
+/* zone.c: rows and limits of the zone where the GPUs are expected; false: too few VFs. */
+bool zone_choose(struct problem *p, struct value *ret);
+
+/* pick.c: the VFs themselves, ascending. */
+int *pick_vfs(const struct problem *p, const int *counts, size_t *ret_n);
+
+#endif

@@ -1,0 +1,159 @@
+/*
+ * At least as many VFs as GPUs: every VF serves one GPU, so a choice is a flow and the optimum exact.
+ *
+ *   source ─▶ GPU ─(rank)▶ group, chosen ─(beyond the first)▶ group, used ─▶ sink
+ *   source ─▶ free GPU ───────────────────────────────────────▶ ┘ └─(lost)───▶ sink
+ */
+#include "align/align-internal.h"
+#include "align/flow.h"
+#include "base/arena.h"
+
+enum { SOURCE, SINK, FIRST_ROW };
+
+struct net {
+	const struct problem *p;
+	struct flow *f;
+	int64_t order, loss, excess, rank, force; /* packed weights, each above all smaller terms */
+	int serve;				  /* first arc row → group */
+	int *use;				  /* per group: first of three arcs chosen → used */
+};
+
+static int row_node(int row)
+{
+	return FIRST_ROW + row;
+}
+
+static int chosen_node(const struct net *n, int group)
+{
+	return FIRST_ROW + n->p->n_rows + group;
+}
+
+static int used_node(const struct net *n, int group)
+{
+	return FIRST_ROW + n->p->n_rows + n->p->n_groups + group;
+}
+
+static int keeper_node(const struct net *n, int keeper)
+{
+	return FIRST_ROW + n->p->n_rows + 2 * n->p->n_groups + keeper;
+}
+
+static void weigh(struct net *n)
+{
+	const struct problem *p = n->p;
+
+	n->order = 1;
+	n->loss = (int64_t)p->v * p->n_groups + 1;
+	n->excess = n->loss * (p->n_keep + 1);
+	n->rank = n->excess * (p->v + 1);
+	n->force = n->rank * ALIGN_RANKS * 2 * (p->n_rows + p->n_groups);
+}
+
+static void add_rows(struct net *n)
+{
+	const struct problem *p = n->p;
+	int base = p->v >= p->n_rows ? p->v / p->n_rows : 1;
+	int extra = p->v >= p->n_rows && p->v % p->n_rows;
+
+	for (int r = 0; r < p->n_rows; r++) {
+		for (int g = 0; g < p->n_groups; g++) {
+			int arc = flow_arc(n->f, row_node(r), chosen_node(n, g), p->v,
+					   n->rank * row_rank(p, r, g));
+
+			n->serve = r + g == 0 ? arc : n->serve;
+		}
+	}
+	for (int r = 0; r < p->n_rows; r++) {
+		flow_arc(n->f, SOURCE, row_node(r), base, 0);
+		flow_arc(n->f, SOURCE, row_node(r), extra, n->force);
+	}
+}
+
+/* Must VFs first, then one VF for each place, then the rest. */
+static void add_groups(struct net *n)
+{
+	const struct problem *p = n->p;
+
+	n->use = arena_array(p->arena, (size_t)p->n_groups, sizeof(*n->use));
+	for (int i = 0; i < p->n_groups; i++) {
+		const struct group *g = &p->groups[i];
+		int64_t free_choice = n->force + n->order * i;
+		int from = chosen_node(n, i), to = used_node(n, i);
+
+		n->use[i] = flow_arc(n->f, from, to, g->must, 0);
+		flow_arc(n->f, from, to, g->firsts, free_choice);
+		flow_arc(n->f, from, to, g->cap - g->must - g->firsts, free_choice + n->excess);
+		flow_arc(n->f, to, SINK, g->avail, 0);
+	}
+}
+
+static void add_keepers(struct net *n)
+{
+	const struct problem *p = n->p;
+
+	for (int k = 0; k < p->n_keep; k++) {
+		flow_arc(n->f, SOURCE, keeper_node(n, k), 1, 0);
+		flow_arc(n->f, keeper_node(n, k), SINK, 1, n->loss);
+		for (int g = 0; g < p->n_groups; g++)
+			if (keeps(p, k, g))
+				flow_arc(n->f, keeper_node(n, k), used_node(n, g), 1, 0);
+	}
+}
+
+static void read_result(const struct net *n, int *counts, struct value *ret)
+{
+	const struct problem *p = n->p;
+	int64_t rank = 0, excess = 0, order = 0;
+
+	for (int i = 0; i < p->n_rows * p->n_groups; i++)
+		rank += (int64_t)flow_on(n->f, n->serve + 2 * i) *
+			row_rank(p, i / p->n_groups, i % p->n_groups);
+	for (int g = 0; g < p->n_groups; g++) {
+		counts[g] = 0;
+		for (int i = 0; i < 3; i++)
+			counts[g] += flow_on(n->f, n->use[g] + 2 * i);
+		excess += group_excess(&p->groups[g], counts[g]);
+		order += (int64_t)counts[g] * g;
+	}
+	ret->key[ZONE_KEYS] = rank;
+	ret->key[ZONE_KEYS + 1] = excess;
+	ret->key[ZONE_KEYS + 2] = count_losses(p, counts);
+	ret->key[ZONE_KEYS + 3] = order;
+}
+
+void count_many(const struct problem *p, int *counts, struct value *ret)
+{
+	struct net n = { .p = p };
+	int groups = p->n_groups, nodes = FIRST_ROW + p->n_rows + 2 * groups + p->n_keep;
+	int arcs = p->n_rows * (groups + 2) + 4 * groups + p->n_keep * (groups + 2);
+
+	n.f = flow_new(p->arena, nodes, arcs);
+	weigh(&n);
+	add_rows(&n);
+	add_groups(&n);
+	add_keepers(&n);
+	flow_send(n.f, p->v + p->n_keep);
+	read_result(&n, counts, ret);
+}
+
+/* Free GPUs that a choice leaves without a VF of their own at a nearest place. */
+int count_losses(const struct problem *p, const int *counts)
+{
+	_cleanup_arena_ struct arena *scratch = NULL;
+	struct flow *f;
+	int group = FIRST_ROW + p->n_keep;
+
+	if (p->n_keep == 0)
+		return 0;
+	scratch = arena_new(1 << 13);
+	f = flow_new(scratch, group + p->n_groups, p->n_keep * (p->n_groups + 1) + p->n_groups);
+	for (int g = 0; g < p->n_groups; g++)
+		flow_arc(f, group + g, SINK, p->groups[g].avail - counts[g], 0);
+	for (int k = 0; k < p->n_keep; k++) {
+		flow_arc(f, SOURCE, row_node(k), 1, 0);
+		for (int g = 0; g < p->n_groups; g++)
+			if (keeps(p, k, g))
+				flow_arc(f, row_node(k), group + g, 1, 0);
+	}
+	return p->n_keep - flow_send(f, p->n_keep);
+}

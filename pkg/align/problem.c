@@ -1,0 +1,116 @@
+#include <string.h>
+
+#include "align/align-internal.h"
+#include "base/arena.h"
+
+int value_cmp(const struct value *a, const struct value *b)
+{
+	for (size_t i = 0; i < sizeof(a->key) / sizeof(a->key[0]); i++)
+		if (a->key[i] != b->key[i])
+			return a->key[i] < b->key[i] ? -1 : 1;
+	return 0;
+}
+
+static int clamp_want(const struct align_in *in, size_t n_must)
+{
+	size_t v = in->want < in->n_vfs ? in->want : in->n_vfs;
+
+	return (int)(v > n_must ? v : n_must);
+}
+
+void problem_init(struct problem *p, const struct align_in *in, struct arena *arena)
+{
+	size_t n_must = 0;
+
+	*p = (struct problem) { .in = in, .arena = arena, .n_places = (int)in->n_places };
+	p->avail = arena_array(arena, in->n_places, sizeof(*p->avail));
+	p->must = arena_array(arena, in->n_places, sizeof(*p->must));
+	p->limit = arena_array(arena, in->n_places, sizeof(*p->limit));
+	for (size_t i = 0; i < in->n_vfs; i++) {
+		p->avail[in->vfs[i].place]++;
+		p->must[in->vfs[i].place] += in->vfs[i].must;
+		n_must += in->vfs[i].must;
+	}
+	memcpy(p->limit, p->avail, in->n_places * sizeof(*p->limit));
+	p->v = clamp_want(in, n_must);
+}
+
+int problem_nearest(const struct problem *p, int free_gpu, uint8_t *ret_near)
+{
+	const uint8_t *row = p->in->free_rank + (size_t)free_gpu * p->in->n_places;
+	int best = ALIGN_RANKS, vfs = 0;
+
+	for (int i = 0; i < p->n_places; i++)
+		if (p->avail[i] > 0 && row[i] < best)
+			best = row[i];
+	for (int i = 0; i < p->n_places; i++) {
+		ret_near[i] = p->avail[i] > 0 && row[i] == best;
+		vfs += ret_near[i] ? p->avail[i] : 0;
+	}
+	return vfs;
+}
+
+/* Fill one keeper's row; false when its nearest places cannot run out, whatever is chosen. */
+static bool set_keeper(const struct problem *p, int free_gpu, uint8_t *ret_row)
+{
+	int vfs = problem_nearest(p, free_gpu, ret_row);
+
+	return vfs > 0 && vfs < p->v + (int)p->in->n_free;
+}
+
+void problem_set_gpus(struct problem *p)
+{
+	const struct align_in *in = p->in;
+	uint8_t *keep = arena_array(p->arena, in->n_free, in->n_places);
+
+	p->n_rows = (int)in->n_gpus;
+	p->rank = in->gpu_rank;
+	p->keep = keep;
+	for (int f = 0; f < (int)in->n_free; f++)
+		if (set_keeper(p, f, keep + (size_t)p->n_keep * in->n_places))
+			p->n_keep++;
+}
+
+static bool same_column(const uint8_t *table, int n_rows, int n_places, int a, int b)
+{
+	for (int i = 0; i < n_rows; i++, table += n_places)
+		if (table[a] != table[b])
+			return false;
+	return true;
+}
+
+static int find_group(const struct problem *p, int place)
+{
+	for (int g = 0; g < p->n_groups; g++) {
+		int first = p->groups[g].place;
+
+		if (same_column(p->rank, p->n_rows, p->n_places, first, place) &&
+		    same_column(p->keep, p->n_keep, p->n_places, first, place))
+			return g;
+	}
+	return -1;
+}
+
+void problem_group(struct problem *p)
+{
+	p->groups = arena_array(p->arena, p->in->n_places, sizeof(*p->groups));
+	p->group_of = arena_array(p->arena, p->in->n_places, sizeof(*p->group_of));
+	for (int i = 0; i < p->n_places; i++) {
+		struct group *g;
+
+		p->group_of[i] = -1;
+		if (p->avail[i] == 0)
+			continue;
+		p->group_of[i] = find_group(p, i);
+		if (p->group_of[i] < 0) {
+			p->group_of[i] = p->n_groups++;
+			p->groups[p->group_of[i]].place = i;
+		}
+		g = &p->groups[p->group_of[i]];
+		g->cap += p->limit[i];
+		g->avail += p->avail[i];
+		g->must += p->must[i];
+		g->forced += p->must[i] > 0 ? p->must[i] - 1 : 0;
+		g->firsts += p->must[i] == 0 && p->limit[i] > 0;
+	}
+}

@@ -1,0 +1,414 @@
+/* The solver against brute force on random small machines, and against tables made by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "align/align.h"
+#include "base/arena.h"
+#include "base/mem.h"
+
+#define CASES	   24000
+#define MAX_GPUS   6
+#define MAX_PLACES 5
+#define MAX_VFS	   15
+
+/* A generator of its own: the same cases everywhere. */
+static uint64_t seed;
+
+static int roll(int n)
+{
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return (int)((seed >> 33) % (uint64_t)n);
+}
+
+struct tables {
+	struct align_in in;
+	struct align_vf vfs[MAX_VFS];
+	uint8_t gpu_rank[MAX_GPUS * MAX_PLACES], free_rank[MAX_GPUS * MAX_PLACES];
+	uint8_t place_rank[MAX_PLACES * MAX_PLACES];
+};
+
+struct worth {
+	int rank, excess, losses;
+};
+
+static int worth_cmp(const struct worth *a, const struct worth *b)
+{
+	if (a->rank != b->rank)
+		return a->rank - b->rank;
+	return a->excess != b->excess ? a->excess - b->excess : a->losses - b->losses;
+}
+
+/* Where a thing sits: node, root complex, switch, sub-switch. */
+struct spot {
+	int at[4];
+};
+
+static struct spot random_spot(void)
+{
+	return (struct spot) { { roll(2), roll(2), roll(2), roll(2) } };
+}
+
+static uint8_t nested_rank(struct spot a, struct spot b)
+{
+	uint8_t rank = 4;
+
+	for (int i = 0; i < 4 && a.at[i] == b.at[i]; i++)
+		rank--;
+	return rank;
+}
+
+static void random_places(struct tables *t)
+{
+	size_t n_vfs = 0;
+
+	t->in.n_places = (size_t)(1 + roll(MAX_PLACES));
+	for (size_t p = 0; p < t->in.n_places; p++) {
+		int count = roll(4), must_of = roll(8) == 0;
+
+		for (int i = 0; i < count && n_vfs < MAX_VFS; i++)
+			t->vfs[n_vfs++] = (struct align_vf) { (int)p, i + roll(2), must_of && roll(2) };
+	}
+	t->in.vfs = t->vfs;
+	t->in.n_vfs = n_vfs;
+}
+
+static void random_tables(struct tables *t, bool nested)
+{
+	struct spot gpu[2 * MAX_GPUS], place[MAX_PLACES];
+	size_t places;
+
+	*t = (struct tables) { 0 };
+	random_places(t);
+	places = t->in.n_places;
+	t->in.n_gpus = (size_t)(1 + roll(MAX_GPUS));
+	t->in.n_free = (size_t)roll(5);
+	t->in.want = (size_t)roll(7);
+	for (int i = 0; i < 2 * MAX_GPUS; i++)
+		gpu[i] = random_spot();
+	for (size_t p = 0; p < places; p++)
+		place[p] = random_spot();
+	for (size_t i = 0; i < t->in.n_gpus * places; i++)
+		t->gpu_rank[i] = nested ? nested_rank(gpu[i / places], place[i % places]) : (uint8_t)roll(5);
+	for (size_t i = 0; i < t->in.n_free * places; i++)
+		t->free_rank[i] = nested ? nested_rank(gpu[MAX_GPUS + i / places], place[i % places])
+					 : (uint8_t)roll(5);
+	for (size_t i = 0; i < places * places; i++)
+		t->place_rank[i] =
+			i / places == i % places ? 0 : nested_rank(place[i / places], place[i % places]);
+	t->in.gpu_rank = t->gpu_rank;
+	t->in.free_rank = t->free_rank;
+	t->in.place_rank = t->place_rank;
+}
+
+/* Brute force: every way to give each item of the larger side one of the smaller. */
+struct brute {
+	const struct align_in *in;
+	int place_of[MAX_VFS], n_vfs;
+	int load[MAX_VFS + MAX_GPUS];
+	int best;
+};
+
+static void deal(struct brute *b, int item, int rank)
+{
+	int gpus = (int)b->in->n_gpus, items = gpus > b->n_vfs ? gpus : b->n_vfs;
+	int bins = gpus > b->n_vfs ? b->n_vfs : gpus, low = items / bins, high = low + (items % bins > 0),
+	    owed = 0;
+
+	for (int i = 0; i < bins; i++)
+		owed += b->load[i] < low ? low - b->load[i] : 0;
+	if (rank >= b->best || owed > items - item)
+		return;
+	if (item == items) {
+		b->best = rank;
+		return;
+	}
+	for (int i = 0; i < bins; i++) {
+		int gpu = gpus > b->n_vfs ? item : i, vf = gpus > b->n_vfs ? i : item;
+
+		if (b->load[i] == high)
+			continue;
+		b->load[i]++;
+		deal(b, item + 1, rank + b->in->gpu_rank[gpu * (int)b->in->n_places + b->place_of[vf]]);
+		b->load[i]--;
+	}
+}
+
+static int brute_rank(const struct align_in *in, const int *counts)
+{
+	struct brute b = { .in = in, .best = INT32_MAX };
+
+	for (int p = 0; p < (int)in->n_places; p++)
+		for (int i = 0; i < counts[p]; i++)
+			b.place_of[b.n_vfs++] = p;
+	if (b.n_vfs == 0)
+		return 0;
+	deal(&b, 0, 0);
+	return b.best;
+}
+
+static int most_kept(const struct align_in *in, const int *avail, int *left, int f)
+{
+	int best = ALIGN_RANKS, kept;
+
+	if (f == (int)in->n_free)
+		return 0;
+	for (int p = 0; p < (int)in->n_places; p++)
+		if (avail[p] > 0 && in->free_rank[f * (int)in->n_places + p] < best)
+			best = in->free_rank[f * (int)in->n_places + p];
+	kept = most_kept(in, avail, left, f + 1);
+	for (int p = 0; p < (int)in->n_places; p++) {
+		int with;
+
+		if (left[p] == 0 || in->free_rank[f * (int)in->n_places + p] != best)
+			continue;
+		left[p]--;
+		with = 1 + most_kept(in, avail, left, f + 1);
+		left[p]++;
+		kept = with > kept ? with : kept;
+	}
+	return kept;
+}
+
+static void count_places(const struct align_in *in, int *ret_avail, int *ret_must)
+{
+	for (size_t i = 0; i < in->n_vfs; i++) {
+		ret_avail[in->vfs[i].place]++;
+		ret_must[in->vfs[i].place] += in->vfs[i].must;
+	}
+}
+
+/* What a choice is worth, rank apart. Losses count GPUs that had a nearest place to lose. */
+static struct worth worth_of(const struct align_in *in, const int *counts)
+{
+	int avail[MAX_PLACES] = { 0 }, must[MAX_PLACES] = { 0 }, left[MAX_PLACES];
+	struct worth w = { 0, 0, in->n_vfs > 0 ? (int)in->n_free : 0 };
+
+	count_places(in, avail, must);
+	for (int p = 0; p < (int)in->n_places; p++) {
+		w.excess += counts[p] > 1 ? counts[p] - 1 : 0;
+		left[p] = avail[p] - counts[p];
+	}
+	w.losses -= in->n_vfs > 0 ? most_kept(in, avail, left, 0) : 0;
+	return w;
+}
+
+struct search {
+	const struct align_in *in;
+	const int *other_than; /* counts that are not allowed; NULL: none */
+	int avail[MAX_PLACES], must[MAX_PLACES], counts[MAX_PLACES];
+	struct worth best;
+	bool found;
+};
+
+static void try_counts(struct search *s, int place, int left)
+{
+	struct worth w;
+
+	if (place < (int)s->in->n_places) {
+		for (int c = s->must[place]; c <= s->avail[place] && c <= left; c++) {
+			s->counts[place] = c;
+			try_counts(s, place + 1, left - c);
+		}
+		return;
+	}
+	if (left > 0 ||
+	    (s->other_than && memcmp(s->counts, s->other_than, s->in->n_places * sizeof(s->counts[0])) == 0))
+		return;
+	w = worth_of(s->in, s->counts);
+	w.rank = brute_rank(s->in, s->counts);
+	if (!s->found || worth_cmp(&w, &s->best) < 0)
+		s->best = w;
+	s->found = true;
+}
+
+static struct search brute_search(const struct align_in *in, size_t v, const int *other_than)
+{
+	struct search s = { .in = in, .other_than = other_than };
+
+	count_places(in, s.avail, s.must);
+	try_counts(&s, 0, (int)v);
+	return s;
+}
+
+static size_t expected_size(const struct align_in *in)
+{
+	size_t must = 0, v = in->want < in->n_vfs ? in->want : in->n_vfs;
+
+	for (size_t i = 0; i < in->n_vfs; i++)
+		must += in->vfs[i].must;
+	return v > must ? v : must;
+}
+
+/* Subset in order, musts in it, right size. */
+static void check_choice(const struct align_in *in, const struct align_out *out)
+{
+	bool chosen[MAX_VFS] = { 0 };
+
+	assert_int_equal(out->n_chosen, expected_size(in));
+	for (size_t i = 0; i < out->n_chosen; i++) {
+		assert_in_range(out->chosen[i], i ? out->chosen[i - 1] + 1 : 0, in->n_vfs - 1);
+		chosen[out->chosen[i]] = true;
+	}
+	for (size_t i = 0; i < in->n_vfs; i++)
+		assert_true(chosen[i] || !in->vfs[i].must);
+}
+
+static void check_loads(const int *load, size_t n, size_t total)
+{
+	for (size_t i = 0; i < n; i++)
+		assert_in_range(load[i], total / n, (total + n - 1) / n);
+}
+
+static void check_pairs(const struct align_in *in, const struct align_out *out, const int *vfs, size_t n)
+{
+	size_t total = n > in->n_gpus ? n : in->n_gpus;
+	int gpu_load[MAX_GPUS] = { 0 }, vf_load[MAX_VFS] = { 0 }, chosen_load[MAX_VFS], cost = 0;
+
+	assert_int_equal(out->n_pairs, total);
+	for (size_t i = 0; i < out->n_pairs; i++) {
+		const struct align_pair *a = &out->pairs[i], *before = a - 1;
+
+		assert_int_equal(a->rank, in->gpu_rank[a->gpu * (int)in->n_places + in->vfs[a->vf].place]);
+		assert_true(i == 0 || before->gpu < a->gpu || (before->gpu == a->gpu && before->vf < a->vf));
+		gpu_load[a->gpu]++;
+		vf_load[a->vf]++;
+		cost += a->rank;
+	}
+	assert_int_equal(out->cost, cost);
+	for (size_t i = 0; i < n; i++)
+		chosen_load[i] = vf_load[vfs[i]];
+	check_loads(gpu_load, in->n_gpus, total);
+	check_loads(chosen_load, n, total);
+}
+
+static void counts_of(const struct align_in *in, const struct align_out *out, int *ret_counts)
+{
+	memset(ret_counts, 0, MAX_PLACES * sizeof(*ret_counts));
+	for (size_t i = 0; i < out->n_chosen; i++)
+		ret_counts[in->vfs[out->chosen[i]].place]++;
+}
+
+static void check_worth(const struct align_in *in, const struct align_out *out, const struct worth *best)
+{
+	struct worth w;
+	int counts[MAX_PLACES];
+
+	counts_of(in, out, counts);
+	w = worth_of(in, counts);
+	assert_int_equal(out->cost, best->rank);
+	assert_int_equal(w.excess, best->excess);
+	assert_int_equal(w.losses, best->losses);
+}
+
+static void check_against_brute_force(const struct align_in *in)
+{
+	_cleanup_arena_ struct arena *arena = arena_new(1 << 14);
+	struct align_out out = align_solve(in, arena), again = align_solve(in, arena), second;
+	struct search best = brute_search(in, expected_size(in), NULL), next;
+	int counts[MAX_PLACES];
+
+	check_choice(in, &out);
+	assert_int_equal(memcmp(out.chosen, again.chosen, out.n_chosen * sizeof(*out.chosen)), 0);
+	if (out.n_chosen == 0)
+		return;
+	check_pairs(in, &out, out.chosen, out.n_chosen);
+	check_worth(in, &out, &best.best);
+	counts_of(in, &out, counts);
+	second = align_runner_up(in, &out, arena);
+	next = brute_search(in, out.n_chosen, counts);
+	assert_int_equal(second.n_chosen > 0, next.found);
+	if (!next.found)
+		return;
+	check_choice(in, &second);
+	check_pairs(in, &second, second.chosen, second.n_chosen);
+	check_worth(in, &second, &next.best);
+}
+
+static void equals_brute_force_on_nested_machines(void **state)
+{
+	struct tables t;
+
+	(void)state;
+	seed = 1;
+	for (int i = 0; i < CASES / 2; i++) {
+		random_tables(&t, true);
+		check_against_brute_force(&t.in);
+	}
+}
+
+static void equals_brute_force_on_any_ranks(void **state)
+{
+	struct tables t;
+
+	(void)state;
+	seed = 2;
+	for (int i = 0; i < CASES / 2; i++) {
+		random_tables(&t, false);
+		check_against_brute_force(&t.in);
+	}
+}
+
+static void assigns_given_vfs_at_the_lowest_rank(void **state)
+{
+	struct tables t;
+
+	(void)state;
+	seed = 3;
+	for (int i = 0; i < 4000; i++) {
+		_cleanup_arena_ struct arena *arena = arena_new(1 << 12);
+		int vfs[MAX_VFS], counts[MAX_PLACES] = { 0 };
+		struct align_out out;
+		size_t n = 0;
+
+		random_tables(&t, i % 2 == 0);
+		for (size_t v = 0; v < t.in.n_vfs && n < 6; v++)
+			if (roll(2))
+				vfs[n++] = (int)v;
+		for (size_t v = 0; v < n; v++)
+			counts[t.vfs[vfs[v]].place]++;
+		out = align_assign(&t.in, vfs, n, arena);
+		assert_int_equal(out.cost, brute_rank(&t.in, counts));
+		if (n > 0)
+			check_pairs(&t.in, &out, vfs, n);
+	}
+}
+
+static void without_gpus_the_choice_is_valid(void **state)
+{
+	struct tables t;
+
+	(void)state;
+	seed = 4;
+	for (int i = 0; i < 4000; i++) {
+		_cleanup_arena_ struct arena *arena = arena_new(1 << 12);
+		struct align_out out, second;
+
+		random_tables(&t, true);
+		t.in.n_gpus = 0;
+		if (i % 8 == 0)
+			t.in.place_rank = NULL;
+		out = align_solve(&t.in, arena);
+		check_choice(&t.in, &out);
+		assert_int_equal(out.n_pairs, 0);
+		second = align_runner_up(&t.in, &out, arena);
+		if (second.n_chosen > 0)
+			check_choice(&t.in, &second);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(equals_brute_force_on_nested_machines),
+		cmocka_unit_test(equals_brute_force_on_any_ranks),
+		cmocka_unit_test(assigns_given_vfs_at_the_lowest_rank),
+		cmocka_unit_test(without_gpus_the_choice_is_valid),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
