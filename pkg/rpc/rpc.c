@@ -272,6 +272,16 @@ static void clean_environment(void)
 	setenv("GRPC_VERBOSITY", "NONE", 1);
 }
 
+/*
+ * Once per process, and never undone: grpc_shutdown() waits up to 10 s for a poller of its own (a thread that gRPC
+ * starts when a peer does not read), and what it would free is bounded.
+ */
+static void start_grpc(void)
+{
+	clean_environment();
+	grpc_init();
+}
+
 static void open_queue(struct rpc *rpc)
 {
 	grpc_slice method = grpc_slice_from_static_string("/wake");
@@ -299,7 +309,6 @@ static int start_threads(struct rpc *rpc, struct err *err)
 
 static void destroy(struct rpc *rpc)
 {
-	grpc_shutdown();
 	pthread_mutex_destroy(&rpc->mail.lock);
 	free(rpc->mail.items);
 	free(rpc);
@@ -307,16 +316,16 @@ static void destroy(struct rpc *rpc)
 
 int rpc_start(struct rpc **ret, struct err *err)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct rpc *rpc = xcalloc(1, sizeof(*rpc));
 	sigset_t all, before;
 	int r;
 
 	pthread_mutex_init(&rpc->mail.lock, NULL);
-	clean_environment();
 	/* gRPC's threads and ours inherit the mask: signals stay with the caller's thread. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	grpc_init();
+	pthread_once(&once, start_grpc);
 	open_queue(rpc);
 	r = start_threads(rpc, err);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -32,7 +32,9 @@ enum rpc_status {
  * EAGAIN → UNAVAILABLE, ENOSYS → UNIMPLEMENTED, else INTERNAL. Takes a positive errno. */
 enum rpc_status rpc_status_of(int code);
 
-/* Blocks all signals in the threads it starts; unsets GRPC_* variables of the environment that could abort the process. Call before any other thread runs. [any] */
+/* Blocks all signals in the threads it starts; unsets the GRPC_* variables of the environment, which could abort the
+ * process, and silences gRPC's own log. Call before any other thread runs. gRPC itself, with its threads, stays up for
+ * the life of the process. [any] */
 int rpc_start(struct rpc **ret, struct err *err);
 /* Ends calls and streams with UNAVAILABLE, closes servers (unlinking their sockets if they are still ours), joins. Not from the rpc thread. [any] */
 void rpc_stop(struct rpc *rpc);
