@@ -16,9 +16,10 @@ struct topo;
 
 struct pool_dev {
 	const char *id;		/* PCI address; stable, unique on the node */
-	int pci;		/* index into the inventory */
+	int pci;		/* index into the inventory; -1: it vanished, and is listed because it may be in use */
 	int rdma;		/* index of its RDMA device; -1 */
-	int numa;		/* -1: no TopologyInfo */
+	bool rdma_away;		/* no RDMA device to be seen, but it had one and kept its driver: a container has it */
+	int numa;		/* its NUMA node, also under excludeTopology; -1: none known, no TopologyInfo */
 	bool healthy;
 	const char *reason;	/* why not healthy, a sentence; NULL when healthy */
 };
@@ -38,16 +39,23 @@ struct node {
 	const char *const *notes;	size_t n_notes;	/* devices claimed by two pools, ranges that match nothing, … */
 };
 
-/* inv is taken. previous (may be NULL) is the node before: what it listed stays in its pool, unhealthy, when it vanished. */
+/*
+ * inv is taken. previous (may be NULL) is the node before. What it listed stays in the pool of that name for as
+ * long as nodes follow each other, even if another pool matches it now: a container may use it. It is unhealthy
+ * while it is gone, or not selected any more.
+ */
 struct node *node_new(struct hw_inventory *inv, const struct config *cfg, const struct node *previous);
 struct node *node_ref(struct node *n);
 struct node *node_unref(struct node *n); /* returns NULL; NULL is fine */
 const struct pool *node_pool(const struct node *n, const char *resource);	   /* NULL unknown */
 const struct pool_dev *pool_find(const struct pool *p, const char *id);		   /* NULL unknown */
-/* Would the kubelet be told the same (ids, health, NUMA)? */
+/* Would the kubelet be told the same (ids, health, NUMA unless excludeTopology)? */
 bool pool_same_list(const struct pool *a, const struct pool *b);
 
-/* Is this PCI function a device of netDevice pools at all: a NIC VF, or a NIC without VFs (peer rule); -1 index false. */
+/*
+ * Is this PCI function a device of netDevice pools at all: a NIC VF, or a NIC without VFs (peer rule)? -1: false.
+ * The built-in pool takes only VFs; a function that carries the default route goes to no pool.
+ */
 bool pool_candidate(const struct hw_inventory *inv, int pci);
 
 #endif

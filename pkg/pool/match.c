@@ -1,0 +1,158 @@
+/* Selector semantics of sriov-network-device-plugin: AND between selectors, OR inside one. */
+#include "pool/pool-internal.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/str.h"
+#include "config/config.h"
+#include "hw/inventory.h"
+#include "pool/node.h"
+
+/* ARPHRD_* of linux/if_arp.h */
+#define NET_ETHER      1
+#define NET_INFINIBAND 32
+
+static const char *link_of_port(const struct hw_inventory *inv, int rdma)
+{
+	if (rdma < 0 || !inv->rdma[rdma].n_ports)
+		return NULL;
+	switch (inv->rdma[rdma].ports[0].link) {
+	case HW_LINK_ETHERNET:
+		return "ether";
+	case HW_LINK_IB:
+		return "infiniband";
+	default:
+		return NULL;
+	}
+}
+
+/* The type of the PF's netdev; a card without one (no IPoIB) is told by its RDMA port. */
+static const char *link_of(const struct hw_inventory *inv, const struct nic *nic, int pf_rdma)
+{
+	int type = nic->fn->net_type ? nic->fn->net_type : nic->pf ? nic->pf->net_type : 0;
+	const char *own;
+
+	if (type == NET_ETHER)
+		return "ether";
+	if (type == NET_INFINIBAND)
+		return "infiniband";
+	own = link_of_port(inv, nic->rdma);
+	return own ? own : link_of_port(inv, pf_rdma);
+}
+
+/* A VF that was passed through to this machine has no PF here: its own link is the pod's business. */
+static bool judged_by_link(const struct nic *nic)
+{
+	return nic->pf && (nic->pf != nic->fn || !nic->is_vf);
+}
+
+void nic_init(struct nic *nic, const struct hw_inventory *inv, int pci)
+{
+	const struct hw_pci *fn = &inv->pci[pci];
+	int pf = fn->is_vf ? fn->physfn : pci;
+	int pf_rdma = hw_find_rdma(inv, pf);
+
+	*nic = (struct nic) { .pci = pci, .fn = fn, .pf = pf >= 0 ? &inv->pci[pf] : NULL, .owner = -1 };
+	if (nic->pf)
+		bdf_format(nic->pf->bdf, nic->pf_address);
+	nic->is_vf = hw_is_nic_vf(inv, pci);
+	nic->usable = pool_candidate(inv, pci) && fn->driver;
+	nic->rdma = hw_find_rdma(inv, pci);
+	nic->link = link_of(inv, nic, pf_rdma);
+	nic->carrier = judged_by_link(nic) ? nic->pf->carrier : -1;
+	if (pf_rdma >= 0 && inv->rdma[pf_rdma].n_ports)
+		nic->port_state = inv->rdma[pf_rdma].ports[0].state;
+}
+
+bool nic_has_rdma(const struct nic *nic)
+{
+	return nic->rdma >= 0 || nic->rdma_away;
+}
+
+static bool has_id(const uint16_t *list, size_t n, uint16_t id)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (list[i] == id)
+			return true;
+	}
+	return !n;
+}
+
+static bool has_word(const char *const *list, size_t n, const char *word)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (str_eq(list[i], word))
+			return true;
+	}
+	return !n;
+}
+
+static bool has_address(const struct bdf *list, size_t n, struct bdf bdf)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (!bdf_cmp(list[i], bdf))
+			return true;
+	}
+	return !n;
+}
+
+static bool has_number(const int *list, size_t n, int number)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (list[i] == number)
+			return true;
+	}
+	return !n;
+}
+
+const struct pf_selector *match_deciding(const struct pf_selector *list, size_t n, const char *name)
+{
+	for (size_t i = 0; name && i < n; i++) {
+		if (!strcasecmp(list[i].name, name))
+			return &list[i];
+	}
+	return NULL;
+}
+
+bool match_index(const struct pf_selector *entry, int vf_index)
+{
+	for (size_t i = 0; i < entry->n_ranges; i++) {
+		if (entry->ranges[i].first <= vf_index && vf_index <= entry->ranges[i].last)
+			return true;
+	}
+	return !entry->n_ranges;
+}
+
+static bool has_pf(const struct pf_selector *list, size_t n, const char *name, int vf_index)
+{
+	const struct pf_selector *entry = match_deciding(list, n, name);
+
+	return !n || (entry && match_index(entry, vf_index));
+}
+
+static bool match_selector(const struct selector *s, const struct nic *nic)
+{
+	const struct hw_pci *fn = nic->fn;
+
+	return has_id(s->vendors, s->n_vendors, fn->vendor) && has_id(s->devices, s->n_devices, fn->device) &&
+	       has_word(s->drivers, s->n_drivers, fn->driver) &&
+	       has_address(s->addresses, s->n_addresses, fn->bdf) &&
+	       has_number(s->acpi_indexes, s->n_acpi_indexes, fn->acpi_index) &&
+	       has_pf(s->pf_names, s->n_pf_names, nic->pf ? nic->pf->netdev : NULL, fn->vf_index) &&
+	       has_pf(s->root_devices, s->n_root_devices, nic->pf_address, fn->vf_index) &&
+	       has_word(s->link_types, s->n_link_types, nic->link) && (!s->is_rdma || nic_has_rdma(nic));
+}
+
+bool match_pool(const struct pool_config *cfg, const struct nic *nic)
+{
+	if (cfg->vfs_only && !nic->is_vf)
+		return false;
+	if (!cfg->n_selectors)
+		return !cfg->is_rdma || nic_has_rdma(nic);
+	for (size_t i = 0; i < cfg->n_selectors; i++) {
+		if (match_selector(&cfg->selectors[i], nic))
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,401 @@
+#include "pool/node.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "config/config.h"
+#include "hw/inventory.h"
+#include "pool/pool-internal.h"
+#include "topo/topo.h"
+
+/* The node as it is allocated; `node` comes first, so both have one address. */
+struct counted_node {
+	struct node node;
+	struct arena *arena; /* owns this struct, too */
+	struct hw_inventory *inv;
+	struct topo *topo;
+	atomic_uint refs;
+};
+
+/* A node while it is built. */
+struct build {
+	struct arena *arena;   /* the node's */
+	struct arena *scratch; /* dies with the build */
+	const struct hw_inventory *inv;
+	const struct config *cfg;
+	const struct node *previous;
+	struct nic *nics;
+	size_t n_nics;
+	int *nic_of; /* by PCI index; -1 */
+	struct pool *pools;
+	struct pool_dev **gone; /* by pool: what vanished */
+	size_t *n_gone;
+	const char **notes;
+	size_t n_notes, cap_notes;
+};
+
+__attribute__((format(printf, 2, 3))) static void note(struct build *b, const char *fmt, ...)
+{
+	_cleanup_free_ char *text = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) < 0)
+		abort();
+	va_end(ap);
+	b->notes = xgrow(b->notes, &b->cap_notes, b->n_notes + 1, sizeof(*b->notes));
+	b->notes[b->n_notes++] = arena_strdup(b->arena, text);
+}
+
+static void find_nics(struct build *b)
+{
+	b->nics = arena_array(b->scratch, b->inv->n_pci, sizeof(*b->nics));
+	b->nic_of = arena_array(b->scratch, b->inv->n_pci, sizeof(*b->nic_of));
+	for (size_t i = 0; i < b->inv->n_pci; i++) {
+		b->nic_of[i] = -1;
+		if (!hw_is_nic(&b->inv->pci[i]))
+			continue;
+		b->nic_of[i] = (int)b->n_nics;
+		nic_init(&b->nics[b->n_nics++], b->inv, (int)i);
+	}
+}
+
+/* A driver that had made an RDMA device and is still bound keeps it, if out of sight: in a container's
+ * namespace. */
+static bool rdma_is_away(const struct build *b, const struct nic *nic)
+{
+	const struct pool_dev *before = nic->before;
+
+	if (nic->rdma >= 0 || !nic->fn->driver || before->pci < 0 || (before->rdma < 0 && !before->rdma_away))
+		return false;
+	return str_eq(nic->fn->driver, b->previous->inv->pci[before->pci].driver);
+}
+
+/* The network function that the node before listed, or NULL. */
+static struct nic *nic_of_id(const struct build *b, const char *id)
+{
+	struct bdf bdf;
+	int pci;
+
+	if (bdf_parse(id, &bdf) < 0)
+		return NULL;
+	pci = hw_find_pci(b->inv, bdf);
+	return pci >= 0 && b->nic_of[pci] >= 0 ? &b->nics[b->nic_of[pci]] : NULL;
+}
+
+static void keep_pool(struct build *b, const struct pool *before, int pool)
+{
+	b->gone[pool] = arena_array(b->scratch, before->n_devs, sizeof(**b->gone));
+	for (size_t i = 0; i < before->n_devs; i++) {
+		const struct pool_dev *dev = &before->devs[i];
+		struct nic *nic = nic_of_id(b, dev->id);
+
+		if (!nic) {
+			b->gone[pool][b->n_gone[pool]++] = *dev;
+			continue;
+		}
+		nic->before = dev;
+		nic->owner = pool;
+		nic->rdma_away = rdma_is_away(b, nic);
+	}
+}
+
+/* What a pool listed stays its own. */
+static void keep_previous(struct build *b)
+{
+	for (size_t i = 0; b->previous && i < b->cfg->n_pools; i++) {
+		const struct pool *before = node_pool(b->previous, b->cfg->pools[i].resource);
+
+		if (before)
+			keep_pool(b, before, (int)i);
+	}
+}
+
+/* Functions that a pool matches and another one owns: one note per pair of pools. */
+struct overlap {
+	size_t n;
+	const struct nic *first;
+};
+
+static void note_overlaps(struct build *b, const struct overlap *by_owner, size_t pool)
+{
+	char address[BDF_STRLEN];
+
+	for (size_t i = 0; i < b->cfg->n_pools; i++) {
+		if (by_owner[i].n)
+			note(b, "%s: matches %zu functions (first %s) that belong to %s",
+			     b->cfg->pools[pool].resource, by_owner[i].n,
+			     bdf_format(by_owner[i].first->fn->bdf, address), b->cfg->pools[i].resource);
+	}
+}
+
+static void note_default_route(struct build *b, const struct nic *nic, size_t pool)
+{
+	char address[BDF_STRLEN];
+
+	note(b, "%s: %s (%s) carries the default route and is left out", b->cfg->pools[pool].resource,
+	     bdf_format(nic->fn->bdf, address), nic->fn->netdev ? nic->fn->netdev : "no name");
+}
+
+static void select_for_pool(struct build *b, size_t pool, struct overlap *by_owner)
+{
+	const struct pool_config *cfg = &b->cfg->pools[pool];
+
+	for (size_t i = 0; i < b->n_nics; i++) {
+		struct nic *nic = &b->nics[i];
+
+		if (!nic->usable || !match_pool(cfg, nic))
+			continue;
+		if (nic->fn->default_route) {
+			note_default_route(b, nic, pool);
+		} else if (nic->owner < 0 || nic->owner == (int)pool) {
+			nic->owner = (int)pool;
+			nic->selected = true;
+		} else if (!by_owner[nic->owner].n++) {
+			by_owner[nic->owner].first = nic;
+		}
+	}
+}
+
+/* In the order of the configuration: the first pool that matches owns. */
+static void select_all(struct build *b)
+{
+	struct overlap *by_owner = arena_array(b->scratch, b->cfg->n_pools, sizeof(*by_owner));
+
+	for (size_t i = 0; i < b->cfg->n_pools; i++) {
+		memset(by_owner, 0, b->cfg->n_pools * sizeof(*by_owner));
+		select_for_pool(b, i, by_owner);
+		note_overlaps(b, by_owner, i);
+	}
+}
+
+static const char *fault_of(const struct build *b, const struct nic *nic, const char *id)
+{
+	const struct pool_config *cfg = &b->cfg->pools[nic->owner];
+	const struct health_view view = {
+		.id = id,
+		.resource = cfg->resource,
+		.driver = nic->fn->driver,
+		.needs_rdma = cfg->is_rdma,
+		.has_rdma = nic_has_rdma(nic),
+		.pf_address = nic->pf_address,
+		.pf_netdev = nic->pf ? nic->pf->netdev : NULL,
+		.carrier = nic->carrier,
+		.port_state = nic->port_state,
+		.selected = nic->selected,
+	};
+
+	return health_fault(&view, b->arena);
+}
+
+static void add_nic(struct build *b, const struct nic *nic, struct pool_dev *ret)
+{
+	char address[BDF_STRLEN];
+
+	ret->id = arena_strdup(b->arena, bdf_format(nic->fn->bdf, address));
+	ret->pci = nic->pci;
+	ret->rdma = nic->rdma;
+	ret->rdma_away = nic->rdma_away;
+	ret->numa = nic->fn->numa;
+	ret->reason = fault_of(b, nic, ret->id);
+	ret->healthy = !ret->reason;
+}
+
+/* It keeps its id and its NUMA node: the kubelet is told one change, that it is not healthy. */
+static void add_gone(struct build *b, const struct pool_dev *before, struct pool_dev *ret)
+{
+	struct health_view view = { .gone = true };
+
+	view.id = arena_strdup(b->arena, before->id);
+	*ret = (struct pool_dev) { .id = view.id, .pci = -1, .rdma = -1, .numa = before->numa };
+	ret->reason = health_fault(&view, b->arena);
+}
+
+static int dev_cmp(const void *a, const void *b)
+{
+	return pool_id_cmp(((const struct pool_dev *)a)->id, ((const struct pool_dev *)b)->id);
+}
+
+static void fill_pools(struct build *b)
+{
+	size_t n_pools = b->cfg->n_pools;
+	struct pool_dev **devs = arena_array(b->scratch, n_pools, sizeof(*devs));
+	size_t *n = arena_array(b->scratch, n_pools, sizeof(*n));
+
+	for (size_t i = 0; i < b->n_nics; i++) {
+		if (b->nics[i].owner >= 0)
+			n[b->nics[i].owner]++;
+	}
+	for (size_t i = 0; i < n_pools; i++) {
+		devs[i] = arena_array(b->arena, n[i] + b->n_gone[i], sizeof(**devs));
+		n[i] = 0;
+		for (; n[i] < b->n_gone[i]; n[i]++)
+			add_gone(b, &b->gone[i][n[i]], &devs[i][n[i]]);
+	}
+	for (size_t i = 0; i < b->n_nics; i++) {
+		int owner = b->nics[i].owner;
+
+		if (owner >= 0)
+			add_nic(b, &b->nics[i], &devs[owner][n[owner]++]);
+	}
+	for (size_t i = 0; i < n_pools; i++) {
+		qsort(devs[i], n[i], sizeof(**devs), dev_cmp);
+		b->pools[i] = (struct pool) { &b->cfg->pools[i], devs[i], n[i] };
+	}
+}
+
+/* Which entries of pfNames (by_address: of rootDevices) decide for some function, and take it. */
+static const bool *used_entries(const struct build *b, const struct pf_selector *list, size_t n,
+				bool by_address)
+{
+	bool *used = arena_array(b->scratch, n, sizeof(*used));
+
+	for (size_t i = 0; i < b->n_nics; i++) {
+		const struct nic *nic = &b->nics[i];
+		const char *name = by_address ? nic->pf_address : nic->pf ? nic->pf->netdev : NULL;
+		const struct pf_selector *entry = nic->usable ? match_deciding(list, n, name) : NULL;
+
+		if (entry && match_index(entry, nic->fn->vf_index))
+			used[entry - list] = true;
+	}
+	return used;
+}
+
+static void note_unused(struct build *b, const char *resource, const struct pf_selector *list, size_t n,
+			bool by_address)
+{
+	const bool *used = n ? used_entries(b, list, n, by_address) : NULL;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!used[i])
+			note(b, "%s: '%s'%s in %s matches no function", resource, list[i].name,
+			     list[i].n_ranges ? " with its range" : "",
+			     by_address ? "rootDevices" : "pfNames");
+	}
+}
+
+/* What in the configuration does nothing on this machine. */
+static void note_idle(struct build *b)
+{
+	for (size_t i = 0; i < b->cfg->n_pools; i++) {
+		const struct pool_config *cfg = &b->cfg->pools[i];
+
+		for (size_t k = 0; k < cfg->n_selectors; k++) {
+			const struct selector *s = &cfg->selectors[k];
+
+			note_unused(b, cfg->resource, s->pf_names, s->n_pf_names, false);
+			note_unused(b, cfg->resource, s->root_devices, s->n_root_devices, true);
+		}
+		if (!b->pools[i].n_devs)
+			note(b, "%s: no function matches", cfg->resource);
+	}
+}
+
+static int pf_name_cmp(const void *a, const void *b)
+{
+	const struct nic *x = *(const struct nic *const *)a, *y = *(const struct nic *const *)b;
+	int order = strcasecmp(x->fn->netdev, y->fn->netdev);
+
+	return order ? order : x->pci - y->pci;
+}
+
+/* The kernel names netdevs once; a tree with one name twice lies, and pfNames cannot tell them apart. */
+static void note_same_names(struct build *b)
+{
+	const struct nic **pfs = arena_array(b->scratch, b->n_nics, sizeof(*pfs));
+	size_t n = 0;
+
+	for (size_t i = 0; i < b->n_nics; i++) {
+		if (b->nics[i].pf == b->nics[i].fn && b->nics[i].fn->netdev)
+			pfs[n++] = &b->nics[i];
+	}
+	qsort(pfs, n, sizeof(*pfs), pf_name_cmp);
+	for (size_t i = 1; i < n; i++) {
+		if (!strcasecmp(pfs[i - 1]->fn->netdev, pfs[i]->fn->netdev))
+			note(b, "%s and %s have one netdev name, %s: pfNames matches both",
+			     pfs[i - 1]->pf_address, pfs[i]->pf_address, pfs[i]->fn->netdev);
+	}
+}
+
+static void take_notes(struct build *b, struct node *node)
+{
+	node->notes = arena_copy(b->arena, b->notes, b->n_notes * sizeof(*b->notes));
+	node->n_notes = b->n_notes;
+	free(b->notes);
+}
+
+static bool is_same(const struct node *a, const struct node *b)
+{
+	if (a->cfg != b->cfg || a->n_pools != b->n_pools || !hw_inventory_same(a->inv, b->inv))
+		return false;
+	for (size_t i = 0; i < a->n_pools; i++) {
+		if (!pool_same_list(&a->pools[i], &b->pools[i]))
+			return false;
+	}
+	return true;
+}
+
+static uint64_t generation_of(const struct node *node, const struct node *previous)
+{
+	if (!previous)
+		return 1;
+	return previous->generation + !is_same(node, previous);
+}
+
+static void build_pools(struct build *b)
+{
+	b->pools = arena_array(b->arena, b->cfg->n_pools, sizeof(*b->pools));
+	b->gone = arena_array(b->scratch, b->cfg->n_pools, sizeof(*b->gone));
+	b->n_gone = arena_array(b->scratch, b->cfg->n_pools, sizeof(*b->n_gone));
+	find_nics(b);
+	keep_previous(b);
+	select_all(b);
+	fill_pools(b);
+	note_idle(b);
+	note_same_names(b);
+}
+
+struct node *node_new(struct hw_inventory *inv, const struct config *cfg, const struct node *previous)
+{
+	_cleanup_arena_ struct arena *scratch = arena_new(64 * 1024);
+	struct arena *arena = arena_new(64 * 1024);
+	struct counted_node *c = arena_alloc(arena, sizeof(*c));
+	struct build b = { .arena = arena, .scratch = scratch, .inv = inv, .cfg = cfg, .previous = previous };
+
+	build_pools(&b);
+	c->arena = arena;
+	c->inv = inv;
+	c->topo = topo_new(inv);
+	atomic_init(&c->refs, 1);
+	c->node = (struct node) {
+		.inv = inv, .topo = c->topo, .cfg = cfg, .pools = b.pools, .n_pools = cfg->n_pools
+	};
+	take_notes(&b, &c->node);
+	c->node.generation = generation_of(&c->node, previous);
+	return &c->node;
+}
+
+struct node *node_ref(struct node *n)
+{
+	atomic_fetch_add_explicit(&((struct counted_node *)n)->refs, 1, memory_order_relaxed);
+	return n;
+}
+
+struct node *node_unref(struct node *n)
+{
+	struct counted_node *c = (struct counted_node *)n;
+
+	if (c && atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) == 1) {
+		topo_free(c->topo);
+		hw_inventory_free(c->inv);
+		arena_free(c->arena);
+	}
+	return NULL;
+}

@@ -1,0 +1,67 @@
+#include "pool/node.h"
+
+#include <string.h>
+
+#include "base/str.h"
+#include "config/config.h"
+#include "hw/inventory.h"
+#include "pool/pool-internal.h"
+
+bool pool_candidate(const struct hw_inventory *inv, int pci)
+{
+	if (pci < 0 || !hw_is_nic(&inv->pci[pci]))
+		return false;
+	return hw_is_nic_vf(inv, pci) || !inv->pci[pci].sriov_num;
+}
+
+int pool_id_cmp(const char *a, const char *b)
+{
+	size_t n = strlen(a), m = strlen(b);
+
+	return n != m ? (n < m ? -1 : 1) : strcmp(a, b);
+}
+
+const struct pool *node_pool(const struct node *n, const char *resource)
+{
+	for (size_t i = 0; i < n->n_pools; i++) {
+		if (str_eq(n->pools[i].cfg->resource, resource))
+			return &n->pools[i];
+	}
+	return NULL;
+}
+
+const struct pool_dev *pool_find(const struct pool *p, const char *id)
+{
+	size_t lo = 0, hi = p->n_devs;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		int c = pool_id_cmp(p->devs[mid].id, id);
+
+		if (!c)
+			return &p->devs[mid];
+		if (c < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return NULL;
+}
+
+static int told_numa(const struct pool *p, const struct pool_dev *d)
+{
+	return p->cfg->exclude_topology ? -1 : d->numa;
+}
+
+bool pool_same_list(const struct pool *a, const struct pool *b)
+{
+	if (a->n_devs != b->n_devs)
+		return false;
+	for (size_t i = 0; i < a->n_devs; i++) {
+		const struct pool_dev *x = &a->devs[i], *y = &b->devs[i];
+
+		if (!str_eq(x->id, y->id) || x->healthy != y->healthy || told_numa(a, x) != told_numa(b, y))
+			return false;
+	}
+	return true;
+}
