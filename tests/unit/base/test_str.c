@@ -1,0 +1,192 @@
+#include <errno.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+
+static void a_buffer_grows_and_ends_with_nul(void **state)
+{
+	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+	_cleanup_free_ char *taken = NULL;
+
+	(void)state;
+	assert_string_equal(strbuf_str(&b), "");
+	for (int i = 0; i < 1000; i++)
+		strbuf_printf(&b, "%d,", i % 10);
+	assert_int_equal(b.len, 2000);
+	assert_int_equal(strlen(b.s), 2000);
+	strbuf_done(&b);
+	strbuf_puts(&b, "ab");
+	strbuf_putc(&b, 'c');
+	strbuf_add(&b, "\0d", 2);
+	assert_int_equal(b.len, 5);
+	assert_memory_equal(b.s, "abc\0d", 6);
+	taken = strbuf_steal(&b);
+	assert_string_equal(taken, "abc");
+	assert_int_equal(b.len, 0);
+	assert_string_equal(strbuf_str(&b), "");
+}
+
+static void stealing_an_empty_buffer_gives_an_empty_string(void **state)
+{
+	struct strbuf b = STRBUF_INIT;
+	_cleanup_free_ char *s = strbuf_steal(&b);
+
+	(void)state;
+	assert_string_equal(s, "");
+}
+
+static void numbers_are_read_whole_or_not_at_all(void **state)
+{
+	static const struct {
+		const char *text;
+		int base;
+		uint64_t max, value;
+		int r;
+	} rows[] = {
+		{ "0", 10, 10, 0, 0 },
+		{ "10", 10, 10, 10, 0 },
+		{ "11", 10, 10, 0, -EINVAL },
+		{ "ff", 16, 255, 255, 0 },
+		{ "0xFF", 16, 255, 255, 0 },
+		{ "18446744073709551615", 10, UINT64_MAX, UINT64_MAX, 0 },
+		{ "18446744073709551616", 10, UINT64_MAX, 0, -EINVAL },
+		{ "", 10, 10, 0, -EINVAL },
+		{ " 1", 10, 10, 0, -EINVAL },
+		{ "1 ", 10, 10, 0, -EINVAL },
+		{ "1\n", 10, 10, 0, -EINVAL },
+		{ "+1", 10, 10, 0, -EINVAL },
+		{ "-1", 10, UINT64_MAX, 0, -EINVAL },
+		{ "1x", 10, 10, 0, -EINVAL },
+		{ "x", 10, 10, 0, -EINVAL },
+		{ "0x1", 10, 10, 0, -EINVAL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		uint64_t v = 77;
+
+		assert_int_equal(str_to_u64(rows[i].text, rows[i].base, rows[i].max, &v), rows[i].r);
+		assert_true(v == (rows[i].r ? 77 : rows[i].value));
+	}
+}
+
+static void ints_may_be_negative_to_the_limit(void **state)
+{
+	static const char *const bad[] = { "",		 "-",		"--1", "+1", "- 1",
+					   "2147483648", "-2147483649", "1.0", "1 " };
+	int v = 7;
+
+	(void)state;
+	assert_int_equal(str_to_int("-1", &v), 0);
+	assert_int_equal(v, -1);
+	assert_int_equal(str_to_int("2147483647", &v), 0);
+	assert_int_equal(v, INT_MAX);
+	assert_int_equal(str_to_int("-2147483648", &v), 0);
+	assert_int_equal(v, INT_MIN);
+	v = 7;
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		assert_int_equal(str_to_int(bad[i], &v), -EINVAL);
+	assert_int_equal(v, 7);
+}
+
+static void compares_with_null(void **state)
+{
+	(void)state;
+	assert_true(str_eq(NULL, NULL));
+	assert_false(str_eq("", NULL));
+	assert_false(str_eq(NULL, ""));
+	assert_true(str_eq("a", "a"));
+	assert_false(str_eq("a", "A"));
+	assert_true(str_starts("abc", "ab"));
+	assert_true(str_starts("abc", ""));
+	assert_false(str_starts("ab", "abc"));
+}
+
+static void trims_both_ends(void **state)
+{
+	char text[] = " \t a b\r\n", blank[] = " \n", none[] = "x";
+
+	(void)state;
+	assert_string_equal(str_trim(text), "a b");
+	assert_string_equal(str_trim(blank), "");
+	assert_string_equal(str_trim(none), "x");
+}
+
+static void knows_utf8(void **state)
+{
+	static const struct {
+		const char *text;
+		bool valid;
+	} rows[] = {
+		{ "", true },
+		{ "plain", true },
+		{ "\xc3\xa9", true },
+		{ "\xe2\x82\xac", true },
+		{ "\xf0\x9f\x98\x80", true },
+		{ "\xf4\x8f\xbf\xbf", true },
+		{ "\x80", false }, /* continuation alone */
+		{ "\xc3", false }, /* cut */
+		{ "\xe2\x82", false },
+		{ "\xc0\x80", false }, /* overlong */
+		{ "\xe0\x9f\xbf", false },
+		{ "\xf0\x8f\xbf\xbf", false },
+		{ "\xed\xa0\x80", false },     /* surrogate */
+		{ "\xf4\x90\x80\x80", false }, /* above U+10FFFF */
+		{ "\xff", false },
+		{ "a\xc3(", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		assert_int_equal(str_utf8_valid(rows[i].text, strlen(rows[i].text)), rows[i].valid);
+	assert_true(str_utf8_valid("a\0b", 3));
+}
+
+static void trims_only_an_incomplete_end(void **state)
+{
+	static const char *const rows[][2] = {
+		{ "", "" },
+		{ "abc", "abc" },
+		{ "a\xc3\xa9", "a\xc3\xa9" },
+		{ "a\xc3", "a" },
+		{ "a\xe2\x82", "a" },
+		{ "a\xe2\x82\xac", "a\xe2\x82\xac" },
+		{ "a\xf0\x9f\x98", "a" },
+		{ "\xf0", "" },
+		{ "a\x80\x80", "a\x80\x80" }, /* never was a character */
+		{ "\x80\x80\x80\x80\x80", "\x80\x80\x80\x80\x80" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		char text[16];
+
+		strcpy(text, rows[i][0]);
+		str_utf8_trim(text);
+		assert_string_equal(text, rows[i][1]);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_buffer_grows_and_ends_with_nul),
+		cmocka_unit_test(stealing_an_empty_buffer_gives_an_empty_string),
+		cmocka_unit_test(numbers_are_read_whole_or_not_at_all),
+		cmocka_unit_test(ints_may_be_negative_to_the_limit),
+		cmocka_unit_test(compares_with_null),
+		cmocka_unit_test(trims_both_ends),
+		cmocka_unit_test(knows_utf8),
+		cmocka_unit_test(trims_only_an_incomplete_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
