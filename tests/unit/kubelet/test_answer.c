@@ -1,0 +1,452 @@
+#include "unit/kubelet/machine.h"
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "kubelet/answer.h"
+
+/* Two sockets, each with two switches; below each switch two GPUs and a PF with four VFs. */
+#define MACHINE "numa:2 switch:2 gpu:2 pf:1 vf:4"
+
+static struct pool_config pool_cfg;
+static const struct config cfg = { .pools = &pool_cfg, .n_pools = 1 };
+static struct machine m;
+static struct arena *a;
+
+static int setup(void **state)
+{
+	(void)state;
+	pool_cfg = (struct pool_config) {
+		.resource = "rdma/vf", .prefix = "rdma", .name = "vf", .is_rdma = true
+	};
+	m = machine_open(MACHINE, &cfg);
+	a = arena_new(0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	arena_free(a);
+	machine_close(&m);
+	return 0;
+}
+
+static const char *id(size_t i)
+{
+	assert_true(i < m.pool->n_devs);
+	return m.pool->devs[i].id;
+}
+
+static struct ids all_ids(void)
+{
+	struct ids ids = { arena_array(a, m.pool->n_devs, sizeof(*ids.v)), m.pool->n_devs };
+
+	for (size_t i = 0; i < ids.n; i++)
+		ids.v[i] = id(ids.n - 1 - i);
+	return ids;
+}
+
+static struct ids ids_of(size_t n, ...)
+{
+	struct ids ids = { arena_array(a, n, sizeof(*ids.v)), n };
+	va_list ap;
+
+	va_start(ap, n);
+	for (size_t i = 0; i < n; i++)
+		ids.v[i] = va_arg(ap, const char *);
+	va_end(ap);
+	return ids;
+}
+
+static void assert_ids(struct ids got, struct ids want)
+{
+	assert_int_equal(got.n, want.n);
+	for (size_t i = 0; i < want.n; i++)
+		assert_string_equal(got.v[i], want.v[i]);
+}
+
+/* --- the list --- */
+
+static void list_tells_numa_and_health(void **state)
+{
+	struct device_list l = answer_list(m.pool, a);
+
+	(void)state;
+	assert_int_equal(l.n, 16);
+	for (size_t i = 0; i < l.n; i++) {
+		assert_string_equal(l.v[i].id, id(i));
+		assert_true(l.v[i].healthy);
+		assert_int_equal(l.v[i].n_nodes, 1);
+		assert_int_equal(l.v[i].nodes[0], i / 8);
+	}
+}
+
+static void list_without_topology_when_excluded_or_unknown(void **state)
+{
+	struct pool_dev dev = { .id = "x", .numa = -1 };
+	struct pool_config quiet = { .exclude_topology = true };
+	struct pool unknown = { &pool_cfg, &dev, 1 }, excluded = { &quiet, &dev, 1 };
+
+	(void)state;
+	assert_int_equal(answer_list(&unknown, a).v[0].n_nodes, 0);
+	assert_false(answer_list(&unknown, a).v[0].healthy);
+	dev.numa = 1;
+	assert_int_equal(answer_list(&unknown, a).v[0].nodes[0], 1);
+	assert_int_equal(answer_list(&excluded, a).v[0].n_nodes, 0);
+}
+
+/* --- preferred allocation --- */
+
+static struct ids prefer(struct ids available, struct ids must, int size, const struct identified *who)
+{
+	struct preferred_container req = { available, must, size };
+
+	return answer_preferred(m.node, m.pool, &req, who, a);
+}
+
+static void prefers_the_vfs_beside_the_gpus(void **state)
+{
+	int gpus[] = { synth_gpu(m.node->inv, 2), synth_gpu(m.node->inv, 7) };
+	struct identified who = { .found = true, .gpus = gpus, .n_gpus = 2 };
+
+	(void)state;
+	/* GPU 2 is on the second switch, GPU 7 on the fourth: VFs 4-7 and 12-15 */
+	assert_ids(prefer(all_ids(), ids_of(0), 2, &who), ids_of(2, id(4), id(12)));
+}
+
+static void answer_does_not_depend_on_the_order(void **state)
+{
+	struct ids up = all_ids(), down = all_ids();
+
+	(void)state;
+	for (size_t i = 0; i < up.n; i++)
+		up.v[i] = id(i);
+	assert_ids(prefer(up, ids_of(0), 5, NULL), prefer(down, ids_of(0), 5, NULL));
+}
+
+static void unknown_and_doubled_ids_are_ignored(void **state)
+{
+	struct ids ids = prefer(ids_of(4, "nonsense", id(3), id(3), "0000:ff:00.0"), ids_of(1, "x"), 3, NULL);
+
+	(void)state;
+	assert_ids(ids, ids_of(1, id(3)));
+}
+
+static void must_ids_are_in_the_answer(void **state)
+{
+	int gpus[] = { synth_gpu(m.node->inv, 0) };
+	struct identified who = { .found = true, .gpus = gpus, .n_gpus = 1 };
+	struct ids ids = prefer(ids_of(3, id(0), id(1), id(2)), ids_of(1, id(8)), 2, &who);
+
+	(void)state;
+	assert_ids(ids, ids_of(2, id(0), id(8)));
+}
+
+static void more_musts_than_asked_are_all_kept(void **state)
+{
+	(void)state;
+	assert_ids(prefer(all_ids(), ids_of(2, id(1), id(2)), 1, NULL), ids_of(2, id(1), id(2)));
+}
+
+static void sizes_out_of_range_are_clamped(void **state)
+{
+	(void)state;
+	assert_int_equal(prefer(all_ids(), ids_of(0), -5, NULL).n, 0);
+	assert_int_equal(prefer(all_ids(), ids_of(0), 0, NULL).n, 0);
+	assert_int_equal(prefer(all_ids(), ids_of(0), 1000, NULL).n, 16);
+	assert_int_equal(prefer(ids_of(0), ids_of(0), 3, NULL).n, 0);
+}
+
+static void not_found_is_no_gpu_knowledge(void **state)
+{
+	int busy[] = { synth_gpu(m.node->inv, 0) };
+	struct identified who = { .found = false, .busy_gpus = busy, .n_busy_gpus = 1 };
+
+	(void)state;
+	assert_int_equal(prefer(all_ids(), ids_of(0), 4, &who).n, 4);
+}
+
+/* --- Allocate --- */
+
+static int allocate(struct ids ids, struct edits *ret, struct err *err)
+{
+	*err = (struct err) { 0 };
+	return answer_allocate(m.node, m.pool, &ids, m.root, NULL, 0, a, ret, err);
+}
+
+static const char *env(const struct edits *e, const char *key)
+{
+	for (size_t i = 0; i < e->n_envs; i++) {
+		if (!strcmp(e->envs[i].key, key))
+			return e->envs[i].value;
+	}
+	fail_msg("%s is not set", key);
+	return NULL;
+}
+
+static const struct hw_rdma *rdma_of(size_t i)
+{
+	return &m.node->inv->rdma[m.pool->devs[i].rdma];
+}
+
+static void grants_in_address_order_each_once(void **state)
+{
+	struct edits e;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(allocate(ids_of(3, id(5), id(2), id(5)), &e, &err), 0);
+	assert_string_equal(env(&e, "PCIDEVICE_RDMA_VF"), arena_printf(a, "%s,%s", id(2), id(5)));
+	assert_string_equal(env(&e, "NCCL_IB_HCA"),
+			    arena_printf(a, "=%s:1,%s:1", rdma_of(2)->name, rdma_of(5)->name));
+	assert_int_equal(e.n_devs, 3);
+	assert_string_equal(e.devs[0].host, arena_printf(a, "/dev/infiniband/%s", rdma_of(2)->uverbs));
+	assert_string_equal(e.devs[2].host, "/dev/infiniband/rdma_cm");
+}
+
+static void known_gpus_are_paired(void **state)
+{
+	int gpus[] = { synth_gpu(m.node->inv, 2) };
+	struct ids ids = ids_of(1, id(4));
+	struct edits with, without;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(answer_allocate(m.node, m.pool, &ids, m.root, gpus, 1, a, &with, &err), 0);
+	assert_int_equal(allocate(ids, &without, &err), 0);
+	assert_true(with.n_envs > without.n_envs);
+}
+
+static void names_are_read_again_when_they_changed(void **state)
+{
+	struct edits e;
+	struct err err;
+
+	(void)state;
+	machine_remove(&m, DEV "/infiniband", id(0));
+	machine_remove(&m, DEV "/infiniband_verbs", id(0));
+	machine_put_rdma(&m, id(0), "mlx5_77", "uverbs99");
+	assert_int_equal(allocate(ids_of(1, id(0)), &e, &err), 0);
+	assert_string_equal(env(&e, "NCCL_IB_HCA"), "=mlx5_77:1");
+	assert_string_equal(e.devs[0].host, "/dev/infiniband/uverbs99");
+}
+
+static void renamed_device_with_its_old_node_is_noticed(void **state)
+{
+	struct edits e;
+	struct err err;
+
+	(void)state;
+	machine_remove(&m, DEV "/infiniband", id(0));
+	machine_put_rdma(&m, id(0), "rail0", rdma_of(0)->uverbs);
+	assert_int_equal(allocate(ids_of(1, id(0)), &e, &err), 0);
+	assert_string_equal(env(&e, "NCCL_IB_HCA"), "=rail0:1");
+}
+
+static void assert_refused(struct ids ids, int code, const char *sentence)
+{
+	struct edits e = { .n_envs = 77 };
+	struct err err;
+
+	assert_int_equal(allocate(ids, &e, &err), -code);
+	assert_string_equal(err.msg, sentence);
+	assert_int_equal(e.n_envs, 77); /* all or nothing */
+}
+
+static void unknown_id_is_refused(void **state)
+{
+	(void)state;
+	assert_refused(ids_of(2, id(0), "0000:ff:00.1"), ENOENT,
+		       "device '0000:ff:00.1' is not in the pool rdma/vf of this node: was the configuration "
+		       "changed?");
+}
+
+static void strange_id_is_shown_short_and_printable(void **state)
+{
+	(void)state;
+	assert_refused(
+		ids_of(1, "a\nb\x1b[31m"), ENOENT,
+		"device 'a?b?[31m' is not in the pool rdma/vf of this node: was the configuration changed?");
+	/* 63 bytes, then a character of two: it is left out whole */
+	assert_refused(
+		ids_of(1, "012345678901234567890123456789012345678901234567890123456789abc\xc3\xa9xyz"),
+		ENOENT,
+		"device '012345678901234567890123456789012345678901234567890123456789abc...' is not in the "
+		"pool "
+		"rdma/vf of this node: was the configuration changed?");
+}
+
+static void empty_request_is_refused(void **state)
+{
+	(void)state;
+	assert_refused(ids_of(0), EINVAL, "the request for rdma/vf names no device");
+}
+
+static void lose_rdma(const char *bdf)
+{
+	machine_remove(&m, DEV "/infiniband", bdf);
+	machine_remove(&m, DEV "/infiniband_verbs", bdf);
+}
+
+static void vf_bound_to_vfio_tells_what_to_do(void **state)
+{
+	(void)state;
+	lose_rdma(id(1));
+	machine_link(&m, "../drivers/vfio-pci", DEV "/driver", id(1));
+	assert_refused(ids_of(2, id(0), id(1)), EIO,
+		       arena_printf(a,
+				    "VF %s is bound to vfio-pci, which has no RDMA device: bind it to "
+				    "mlx5_core (echo %s > "
+				    "/sys/bus/pci/devices/%s/driver/unbind; echo %s > "
+				    "/sys/bus/pci/drivers_probe) or select "
+				    "drivers in the pool",
+				    id(1), id(1), id(1), id(1)));
+}
+
+static void vf_without_driver_tells_what_to_do(void **state)
+{
+	(void)state;
+	lose_rdma(id(1));
+	machine_remove(&m, DEV "/driver", id(1));
+	assert_refused(
+		ids_of(1, id(1)), EIO,
+		arena_printf(
+			a, "VF %s has no driver: bind it to mlx5_core (echo %s > /sys/bus/pci/drivers_probe)",
+			id(1), id(1)));
+}
+
+static void vf_whose_rdma_device_is_away_tells_where_to_look(void **state)
+{
+	(void)state;
+	lose_rdma(id(1));
+	assert_refused(ids_of(1, id(1)), EIO,
+		       arena_printf(a,
+				    "VF %s is bound to mlx5_core but has no RDMA device: load the driver's "
+				    "RDMA module (mlx5_ib "
+				    "for mlx5_core), or see whether a container's network namespace holds it "
+				    "(rdma system show)",
+				    id(1)));
+}
+
+static void vf_without_verbs_node_tells_what_to_do(void **state)
+{
+	(void)state;
+	machine_remove(&m, DEV "/infiniband_verbs", id(1));
+	assert_refused(
+		ids_of(1, id(1)), EIO,
+		arena_printf(
+			a,
+			"VF %s has the RDMA device %s but no verbs node: load ib_uverbs (modprobe ib_uverbs)",
+			id(1), rdma_of(1)->name));
+}
+
+static void vf_that_is_gone_is_refused(void **state)
+{
+	(void)state;
+	machine_remove(&m, DEV, id(1));
+	assert_refused(ids_of(1, id(1)), ENODEV,
+		       arena_printf(a,
+				    "VF %s is gone from this node: were the PF's VFs removed (sriov_numvfs)?",
+				    id(1)));
+}
+
+static void vf_that_was_gone_at_the_last_scan_is_refused(void **state)
+{
+	struct pool_dev dev = { .id = "0000:10:00.1", .pci = -1, .rdma = -1, .numa = -1 };
+	struct pool pool = { &pool_cfg, &dev, 1 };
+	struct ids ids = ids_of(1, dev.id);
+	struct edits e;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(answer_allocate(m.node, &pool, &ids, m.root, NULL, 0, a, &e, &err), -ENODEV);
+}
+
+static void pool_without_rdma_takes_any_driver(void **state)
+{
+	struct edits e;
+	struct err err;
+
+	(void)state;
+	pool_cfg.is_rdma = false;
+	lose_rdma(id(1));
+	machine_link(&m, "../drivers/vfio-pci", DEV "/driver", id(1));
+	assert_int_equal(allocate(ids_of(1, id(1)), &e, &err), 0);
+	assert_int_equal(e.n_devs, 0);
+}
+
+static void use_ethernet(void)
+{
+	static const struct hw_port port = { 1, "ACTIVE", "LinkUp", HW_LINK_ETHERNET, 400000 };
+
+	for (size_t i = 0; i < m.node->inv->n_rdma; i++)
+		m.node->inv->rdma[i].ports = &port;
+}
+
+static void gid_table_is_read_where_it_is_final(void **state)
+{
+	static const char gid[] = "0000:0000:0000:0000:0000:ffff:0a00:0001\n";
+	struct edits e;
+	struct err err;
+
+	(void)state;
+	use_ethernet();
+	pool_cfg.network = NETWORK_HOST;
+	machine_file(&m, gid, "sys/class/infiniband/%s/ports/1/gids/3", rdma_of(0)->name);
+	machine_file(&m, "RoCE v2\n", "sys/class/infiniband/%s/ports/1/gid_attrs/types/3", rdma_of(0)->name);
+	assert_int_equal(allocate(ids_of(1, id(0)), &e, &err), 0);
+	assert_string_equal(env(&e, "NCCL_IB_GID_INDEX"), "3");
+}
+
+static void fixed_gid_that_cannot_be_read_tells_what_to_do(void **state)
+{
+	struct edits e;
+	struct err err;
+
+	(void)state;
+	use_ethernet();
+	pool_cfg.gid = GID_FIXED;
+	pool_cfg.gid_index = 3;
+	assert_int_equal(allocate(ids_of(1, id(0)), &e, &err),
+			 0); /* in the pod's network: not ours to check */
+	pool_cfg.network = NETWORK_HOST;
+	assert_int_equal(allocate(ids_of(1, id(0)), &e, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, id(0)));
+	pool_cfg.gid = GID_AUTO;
+	assert_int_equal(allocate(ids_of(1, id(0)), &e, &err), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+		T(list_tells_numa_and_health),
+		T(list_without_topology_when_excluded_or_unknown),
+		T(prefers_the_vfs_beside_the_gpus),
+		T(answer_does_not_depend_on_the_order),
+		T(unknown_and_doubled_ids_are_ignored),
+		T(must_ids_are_in_the_answer),
+		T(more_musts_than_asked_are_all_kept),
+		T(sizes_out_of_range_are_clamped),
+		T(not_found_is_no_gpu_knowledge),
+		T(grants_in_address_order_each_once),
+		T(known_gpus_are_paired),
+		T(names_are_read_again_when_they_changed),
+		T(renamed_device_with_its_old_node_is_noticed),
+		T(unknown_id_is_refused),
+		T(strange_id_is_shown_short_and_printable),
+		T(empty_request_is_refused),
+		T(vf_bound_to_vfio_tells_what_to_do),
+		T(vf_without_driver_tells_what_to_do),
+		T(vf_whose_rdma_device_is_away_tells_where_to_look),
+		T(vf_without_verbs_node_tells_what_to_do),
+		T(vf_that_is_gone_is_refused),
+		T(vf_that_was_gone_at_the_last_scan_is_refused),
+		T(pool_without_rdma_takes_any_driver),
+		T(gid_table_is_read_where_it_is_final),
+		T(fixed_gid_that_cannot_be_read_tells_what_to_do),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
