@@ -1,0 +1,182 @@
+/*
+ * A directory that may come and go: inotify on it, or on its nearest ancestor while it does not exist. One
+ * watch at a time, moved along as folders appear and vanish; what queued up for an older one is told by its
+ * number and ignored.
+ */
+#include "watch/watch.h"
+#include "watch/watch-internal.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#define COMES_AND_GOES (IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_MOVED_FROM)
+#define GONE	       (IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED)
+
+struct watch_dir {
+	char *path;
+	int fd, wd; /* wd -1: nothing is watched */
+	bool there; /* the watch is on the directory itself */
+};
+
+/* The kubelet writes its checkpoint through a temporary file on every message of ours: no reason to wake up.
+ */
+bool dir_name_matters(const char *name)
+{
+	if (name[0] == '.' && isdigit((unsigned char)name[1]))
+		return name[1 + strspn(name + 1, "0123456789")] != '\0';
+	return !str_eq(name, "kubelet_internal_checkpoint");
+}
+
+/* In place: "/a/b" to "/a", "/a" to "/", "a" to ".". False when there is nothing above. */
+static bool climb(char *path)
+{
+	char *slash = strrchr(path, '/');
+
+	if (str_eq(path, "/") || str_eq(path, "."))
+		return false;
+	if (!slash)
+		strcpy(path, ".");
+	else if (slash == path)
+		path[1] = '\0';
+	else
+		*slash = '\0';
+	return true;
+}
+
+static int add_watch(const struct watch_dir *w, const char *path)
+{
+	int wd = inotify_add_watch(w->fd, path, COMES_AND_GOES | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
+
+	return wd < 0 ? -errno : wd;
+}
+
+/* Watch the deepest folder on the way to the path that can be watched. Returns the error of the path itself.
+ */
+static int watch_nearest(struct watch_dir *w)
+{
+	_cleanup_free_ char *path = xstrdup(w->path);
+	int first = add_watch(w, path), wd = first;
+
+	while (wd < 0 && climb(path))
+		wd = add_watch(w, path);
+	if (w->wd >= 0 && w->wd != wd)
+		inotify_rm_watch(w->fd, w->wd);
+	w->wd = wd < 0 ? -1 : wd;
+	w->there = first >= 0;
+	return first < 0 ? first : 0;
+}
+
+/* Once more after an ancestor was taken: the next folder may have come before the watch was there to see it.
+ * Every round either ends or has got nearer, or the folders come and go faster than we look. */
+static int arm(struct watch_dir *w)
+{
+	int r = watch_nearest(w), before = -1;
+
+	while (r == -ENOENT && w->wd != before) {
+		before = w->wd;
+		r = watch_nearest(w);
+	}
+	return r;
+}
+
+static char *copy_path(const char *dir)
+{
+	char *path = xstrdup(dir);
+	size_t len = strlen(path);
+
+	while (len > 1 && path[len - 1] == '/')
+		path[--len] = '\0';
+	return path;
+}
+
+int watch_dir_open(const char *dir, struct watch_dir **ret, struct err *err)
+{
+	struct watch_dir *w;
+	int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK), r;
+
+	if (fd < 0)
+		return err_sys(err, "watch %s: start inotify", dir);
+	w = xcalloc(1, sizeof(*w));
+	*w = (struct watch_dir) { .path = copy_path(dir), .fd = fd, .wd = -1 };
+	r = arm(w);
+	if ((r < 0 && r != -ENOENT) || w->wd < 0) {
+		watch_dir_close(w);
+		return err_set(err, -r, "watch %s: %s", dir, strerror(-r));
+	}
+	*ret = w;
+	return 0;
+}
+
+int watch_dir_fd(const struct watch_dir *w)
+{
+	return w->fd;
+}
+
+struct seen {
+	bool matters, rearm;
+};
+
+static void judge(const struct watch_dir *w, const struct inotify_event *event, struct seen *seen)
+{
+	if (event->mask & IN_Q_OVERFLOW) {
+		seen->matters = seen->rearm = true;
+		return;
+	}
+	if (event->wd != w->wd)
+		return;
+	if (event->mask & GONE) {
+		seen->matters |= w->there;
+		seen->rearm = true;
+	} else if (!w->there) {
+		seen->rearm = true;
+	} else {
+		seen->matters |= dir_name_matters(event->len ? event->name : "");
+	}
+}
+
+static bool read_events(const struct watch_dir *w, struct seen *seen)
+{
+	_Alignas(struct inotify_event) char buf[16 * (sizeof(struct inotify_event) + NAME_MAX + 1)];
+	ssize_t n = read(w->fd, buf, sizeof(buf));
+
+	for (char *p = buf; n > 0 && p < buf + n;) {
+		const struct inotify_event *event = (const void *)p;
+
+		judge(w, event, seen);
+		p += sizeof(*event) + event->len;
+	}
+	return n > 0;
+}
+
+/* A directory that came or went is a change by itself: what is in it was not seen coming or going. */
+bool watch_dir_drain(struct watch_dir *w)
+{
+	struct seen seen = { 0 };
+	bool was_there = w->there;
+
+	while (read_events(w, &seen))
+		;
+	if (seen.rearm) {
+		arm(w);
+		seen.matters |= w->there || was_there;
+	}
+	return seen.matters;
+}
+
+void watch_dir_close(struct watch_dir *w)
+{
+	if (!w)
+		return;
+	closep(&w->fd);
+	free(w->path);
+	free(w);
+}
