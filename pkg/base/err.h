@@ -19,7 +19,7 @@ struct err {
 int err_set(struct err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* The same from errno; appends ": <strerror>". */
 int err_sys(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Prefix "<context>: " to the sentence; returns -err->code. An unset err becomes EIO: a wrap is never a success. */
+/* Prefix "<context>: " to the sentence; returns -err->code. An unset err becomes EIO, never success. */
 int err_wrap(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

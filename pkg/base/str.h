@@ -22,7 +22,8 @@ const char *strbuf_str(const struct strbuf *b); /* borrowed; "" while empty */
 char *strbuf_steal(struct strbuf *b);		/* heap string for the caller; the buffer is empty after */
 void strbuf_done(struct strbuf *b);
 
-/* The whole string is a number of this base (no sign, blank or suffix; "0x" may lead base 16), at most max; 0 or -EINVAL. */
+/* The whole string is a number of this base, at most max; 0 or -EINVAL. No sign, blank or suffix; "0x" may
+ * lead base 16. */
 int str_to_u64(const char *s, int base, uint64_t max, uint64_t *ret);
 /* The same for a decimal int that may be negative. */
 int str_to_int(const char *s, int *ret);

@@ -39,7 +39,7 @@ struct key_set {
 	const struct key *keys;
 	size_t n;
 	bool ours; /* an unknown key is an error: it cannot be meant for somebody else */
-	/* Handles an unknown key better than the standard warning; false: it does not. NULL: nothing special. */
+	/* Says more of an unknown key than the standard warning does, or returns false. May be NULL. */
 	bool (*unknown)(struct parse *p, const struct item *member);
 };
 #define KEYS_PER_SET_MAX 16
@@ -51,7 +51,8 @@ const char *shown(const struct parse *p, const struct item *string);
 
 int want(const struct parse *p, const struct item *value, enum item_type type);
 /* A string that is one of these; the index goes to *ret. */
-int want_choice(const struct parse *p, const struct item *value, const char *const *choices, size_t n, int *ret);
+int want_choice(const struct parse *p, const struct item *value, const char *const *choices, size_t n,
+		int *ret);
 /* Exactly four hexadecimal digits. */
 int want_hex4(const struct parse *p, const struct item *value, const char *what, uint16_t *ret);
 const struct key *key_find(const struct key_set *set, const char *name); /* any case; NULL */

@@ -55,7 +55,7 @@ static int read_prefix(struct parse *p, const struct item *value, const struct k
 
 static int read_device_type(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
-	static const char *const types[] = { "netDevice", "" };
+	static const char *const types[] = { "netDevice" };
 	int choice;
 
 	(void)key;
@@ -66,7 +66,7 @@ static int read_device_type(struct parse *p, const struct item *value, const str
 			      value->string);
 	if (value->type == ITEM_STRING && !value->string[0])
 		return 0;
-	return want_choice(p, value, types, 1, &choice);
+	return want_choice(p, value, types, ARRAY_LEN(types), &choice);
 }
 
 static int read_exclude_topology(struct parse *p, const struct item *value, const struct key *key, void *out)
@@ -222,7 +222,7 @@ static int one_pool(struct parse *p, const struct item *value, void *ret_element
 	return r < 0 ? r : finish_pool(p, e);
 }
 
-/* The whole file while it is read. `config` comes first, as above. */
+/* The whole file while it is read. */
 struct top {
 	struct config *config;
 	const struct pool_entry *entries;

@@ -70,15 +70,16 @@ struct pool_config {
 struct config {
 	struct arena *arena; /* owns everything below */
 	const struct pool_config *pools;	size_t n_pools;
-	const struct gpu_match *gpus;		size_t n_gpus;	/* railmate.gpus; NULL, 0: the built-in table */
+	const struct gpu_match *gpus;		size_t n_gpus;	/* railmate.gpus; none: the built-in table */
 	const char *const *warnings;		size_t n_warnings; /* sentences for the operator */
 };
 
-#define CONFIG_BYTES_MAX (4u << 20) /* larger files are refused unread; the API server's limit for a ConfigMap is 1 MiB */
+/* Larger files are refused unread; the API server's limit for a ConfigMap is 1 MiB. */
+#define CONFIG_BYTES_MAX (4u << 20)
 
 /*
- * name is used in messages ("config.json:12: …"); default_prefix is the command line's (--resource-prefix), NULL
- * for that plugin's (intel.com). -EINVAL with a sentence that names file, line, key and legal values.
+ * name is used in messages ("config.json:12: …"); default_prefix is the command line's (--resource-prefix),
+ * NULL for that plugin's (intel.com). -EINVAL with a sentence that names file, line, key and legal values.
  */
 int config_parse(const char *text, size_t len, const char *name, const char *default_prefix,
 		 struct config **ret, struct err *err);

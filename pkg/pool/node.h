@@ -16,10 +16,10 @@ struct topo;
 
 struct pool_dev {
 	const char *id;		/* PCI address; stable, unique on the node */
-	int pci;		/* index into the inventory; -1: it vanished, and is listed because it may be in use */
+	int pci;		/* index into the inventory; -1: it vanished, but may be in use */
 	int rdma;		/* index of its RDMA device; -1 */
-	bool rdma_away;		/* no RDMA device to be seen, but it had one and kept its driver: a container has it */
-	int numa;		/* its NUMA node, also under excludeTopology; -1: none known, no TopologyInfo */
+	bool rdma_away;		/* rdma is -1 as a container has it: it was here, the driver is still */
+	int numa;		/* its node, also under excludeTopology; -1: none known, no TopologyInfo */
 	bool healthy;
 	const char *reason;	/* why not healthy, a sentence; NULL when healthy */
 };
@@ -35,14 +35,14 @@ struct node {
 	const struct hw_inventory *inv;
 	const struct topo *topo;
 	const struct config *cfg;	/* borrowed: outlives every node */
-	const struct pool *pools;	size_t n_pools;	/* in the order of the configuration; a pool may be empty */
-	const char *const *notes;	size_t n_notes;	/* devices claimed by two pools, ranges that match nothing, … */
+	const struct pool *pools;	size_t n_pools;	/* as in the configuration; may be empty */
+	const char *const *notes;	size_t n_notes;	/* claimed by two pools, ranges without match, … */
 };
 
 /*
- * inv is taken. previous (may be NULL) is the node before. What it listed stays in the pool of that name for as
- * long as nodes follow each other, even if another pool matches it now: a container may use it. It is unhealthy
- * while it is gone, or not selected any more.
+ * inv is taken. previous (may be NULL) is the node before. What it listed stays in the pool of that name for
+ * as long as nodes follow each other, even if another pool matches it now: a container may use it. It is
+ * unhealthy while it is gone, or not selected any more.
  */
 struct node *node_new(struct hw_inventory *inv, const struct config *cfg, const struct node *previous);
 struct node *node_ref(struct node *n);
@@ -53,8 +53,8 @@ const struct pool_dev *pool_find(const struct pool *p, const char *id);		   /* N
 bool pool_same_list(const struct pool *a, const struct pool *b);
 
 /*
- * Is this PCI function a device of netDevice pools at all: a NIC VF, or a NIC without VFs (peer rule)? -1: false.
- * The built-in pool takes only VFs; a function that carries the default route goes to no pool.
+ * Is this PCI function a device of netDevice pools at all: a NIC VF, or a NIC without VFs (peer rule)? -1 is
+ * not. The built-in pool takes only VFs; a function that carries the default route goes to no pool.
  */
 bool pool_candidate(const struct hw_inventory *inv, int pci);
 

@@ -1,5 +1,5 @@
 /*
- * A small machine by hand for the tests of the pool room: functions in any order, inventory sorted.
+ * A small machine by hand for the tests of the pool room.
  *
  *   0000:3b:00.0 PF ens1f0 (InfiniBand), VFs .1 .2 .3: index 0, 1, 2
  *   0000:5e:00.0 PF ens2f0 (Ethernet, acpi_index 101), VFs .1 .2
@@ -25,11 +25,6 @@
 #include "config/config.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
-
-struct machine {
-	struct hw_inventory *inv;
-	size_t cap;
-};
 
 static inline int machine_find(const struct hw_inventory *inv, const char *address)
 {
@@ -119,7 +114,8 @@ static inline void machine_add(struct hw_inventory *inv, const char *address, ui
 }
 
 /* A function that is found below a bridge, so that it does not look passed through to a VM. */
-static inline void machine_pf(struct hw_inventory *inv, const char *address, const char *netdev, enum hw_link link)
+static inline void machine_pf(struct hw_inventory *inv, const char *address, const char *netdev,
+			      enum hw_link link)
 {
 	struct hw_pci *fn = machine_fn(inv, address);
 
@@ -191,7 +187,7 @@ static inline void assert_note(const struct node *node, const char *text)
 		if (str_eq(node->notes[i], text))
 			return;
 	}
-	fail_msg("no note '%s'; first of %zu: '%s'", text, node->n_notes, node->n_notes ? node->notes[0] : "");
+	fail_msg("no note '%s' among %zu", text, node->n_notes);
 }
 
 static inline void node_unrefp(struct node **node)
