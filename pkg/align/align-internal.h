@@ -63,6 +63,23 @@ void problem_group(struct problem *p);	  /* after rows, keepers and limits are s
 /* Mark the places with VFs that are nearest to a free GPU (n_places flags); how many VFs they have. */
 int problem_nearest(const struct problem *p, int free_gpu, uint8_t *ret_near);
 
+/* The terms packed into one number, each above all smaller ones. */
+struct weights {
+	int64_t order, loss, excess, rank;
+};
+static inline struct weights problem_weights(const struct problem *p)
+{
+	struct weights w = { .order = 1 };
+
+	w.loss = (int64_t)p->v * p->n_groups + 1;
+	w.excess = w.loss * (p->n_keep + 1);
+	w.rank = w.excess * (p->v + 1);
+	return w;
+}
+
+/* tree.c: counts for fewer VFs than GPUs, exact where distances nest; the packed worth that none can beat. */
+int64_t tree_counts(const struct problem *p, const struct weights *w, int *counts);
+
 /* many.c and few.c: how many VFs each group gives, and what that is worth. Need sum(cap) >= v. */
 void count_many(const struct problem *p, int *counts, struct value *ret);
 void count_few(const struct problem *p, int *counts, struct value *ret);

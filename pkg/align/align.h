@@ -15,10 +15,10 @@
  *     PFs), round by round: no place gets its second VF before the others have their first;
  *  5. the same VF index on every place, where possible; then the lowest index;
  *  6. lowest address.
- * Terms 1 to 3 are exactly optimal when v >= g, whatever the ranks. When v < g they are, too, as long
- * as the search ends within ALIGN_SEARCH_LEAVES assignments: always on machines whose distances nest as
- * those of a PCIe tree do and whose VFs are not nearly used up, and on anything small; beyond, the
- * answer is the best of a local search. 4 to 6 are deterministic choices, made one after the other.
+ * Terms 1 to 3 are exactly optimal when v >= g, whatever the ranks, and when v < g on machines whose
+ * distances nest, as those of a PCIe tree do. When v < g and they do not nest (unknown NUMA nodes), they are as
+ * long as the search ends within ALIGN_SEARCH_LEAVES assignments, which it does on anything small; beyond,
+ * the answer is the best one seen. 4 to 6 are deterministic choices, made one after the other.
  *
  * Without GPUs (n_gpus 0) the GPUs are predicted. The candidates are *zones*: the sets of places that
  * are connected by a rank of at most PXB (switches), PHB (root complex), NODE, and all places. A free
@@ -40,7 +40,7 @@
 struct arena;
 
 #define ALIGN_RANKS 5 /* PIX 0, PXB 1, PHB 2, NODE 3, SYS 4 */
-#define ALIGN_SEARCH_LEAVES 20000
+#define ALIGN_SEARCH_LEAVES 5000
 
 struct align_vf {
 	int place;	/* index of its place */

@@ -13,9 +13,10 @@ enum { SOURCE, SINK, FIRST_ROW };
 struct net {
 	const struct problem *p;
 	struct flow *f;
-	int64_t order, loss, excess, rank, force; /* packed weights, each above all smaller terms */
-	int serve;				  /* first arc row → group */
-	int *use;				  /* per group: first of three arcs chosen → used */
+	struct weights w;
+	int64_t force; /* above all of them */
+	int serve;     /* first arc row → group */
+	int *use;      /* per group: first of three arcs chosen → used */
 };
 
 static int row_node(int row)
@@ -38,17 +39,6 @@ static int keeper_node(const struct net *n, int keeper)
 	return FIRST_ROW + n->p->n_rows + 2 * n->p->n_groups + keeper;
 }
 
-static void weigh(struct net *n)
-{
-	const struct problem *p = n->p;
-
-	n->order = 1;
-	n->loss = (int64_t)p->v * p->n_groups + 1;
-	n->excess = n->loss * (p->n_keep + 1);
-	n->rank = n->excess * (p->v + 1);
-	n->force = n->rank * ALIGN_RANKS * 2 * (p->n_rows + p->n_groups);
-}
-
 static void add_rows(struct net *n)
 {
 	const struct problem *p = n->p;
@@ -58,7 +48,7 @@ static void add_rows(struct net *n)
 	for (int r = 0; r < p->n_rows; r++) {
 		for (int g = 0; g < p->n_groups; g++) {
 			int arc = flow_arc(n->f, row_node(r), chosen_node(n, g), p->v,
-					   n->rank * row_rank(p, r, g));
+					   n->w.rank * row_rank(p, r, g));
 
 			n->serve = r + g == 0 ? arc : n->serve;
 		}
@@ -77,12 +67,12 @@ static void add_groups(struct net *n)
 	n->use = arena_array(p->arena, (size_t)p->n_groups, sizeof(*n->use));
 	for (int i = 0; i < p->n_groups; i++) {
 		const struct group *g = &p->groups[i];
-		int64_t free_choice = n->force + n->order * i;
+		int64_t free_choice = n->force + n->w.order * i;
 		int from = chosen_node(n, i), to = used_node(n, i);
 
 		n->use[i] = flow_arc(n->f, from, to, g->must, 0);
 		flow_arc(n->f, from, to, g->firsts, free_choice);
-		flow_arc(n->f, from, to, g->cap - g->must - g->firsts, free_choice + n->excess);
+		flow_arc(n->f, from, to, g->cap - g->must - g->firsts, free_choice + n->w.excess);
 		flow_arc(n->f, to, SINK, g->avail, 0);
 	}
 }
@@ -93,7 +83,7 @@ static void add_keepers(struct net *n)
 
 	for (int k = 0; k < p->n_keep; k++) {
 		flow_arc(n->f, SOURCE, keeper_node(n, k), 1, 0);
-		flow_arc(n->f, keeper_node(n, k), SINK, 1, n->loss);
+		flow_arc(n->f, keeper_node(n, k), SINK, 1, n->w.loss);
 		for (int g = 0; g < p->n_groups; g++)
 			if (keeps(p, k, g))
 				flow_arc(n->f, keeper_node(n, k), used_node(n, g), 1, 0);
@@ -128,7 +118,8 @@ void count_many(const struct problem *p, int *counts, struct value *ret)
 	int arcs = p->n_rows * (groups + 2) + 4 * groups + p->n_keep * (groups + 2);
 
 	n.f = flow_new(p->arena, nodes, arcs);
-	weigh(&n);
+	n.w = problem_weights(p);
+	n.force = n.w.rank * ALIGN_RANKS * 2 * (p->n_rows + groups);
 	add_rows(&n);
 	add_groups(&n);
 	add_keepers(&n);

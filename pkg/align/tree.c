@@ -1,0 +1,225 @@
+/*
+ * Fewer VFs than GPUs on a machine whose distances nest: exact, by tables over the tree.
+ *
+ * Groups and GPUs that ranks of at most L connect form a component; components of L nest in those of
+ * L + 1. With n GPUs and s free seats (VFs times the GPUs each serves) in a component, min(n, s) pairs
+ * stay inside it, for all components at once, so the total rank is
+ *
+ *   sum over L = 0 … 3 of (pairs − sum over components of L of min(n, s)).
+ *
+ * A component's table says the least cost for k VFs, e of them with an extra GPU. Free GPUs are
+ * served from what is left in the smallest component that holds all their nearest groups.
+ *
+ * Where distances do not nest, connecting brings things closer than they are: a bound from below.
+ */
+#include <string.h>
+
+#include "align/align-internal.h"
+#include "base/arena.h"
+
+#define NEVER (INT64_MAX / 4)
+
+struct cell {
+	int64_t cost;
+	int lost; /* free GPUs without a VF, part of the cost */
+	int left; /* cell of the left table it came from */
+};
+
+/* Cells are numbered k × (extras + 1) + e. */
+struct table {
+	struct table *left, *right; /* merged from these; NULL: one group, or nothing */
+	int group;		    /* -1: none */
+	int most;		    /* VFs that it can give, at most v */
+	int rows, avail, keepers;
+	struct cell *cells;
+};
+
+struct tree {
+	const struct problem *p;
+	const struct weights *w;
+	int base, extras;
+	int *component;	       /* of groups, then of rows */
+	struct table **tables; /* per component; NULL: merged into another */
+	bool *housed;	       /* keepers that are counted */
+};
+
+static int cells_of(const struct tree *t, const struct table *table)
+{
+	return (table->most + 1) * (t->extras + 1);
+}
+
+static struct table *new_table(const struct tree *t, int most)
+{
+	struct table *table = arena_alloc(t->p->arena, sizeof(*table));
+
+	table->group = -1;
+	table->most = most < t->p->v ? most : t->p->v;
+	table->cells = arena_array(t->p->arena, (size_t)cells_of(t, table), sizeof(*table->cells));
+	for (int i = 0; i < cells_of(t, table); i++)
+		table->cells[i].cost = NEVER;
+	return table;
+}
+
+static struct table *group_table(const struct tree *t, int group)
+{
+	const struct group *g = &t->p->groups[group];
+	struct table *table = new_table(t, g->cap);
+
+	table->group = group;
+	table->avail = g->avail;
+	for (int k = g->must; k <= table->most; k++)
+		for (int e = 0; e <= k && e <= t->extras; e++)
+			table->cells[k * (t->extras + 1) + e].cost =
+				t->w->excess * group_excess(g, k) + t->w->order * group * k;
+	return table;
+}
+
+static struct table *row_table(const struct tree *t)
+{
+	struct table *table = new_table(t, 0);
+
+	table->rows = 1;
+	table->cells[0].cost = 0;
+	return table;
+}
+
+static void merge_cell(const struct tree *t, struct table *out, int a, int b)
+{
+	int width = t->extras + 1, k = a / width + b / width, e = a % width + b % width;
+	const struct cell *x = &out->left->cells[a], *y = &out->right->cells[b];
+	struct cell *z = &out->cells[k * width + e];
+
+	if (k > out->most || e > t->extras || y->cost >= NEVER || x->cost + y->cost >= z->cost)
+		return;
+	*z = (struct cell) { x->cost + y->cost, x->lost + y->lost, a };
+}
+
+static struct table *merge(const struct tree *t, struct table *a, struct table *b)
+{
+	struct table *out = new_table(t, a->most + b->most);
+
+	out->left = a;
+	out->right = b;
+	out->rows = a->rows + b->rows;
+	out->avail = a->avail + b->avail;
+	out->keepers = a->keepers + b->keepers;
+	for (int i = 0; i < cells_of(t, a); i++)
+		for (int k = 0; a->cells[i].cost < NEVER && k < cells_of(t, b); k++)
+			merge_cell(t, out, i, k);
+	return out;
+}
+
+static void join(struct tree *t, int a, int b)
+{
+	int from = t->component[b], to = t->component[a];
+
+	if (from == to)
+		return;
+	t->tables[to] = merge(t, t->tables[to], t->tables[from]);
+	t->tables[from] = NULL;
+	for (int i = 0; i < t->p->n_groups + t->p->n_rows; i++)
+		if (t->component[i] == from)
+			t->component[i] = to;
+}
+
+/* The component of all nearest groups of a free GPU; -1 while they are apart. */
+static int home_of(const struct tree *t, int keeper)
+{
+	int home = -1;
+
+	for (int g = 0; g < t->p->n_groups; g++) {
+		if (!keeps(t->p, keeper, g))
+			continue;
+		if (home >= 0 && t->component[g] != home)
+			return -1;
+		home = t->component[g];
+	}
+	return home;
+}
+
+/* Serve new free GPUs from the VFs that are left in a component. */
+static void house(const struct tree *t, struct table *table, int n)
+{
+	for (int i = 0; i < cells_of(t, table); i++) {
+		struct cell *c = &table->cells[i];
+		int left = table->avail - i / (t->extras + 1) - (table->keepers - c->lost);
+
+		if (c->cost >= NEVER || left >= n)
+			continue;
+		c->lost += n - left;
+		c->cost += t->w->loss * (n - left);
+	}
+	table->keepers += n;
+}
+
+static void house_keepers(struct tree *t)
+{
+	for (int k = 0; k < t->p->n_keep; k++) {
+		int home = t->housed[k] ? -1 : home_of(t, k);
+
+		if (home < 0)
+			continue;
+		t->housed[k] = true;
+		house(t, t->tables[home], 1);
+	}
+}
+
+/* What pairs inside the component save against the next level. */
+static void save_pairs(const struct tree *t, struct table *table)
+{
+	int width = t->extras + 1;
+
+	for (int i = 0; i < cells_of(t, table); i++) {
+		int seats = t->base * (i / width) + i % width;
+
+		if (table->cells[i].cost < NEVER)
+			table->cells[i].cost -= t->w->rank * (seats < table->rows ? seats : table->rows);
+	}
+}
+
+static void connect(struct tree *t, int rank)
+{
+	for (int r = 0; r < t->p->n_rows; r++)
+		for (int g = 0; g < t->p->n_groups; g++)
+			if (row_rank(t->p, r, g) <= rank)
+				join(t, g, t->p->n_groups + r);
+	house_keepers(t);
+	for (int i = 0; i < t->p->n_groups + t->p->n_rows && rank < ALIGN_RANKS - 1; i++)
+		if (t->tables[i])
+			save_pairs(t, t->tables[i]);
+}
+
+static void read_counts(const struct tree *t, const struct table *table, int cell, int *counts)
+{
+	int width = t->extras + 1, left;
+
+	if (table->group >= 0)
+		counts[table->group] = cell / width;
+	if (!table->left)
+		return;
+	left = table->cells[cell].left;
+	read_counts(t, table->left, left, counts);
+	read_counts(t, table->right, (cell / width - left / width) * width + cell % width - left % width,
+		    counts);
+}
+
+int64_t tree_counts(const struct problem *p, const struct weights *w, int *counts)
+{
+	struct tree t = { .p = p, .w = w, .base = p->n_rows / p->v, .extras = p->n_rows % p->v };
+	int n = p->n_groups + p->n_rows, cell = p->v * (t.extras + 1) + t.extras;
+	const struct table *all;
+
+	t.component = arena_array(p->arena, (size_t)n, sizeof(*t.component));
+	t.tables = arena_array(p->arena, (size_t)n, sizeof(struct table *));
+	t.housed = arena_array(p->arena, (size_t)p->n_keep, sizeof(*t.housed));
+	for (int i = 0; i < n; i++) {
+		t.component[i] = i;
+		t.tables[i] = i < p->n_groups ? group_table(&t, i) : row_table(&t);
+	}
+	house_keepers(&t);
+	for (int rank = 0; rank < ALIGN_RANKS; rank++)
+		connect(&t, rank);
+	all = t.tables[t.component[0]];
+	read_counts(&t, all, cell, counts);
+	return all->cells[cell].cost + w->rank * (ALIGN_RANKS - 1) * p->n_rows;
+}
