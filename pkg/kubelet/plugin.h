@@ -25,6 +25,7 @@ struct plugin_env {
 	const char *devinfo_dir;	/* NULL: write no device-info files */
 	enum plugin_registration registration;
 	unsigned pod_resources_timeout_ms; /* 200; the kubelet's sync loop waits for us */
+	unsigned registry_patience_ms;	/* REGISTER_AUTO: how long to wait for the plugin watcher; 0: 10 s */
 };
 
 /* env is borrowed and outlives the plugin. Opens nothing yet. */

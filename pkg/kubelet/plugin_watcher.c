@@ -36,8 +36,10 @@ static void give_up(void *arg)
 
 void plugin_watch_started(struct plugin *p)
 {
+	unsigned ms = p->env->registry_patience_ms ? p->env->registry_patience_ms : FALLBACK_MS;
+
 	if (p->env->registration == REGISTER_AUTO)
-		p->fallback_timer = rpc_after(p->env->rpc, FALLBACK_MS, give_up, p);
+		p->fallback_timer = rpc_after(p->env->rpc, ms, give_up, p);
 }
 
 static void create_again(void *arg)

@@ -8,11 +8,12 @@
 #define AWAIT_MS	 15000 /* kubelet 1.20 answers first and dials, with retries, afterwards */
 #define SETTLE_MS	 5000  /* a stream this old forgives earlier failures */
 #define DRAIN_MS	 1000
+#define ABSENT_MS	 1000 /* a look at the directory, should the event be missed */
 /* The kubelet's socket file is there some milliseconds before it listens (reference grpc.md §6). */
 #define REFUSED_MS  2
 #define REFUSED_MAX 1000
 
-enum timer { KEEP, OFF, FIRST_AT_ONCE, BACKOFF, REFUSED, AWAIT, SETTLE, SLOW, DRAIN };
+enum timer { KEEP, OFF, FIRST_AT_ONCE, BACKOFF, REFUSED, AWAIT, SETTLE, ABSENT, DRAIN };
 
 struct transition {
 	bool set; /* else the event changes nothing */
@@ -38,7 +39,7 @@ static const struct transition table[REG_STATE_MAX][REG_EV_MAX] = {
 	},
 	[REG_CALLING] = {
 		[REG_EV_NEW] = GO(REG_CALLING, REG_CANCEL | REG_CALL, OFF, true),
-		[REG_EV_GONE] = GO(REG_ABSENT, REG_CANCEL, SLOW, false),
+		[REG_EV_GONE] = GO(REG_ABSENT, REG_CANCEL, ABSENT, false),
 		[REG_EV_REFUSED] = GO(REG_WAITING, 0, REFUSED, false),
 		[REG_EV_OK] = GO(REG_AWAIT, 0, AWAIT, false),
 		[REG_EV_FAILED] = GO(REG_WAITING, 0, BACKOFF, false),
@@ -53,7 +54,7 @@ static const struct transition table[REG_STATE_MAX][REG_EV_MAX] = {
 	},
 	[REG_AWAIT] = {
 		[REG_EV_NEW] = GO(REG_CALLING, REG_CALL, OFF, true),
-		[REG_EV_GONE] = GO(REG_ABSENT, 0, SLOW, false),
+		[REG_EV_GONE] = GO(REG_ABSENT, 0, ABSENT, false),
 		[REG_EV_OPENED] = GO(REG_REGISTERED, 0, SETTLE, false),
 		[REG_EV_TIMER] = GO(REG_CALLING, REG_CALL, OFF, false),
 	},
@@ -64,7 +65,7 @@ static const struct transition table[REG_STATE_MAX][REG_EV_MAX] = {
 	},
 	[REG_WAITING] = {
 		[REG_EV_NEW] = GO(REG_CALLING, REG_CALL, OFF, true),
-		[REG_EV_GONE] = GO(REG_ABSENT, 0, SLOW, false),
+		[REG_EV_GONE] = GO(REG_ABSENT, 0, ABSENT, false),
 		[REG_EV_OPENED] = GO(REG_REGISTERED, 0, SETTLE, false),
 		[REG_EV_TIMER] = GO(REG_CALLING, REG_CALL, OFF, false),
 	},
@@ -104,8 +105,8 @@ static int timer_ms(struct registration *r, enum timer timer)
 		return AWAIT_MS;
 	case SETTLE:
 		return SETTLE_MS;
-	case SLOW:
-		return BACKOFF_MAX_MS;
+	case ABSENT:
+		return ABSENT_MS;
 	case DRAIN:
 		return DRAIN_MS;
 	}
