@@ -115,24 +115,25 @@ int scan_int(struct scan *s, const struct dir *d, const char *name, int max, int
 	return r < 0 ? fallback : (int)v;
 }
 
-const char *scan_word(struct scan *s, const struct dir *d, const char *name)
+int scan_word(struct scan *s, const struct dir *d, const char *name, const char **ret)
 {
 	struct err err = { 0 };
 	char buf[64], *text;
 	const char *colon;
 	int r = read_text(d, name, buf, sizeof(buf), &text, &err);
 
+	*ret = NULL;
 	if (r < 0) {
 		if (r != -ENOENT)
 			scan_note(s, "%s", err.msg);
-		return NULL;
+		return r;
 	}
 	colon = strstr(text, ": ");
-	if (!colon || !colon[2]) {
+	if (colon && colon[2])
+		*ret = arena_strdup(s->arena, colon + 2);
+	else
 		scan_note_value(s, d, name, text);
-		return NULL;
-	}
-	return arena_strdup(s->arena, colon + 2);
+	return 0;
 }
 
 void scan_note_value(struct scan *s, const struct dir *d, const char *name, const char *value)
@@ -171,12 +172,15 @@ void names_done(struct names *names)
 	*names = (struct names)NAMES_EMPTY;
 }
 
-static int add_name(void *arg, const char *name)
+void names_add(struct names *names, const char *name)
 {
-	struct names *names = arg;
-
 	names->v = xgrow(names->v, &names->cap, names->n + 1, sizeof(*names->v));
 	names->v[names->n++] = xstrdup(name);
+}
+
+static int add_name(void *arg, const char *name)
+{
+	names_add(arg, name);
 	return 0;
 }
 

@@ -37,6 +37,7 @@ static struct hw_inventory *finish(struct scan *s)
 	inv->gpu = into_arena(s->arena, s->gpu, s->n_gpu, sizeof(*s->gpu));
 	inv->numa = into_arena(s->arena, s->numa, s->n_numa, sizeof(*s->numa));
 	inv->notes = into_arena(s->arena, s->notes, s->n_notes, sizeof(*s->notes));
+	classes_done(s);
 	free(s->place);
 	free(s->vf);
 	return inv;
@@ -56,6 +57,7 @@ int discover_host(const struct sysroot *root, const struct gpu_match *gpus, size
 		return err_set(err, -top, "root directory '%s': %s", sysroot_path(root), strerror(-top));
 	s.arena = arena_new(64 * 1024);
 	scan_numa(&s);
+	scan_classes(&s);
 	scan_pci(&s);
 	scan_class_rdma(&s);
 	scan_place(&s);

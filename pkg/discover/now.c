@@ -9,9 +9,9 @@
 #include "base/str.h"
 #include "discover/scan-internal.h"
 
-#define DEVICES	    "sys/bus/pci/devices"
-#define CLASS	    "sys/class/infiniband"
-#define CLASS_VERBS "sys/class/infiniband_verbs"
+#define DEVICES	  "sys/bus/pci/devices"
+#define RDMA_DIR  "sys/class/infiniband"
+#define VERBS_DIR "sys/class/infiniband_verbs"
 
 static bool copy_text(char *dst, size_t size, const char *src)
 {
@@ -30,11 +30,11 @@ static void find_soft(const struct sysroot *root, const struct dir *dev, struct 
 	_cleanup_dir_ struct dir class = DIR_CLOSED;
 	char parent[64];
 
-	if (names_below(dev, "net", &netdevs) < 0 || !netdevs.n || dir_open_path(root, CLASS, &class) < 0 ||
-	    names_of(&class, &rdmas) < 0)
+	if (names_below(dev, "net", &netdevs) < 0 || !netdevs.n ||
+	    dir_open_path(root, RDMA_DIR, &class) < 0 || names_of(&class, &rdmas) < 0)
 		return;
 	for (size_t i = 0; i < rdmas.n; i++) {
-		if (sysroot_exists(root, CLASS "/%s/device", rdmas.v[i]) ||
+		if (sysroot_exists(root, RDMA_DIR "/%s/device", rdmas.v[i]) ||
 		    rdma_soft_netdev(root, rdmas.v[i], parent, sizeof(parent)) < 0)
 			continue;
 		for (size_t k = 0; k < netdevs.n; k++) {
@@ -91,7 +91,7 @@ static void read_uverbs(const struct sysroot *root, const struct dir *dev, struc
 			return;
 		take_only_uverbs(&own, ret);
 	}
-	if (!*ret->uverbs && !dir_open_path(root, CLASS_VERBS, &class))
+	if (!*ret->uverbs && !dir_open_path(root, VERBS_DIR, &class))
 		find_uverbs(&class, ret);
 }
 
@@ -195,7 +195,7 @@ static int open_port(const struct sysroot *root, const char *rdma, int port, cha
 {
 	if (!is_file_name(rdma) || strlen(rdma) > NAME_MAX)
 		return -EINVAL;
-	snprintf(path, PATH_MAX, CLASS "/%s/ports/%d", rdma, port);
+	snprintf(path, PATH_MAX, RDMA_DIR "/%s/ports/%d", rdma, port);
 	return dir_open_path(root, path, ret);
 }
 

@@ -24,6 +24,7 @@ struct function {
 	struct hw_pci rec;
 	struct place place;
 	int index; /* where the record will be */
+	int pf;	   /* of a VF: its PF's record, if that came before; -1 */
 };
 
 static bool is_bridge(const struct hw_pci *f)
@@ -57,13 +58,18 @@ static uint16_t read_sub_id(struct function *fn, const char *name)
 	return r < 0 ? 0 : (uint16_t)v;
 }
 
+/* A VF has its PF's place; its own file counts where the PF does not know. */
 static void read_numa(struct function *fn)
 {
 	struct err err = { 0 };
 	char addr[BDF_STRLEN];
-	int node = -1, r = attr_int(&fn->dir, "numa_node", &node, &err);
+	int node = -1, r;
 
-	fn->place.numa = -1;
+	if (fn->pf >= 0 && fn->s->place[fn->pf].numa >= 0) {
+		fn->place.numa = fn->s->place[fn->pf].numa;
+		return;
+	}
+	r = attr_int(&fn->dir, "numa_node", &node, &err);
 	if (r < 0 && r != -ENOENT)
 		scan_note(fn->s, "%s", err.msg);
 	if (r < 0 || node == -1)
@@ -113,7 +119,9 @@ static void read_physfn(struct function *fn)
 		return;
 	fn->rec.is_vf = true;
 	fn->place.pf = fn->rec.bdf;
-	if (r < 0 || bdf_parse(text, &fn->place.pf) < 0)
+	if (!r && !bdf_parse(text, &fn->place.pf))
+		fn->pf = scan_find(fn->s, fn->place.pf);
+	else
 		scan_note(fn->s, "%s: physfn is not a link to a PCI address; its PF is unknown",
 			  bdf_format(fn->rec.bdf, addr));
 }
@@ -137,10 +145,10 @@ static const char *pick_netdev(const struct function *fn, const struct names *na
 
 /* "0" or "1"; the kernel answers EINVAL while the interface is switched off, and a capture of that is empty.
  */
-static int read_carrier(const struct dir *net)
+static int read_carrier(const struct dir *dev, const char *path)
 {
 	char text[8];
-	int n = dir_read(net, "carrier", text, sizeof(text));
+	int n = dir_read(dev, path, text, sizeof(text));
 
 	if (n == -EINVAL || n == 0)
 		return 0;
@@ -152,15 +160,17 @@ static int read_carrier(const struct dir *net)
 static void read_netdev(struct function *fn)
 {
 	_cleanup_names_ struct names names = NAMES_EMPTY;
-	_cleanup_dir_ struct dir net = DIR_CLOSED, one = DIR_CLOSED;
+	char path[NAME_MAX + 32];
 
-	if (dir_open(&fn->dir, "net", &net) < 0 || names_of(&net, &names) < 0 || !names.n)
+	if (scan_class_names(fn->s, CLASS_NET, &fn->dir, fn->rec.bdf, &names) < 0 || !names.n)
 		return;
 	fn->rec.netdev = arena_strdup(fn->s->arena, pick_netdev(fn, &names));
-	if (fn->rec.is_vf || dir_open(&net, fn->rec.netdev, &one) < 0)
+	if (fn->rec.is_vf)
 		return;
-	fn->rec.carrier = read_carrier(&one);
-	fn->rec.net_type = scan_int(fn->s, &one, "type", UINT16_MAX, 0);
+	snprintf(path, sizeof(path), "net/%s/carrier", fn->rec.netdev);
+	fn->rec.carrier = read_carrier(&fn->dir, path);
+	snprintf(path, sizeof(path), "net/%s/type", fn->rec.netdev);
+	fn->rec.net_type = scan_int(fn->s, &fn->dir, path, UINT16_MAX, 0);
 }
 
 /* "16.0 GT/s PCIe"; "Unknown" and "Unknown speed" are the kernel's own words for no link. */
@@ -250,7 +260,7 @@ static int read_function(struct function *fn, struct err *err)
 		read_physical(fn);
 	if (!is_bridge(&fn->rec)) {
 		read_netdev(fn);
-		scan_function_rdma(fn->s, &fn->dir, fn->index, fn->rec.netdev);
+		scan_function_rdma(fn->s, &fn->dir, &fn->rec, fn->index, fn->pf);
 	}
 	r = read_id(fn, "vendor", UINT16_MAX, &vendor, err);
 	fn->rec.device = (uint16_t)device;
@@ -329,6 +339,7 @@ static void scan_function(struct scan *s, const struct dir *devices, const char 
 			 .acs_ctrl = -1 },
 		.place = { .pf = bdf, .numa = -1, .offset = -1, .stride = -1 },
 		.index = (int)s->n_pci,
+		.pf = -1,
 	};
 	size_t n_rdma = s->n_rdma, n_vf = s->n_vf, n_notes = s->n_notes;
 	struct err err = { 0 };
@@ -346,6 +357,13 @@ static void scan_function(struct scan *s, const struct dir *devices, const char 
 		scan_note(s, "%s; device skipped", err.msg);
 	}
 	dir_close(&fn.dir);
+}
+
+int scan_find(const struct scan *s, struct bdf bdf)
+{
+	struct hw_inventory view = { .pci = s->pci, .n_pci = s->n_pci };
+
+	return hw_find_pci(&view, bdf);
 }
 
 struct entry {

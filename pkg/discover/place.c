@@ -7,13 +7,6 @@
 #include "base/str.h"
 #include "discover/scan-internal.h"
 
-static int find(const struct scan *s, struct bdf bdf)
-{
-	struct hw_inventory view = { .pci = s->pci, .n_pci = s->n_pci };
-
-	return hw_find_pci(&view, bdf);
-}
-
 /* "pciDDDD:BB": a root complex. */
 static bool parse_root(const char *component, struct bdf *ret)
 {
@@ -68,7 +61,7 @@ static void read_ways(struct scan *s, int *chain)
 		/* The nearest that was not skipped; the last address is the function itself. */
 		chain[i] = -1;
 		for (int k = n - 2; k >= 0 && chain[i] < 0; k--)
-			chain[i] = find(s, above[k]);
+			chain[i] = scan_find(s, above[k]);
 	}
 }
 
@@ -96,7 +89,7 @@ static void set_physfn(struct scan *s, int i)
 {
 	struct hw_pci *f = &s->pci[i];
 	char a[BDF_STRLEN], b[BDF_STRLEN];
-	int pf = find(s, s->place[i].pf);
+	int pf = scan_find(s, s->place[i].pf);
 
 	if (!bdf_cmp(s->place[i].pf, f->bdf))
 		return; /* the link named nothing; that has its note */
@@ -113,7 +106,7 @@ static void set_physfn(struct scan *s, int i)
 /* The kernel keeps both links; a PF's virtfnN is as good a witness as the VF's physfn. */
 static void set_by_virtfn(struct scan *s, const struct vf_link *link)
 {
-	int i = find(s, link->vf);
+	int i = scan_find(s, link->vf);
 	char a[BDF_STRLEN], b[BDF_STRLEN];
 	struct hw_pci *f;
 

@@ -4,6 +4,7 @@
  * between scans: a uverbs number may move to another device when one is re-created.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +14,9 @@
 #include "base/str.h"
 #include "discover/scan-internal.h"
 
-#define CLASS	    "sys/class/infiniband"
-#define CLASS_VERBS "sys/class/infiniband_verbs"
-#define MAX_PORTS   32
+#define RDMA_DIR  "sys/class/infiniband"
+#define VERBS_DIR "sys/class/infiniband_verbs"
+#define MAX_PORTS 32
 
 void parse_dev(const char *text, int *ret_major, int *ret_minor)
 {
@@ -34,57 +35,87 @@ void parse_dev(const char *text, int *ret_major, int *ret_minor)
 	*ret_minor = (int)b;
 }
 
-static enum hw_link read_link_layer(struct scan *s, const struct dir *port)
-{
-	char text[32];
-	int n = dir_read(port, "link_layer", text, sizeof(text));
+/* A directory "<dir>/<prefix>ports", or that of a PF whose single port a VF shares. */
+struct port_source {
+	const struct dir *dir;
+	const char *prefix;
+	const struct hw_port *shared; /* NULL: none */
+};
 
-	if (n < 0)
+static void port_file(const struct port_source *src, int port, const char *file, char path[PATH_MAX])
+{
+	snprintf(path, PATH_MAX, "%sports/%d%s%s", src->prefix, port, *file ? "/" : "", file);
+}
+
+static enum hw_link read_link_layer(struct scan *s, const struct port_source *src, int port)
+{
+	char text[32], path[PATH_MAX];
+
+	if (src->shared && src->shared->link != HW_LINK_UNKNOWN)
+		return src->shared->link;
+	port_file(src, port, "link_layer", path);
+	if (dir_read(src->dir, path, text, sizeof(text)) < 0)
 		return HW_LINK_UNKNOWN;
 	if (str_eq(text, "InfiniBand"))
 		return HW_LINK_IB;
 	if (str_eq(text, "Ethernet"))
 		return HW_LINK_ETHERNET;
-	scan_note_value(s, port, "link_layer", text);
+	scan_note_value(s, src->dir, path, text);
 	return HW_LINK_UNKNOWN;
 }
 
 /* "400 Gb/sec (4X NDR)" */
-static int read_rate(struct scan *s, const struct dir *port)
+static int read_rate(struct scan *s, const struct port_source *src, int port)
 {
-	char text[64];
-	int mbps = 0, n = dir_read(port, "rate", text, sizeof(text));
+	char text[64], path[PATH_MAX];
+	int mbps = 0;
 
-	if (n < 0)
+	if (src->shared && src->shared->rate_mbps)
+		return src->shared->rate_mbps;
+	port_file(src, port, "rate", path);
+	if (dir_read(src->dir, path, text, sizeof(text)) < 0)
 		return 0;
 	if (parse_thousandths(text, "Gb/sec", &mbps) < 0)
-		scan_note_value(s, port, "rate", text);
+		scan_note_value(s, src->dir, path, text);
 	return mbps;
 }
 
-/* Ports count from 1 without gaps (include/rdma/ib_verbs.h, rdma_for_each_port). */
-static void read_ports(struct scan *s, const struct dir *ib, struct hw_rdma *rec)
+static bool has_port(const struct port_source *src, int port)
+{
+	_cleanup_close_ int fd = -1;
+	char path[PATH_MAX];
+
+	port_file(src, port, "", path);
+	fd = dir_openat(src->dir, path, O_PATH | O_DIRECTORY);
+	return fd >= 0;
+}
+
+static bool read_port(struct scan *s, const struct port_source *src, int number, struct hw_port *ret)
+{
+	char path[PATH_MAX];
+
+	*ret = (struct hw_port) { .number = number };
+	port_file(src, number, "state", path);
+	if (scan_word(s, src->dir, path, &ret->state) == -ENOENT && !has_port(src, number))
+		return false;
+	port_file(src, number, "phys_state", path);
+	scan_word(s, src->dir, path, &ret->phys_state);
+	ret->link = read_link_layer(s, src, number);
+	ret->rate_mbps = read_rate(s, src, number);
+	return true;
+}
+
+/* Ports count from 1 without gaps (include/rdma/ib_verbs.h, rdma_for_each_port); a VF has no more than its
+ * PF. */
+static void read_ports(struct scan *s, const struct port_source *src, struct hw_rdma *rec)
 {
 	struct hw_port ports[MAX_PORTS];
-	char name[16];
-	size_t n = 0;
+	int n = 0, max = src->shared ? 1 : MAX_PORTS;
 
-	for (; n < MAX_PORTS; n++) {
-		_cleanup_dir_ struct dir port = DIR_CLOSED;
-
-		snprintf(name, sizeof(name), "ports/%zu", n + 1);
-		if (dir_open(ib, name, &port) < 0)
-			break;
-		ports[n] = (struct hw_port) {
-			.number = (int)n + 1,
-			.state = scan_word(s, &port, "state"),
-			.phys_state = scan_word(s, &port, "phys_state"),
-			.link = read_link_layer(s, &port),
-			.rate_mbps = read_rate(s, &port),
-		};
-	}
-	rec->n_ports = n;
-	rec->ports = arena_copy(s->arena, ports, n * sizeof(*ports));
+	while (n < max && read_port(s, src, n + 1, &ports[n]))
+		n++;
+	rec->n_ports = (size_t)n;
+	rec->ports = arena_copy(s->arena, ports, (size_t)n * sizeof(*ports));
 }
 
 static struct hw_rdma *add_rdma(struct scan *s, const char *name, int pci)
@@ -99,28 +130,30 @@ static struct hw_rdma *add_rdma(struct scan *s, const char *name, int pci)
 	return rec;
 }
 
-static void set_uverbs(struct scan *s, const struct dir *verbs, const char *name, struct hw_rdma *rec)
+/* verbs/<prefix><name> is what serves rec, if it has a readable device number. */
+static void set_uverbs(struct scan *s, const struct dir *verbs, const char *prefix, const char *name,
+		       struct hw_rdma *rec)
 {
-	char path[NAME_MAX + 8], text[32];
+	char path[PATH_MAX], text[32];
+	int r;
 
-	rec->uverbs = arena_strdup(s->arena, name);
-	snprintf(path, sizeof(path), "%s/dev", name);
-	if (dir_read(verbs, path, text, sizeof(text)) < 0)
+	snprintf(path, sizeof(path), "%s%s/dev", prefix, name);
+	r = dir_read(verbs, path, text, sizeof(text));
+	if (r == -ENOENT)
 		return;
-	parse_dev(text, &rec->major, &rec->minor);
+	rec->uverbs = arena_strdup(s->arena, name);
+	parse_dev(r < 0 ? "" : text, &rec->major, &rec->minor);
 	if (rec->major < 0)
-		scan_note_value(s, verbs, path, text);
+		scan_note_value(s, verbs, path, r < 0 ? strerror(-r) : text);
 }
 
-/* Which of the n records at recs does this uverbs device serve? With one of each there is no question. */
-static struct hw_rdma *match_uverbs(const struct dir *verbs, const char *name, struct hw_rdma *recs, size_t n,
-				    bool alone)
+/* Which of the n records at recs does this uverbs device serve? */
+static struct hw_rdma *match_uverbs(const struct dir *verbs, const char *prefix, const char *name,
+				    struct hw_rdma *recs, size_t n)
 {
-	char path[NAME_MAX + 8], text[NAME_MAX + 2];
+	char path[PATH_MAX], text[NAME_MAX + 2];
 
-	if (alone && n == 1)
-		return recs;
-	snprintf(path, sizeof(path), "%s/ibdev", name);
+	snprintf(path, sizeof(path), "%s%s/ibdev", prefix, name);
 	if (dir_read(verbs, path, text, sizeof(text)) < 0)
 		return NULL;
 	for (size_t i = 0; i < n; i++) {
@@ -130,60 +163,83 @@ static struct hw_rdma *match_uverbs(const struct dir *verbs, const char *name, s
 	return NULL;
 }
 
-static void read_function_uverbs(struct scan *s, const struct dir *dev, struct hw_rdma *recs, size_t n)
+#define VERBS_PREFIX "infiniband_verbs/"
+
+static void read_function_uverbs(struct scan *s, const struct dir *dev, struct bdf bdf, struct hw_rdma *recs,
+				 size_t n)
 {
 	_cleanup_names_ struct names names = NAMES_EMPTY;
-	_cleanup_dir_ struct dir verbs = DIR_CLOSED;
 
-	if (!n || dir_open(dev, "infiniband_verbs", &verbs) < 0 || names_of(&verbs, &names) < 0)
+	if (!n || scan_class_names(s, CLASS_VERBS, dev, bdf, &names) < 0)
 		return;
 	for (size_t i = 0; i < names.n; i++) {
-		struct hw_rdma *rec = match_uverbs(&verbs, names.v[i], recs, n, names.n == 1);
+		/* With one of each there is no question. */
+		struct hw_rdma *rec =
+			names.n == 1 && n == 1 ? recs : match_uverbs(dev, VERBS_PREFIX, names.v[i], recs, n);
 
 		if (rec)
-			set_uverbs(s, &verbs, names.v[i], rec);
+			set_uverbs(s, dev, VERBS_PREFIX, names.v[i], rec);
 	}
 }
 
-void scan_function_rdma(struct scan *s, const struct dir *dev, int pci, const char *netdev)
+/* The port of a PF that has just one. */
+static const struct hw_port *single_port(const struct scan *s, int pf)
+{
+	struct hw_inventory view = { .rdma = s->rdma, .n_rdma = s->n_rdma };
+	int i = hw_find_rdma(&view, pf);
+
+	return i >= 0 && s->rdma[i].n_ports == 1 ? s->rdma[i].ports : NULL;
+}
+
+static bool has_rdma_folder(const struct dir *dev, const char *name)
+{
+	_cleanup_close_ int fd = -1;
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "infiniband/%s", name);
+	fd = dir_openat(dev, path, O_PATH | O_DIRECTORY);
+	return fd >= 0;
+}
+
+void scan_function_rdma(struct scan *s, const struct dir *dev, const struct hw_pci *f, int pci, int pf)
 {
 	_cleanup_names_ struct names names = NAMES_EMPTY;
-	_cleanup_dir_ struct dir ibs = DIR_CLOSED;
+	struct port_source src = { .dir = dev, .shared = single_port(s, pf) };
 	size_t first = s->n_rdma;
+	char prefix[NAME_MAX + 16];
 
-	if (dir_open(dev, "infiniband", &ibs) < 0 || names_of(&ibs, &names) < 0)
+	if (scan_class_names(s, CLASS_RDMA, dev, f->bdf, &names) < 0)
 		return;
 	for (size_t i = 0; i < names.n; i++) {
-		_cleanup_dir_ struct dir ib = DIR_CLOSED;
-		struct hw_rdma *rec;
+		struct hw_rdma *rec = add_rdma(s, names.v[i], pci);
 
-		if (dir_open(&ibs, names.v[i], &ib) < 0)
-			continue;
-		rec = add_rdma(s, names.v[i], pci);
-		rec->netdev = netdev;
-		read_ports(s, &ib, rec);
+		rec->netdev = f->netdev;
+		snprintf(prefix, sizeof(prefix), "infiniband/%s/", names.v[i]);
+		src.prefix = prefix;
+		read_ports(s, &src, rec);
+		if (!rec->n_ports && !has_rdma_folder(dev, names.v[i]))
+			s->n_rdma--; /* gone since its class was listed */
 	}
-	read_function_uverbs(s, dev, s->rdma + first, s->n_rdma - first);
+	read_function_uverbs(s, dev, f->bdf, s->rdma + first, s->n_rdma - first);
 }
 
 int rdma_soft_netdev(const struct sysroot *root, const char *rdma, char *buf, size_t size)
 {
-	int n = sysroot_read(root, buf, size, CLASS "/%s/parent", rdma);
+	int n = sysroot_read(root, buf, size, RDMA_DIR "/%s/parent", rdma);
 
 	if (n <= 0)
-		n = sysroot_read(root, buf, size, CLASS "/%s/ports/1/gid_attrs/ndevs/0", rdma);
+		n = sysroot_read(root, buf, size, RDMA_DIR "/%s/ports/1/gid_attrs/ndevs/0", rdma);
 	return n > 0 && is_file_name(buf) ? 0 : -ENOENT;
 }
 
 static int function_of_netdev(const struct scan *s, const char *netdev)
 {
-	struct hw_inventory view = { .pci = s->pci, .n_pci = s->n_pci };
 	char target[NAME_MAX + 1];
 	struct bdf bdf;
 
 	if (!sysroot_link_name(s->root, target, sizeof(target), "sys/class/net/%s/device", netdev) &&
 	    !bdf_parse(target, &bdf))
-		return hw_find_pci(&view, bdf);
+		return scan_find(s, bdf);
 	for (size_t i = 0; i < s->n_pci; i++) {
 		if (str_eq(s->pci[i].netdev, netdev))
 			return (int)i;
@@ -206,11 +262,10 @@ static void place_soft(struct scan *s, const char *name, struct hw_rdma *rec)
 
 static void place_by_device(struct scan *s, const char *target, struct hw_rdma *rec)
 {
-	struct hw_inventory view = { .pci = s->pci, .n_pci = s->n_pci };
 	struct bdf bdf;
 
 	if (!bdf_parse(target, &bdf))
-		rec->pci = hw_find_pci(&view, bdf);
+		rec->pci = scan_find(s, bdf);
 	if (rec->pci >= 0)
 		rec->netdev = s->pci[rec->pci].netdev;
 	else
@@ -231,7 +286,7 @@ static void add_class_device(struct scan *s, const struct dir *class, const char
 		return;
 	}
 	rec = add_rdma(s, name, -1);
-	read_ports(s, &ib, rec);
+	read_ports(s, &(struct port_source) { .dir = &ib, .prefix = "" }, rec);
 	if (!dir_link_name(&ib, "device", target, sizeof(target)))
 		place_by_device(s, target, rec);
 	else
@@ -272,7 +327,7 @@ static void scan_class_devices(struct scan *s)
 	_cleanup_free_ const char **have = NULL;
 	size_t n;
 
-	if (dir_open_path(s->root, CLASS, &class) < 0 || names_of(&class, &names) < 0)
+	if (dir_open_path(s->root, RDMA_DIR, &class) < 0 || names_of(&class, &names) < 0)
 		return;
 	have = known(s, false, &n);
 	for (size_t i = 0; i < names.n; i++) {
@@ -288,7 +343,7 @@ static void scan_class_verbs(struct scan *s)
 	_cleanup_free_ const char **have = NULL;
 	size_t n;
 
-	if (dir_open_path(s->root, CLASS_VERBS, &class) < 0 || names_of(&class, &names) < 0)
+	if (dir_open_path(s->root, VERBS_DIR, &class) < 0 || names_of(&class, &names) < 0)
 		return;
 	have = known(s, true, &n);
 	for (size_t i = 0; i < names.n; i++) {
@@ -296,9 +351,9 @@ static void scan_class_verbs(struct scan *s)
 
 		if (!str_starts(names.v[i], "uverbs") || is_known(have, n, names.v[i]))
 			continue;
-		rec = match_uverbs(&class, names.v[i], s->rdma, s->n_rdma, false);
+		rec = match_uverbs(&class, "", names.v[i], s->rdma, s->n_rdma);
 		if (rec)
-			set_uverbs(s, &class, names.v[i], rec);
+			set_uverbs(s, &class, "", names.v[i], rec);
 	}
 }
 

@@ -20,6 +20,19 @@ struct place {
 	int offset, stride;   /* sriov_offset, sriov_stride of a PF; -1 unknown */
 };
 
+/* "<name> of this class belongs to function bdf", from the text of the class directory's link. */
+struct class_link {
+	struct bdf bdf;
+	const char *name;
+};
+
+/* Every device of one class that has a PCI function, sorted by function, then name. */
+struct class_map {
+	struct class_link *links;
+	size_t n, cap;
+};
+enum class_kind { CLASS_NET, CLASS_RDMA, CLASS_VERBS, CLASS_MAX };
+
 /* virtfn<index> of pci[pf] is vf. */
 struct vf_link {
 	struct bdf vf;
@@ -32,6 +45,7 @@ struct scan {
 	const struct gpu_match *gpus;
 	size_t n_gpus;
 	bool saw_vmbus;
+	struct class_map classes[CLASS_MAX];
 
 	struct hw_pci *pci;	 size_t n_pci, cap_pci;
 	struct place *place;	 size_t cap_place;
@@ -52,6 +66,7 @@ struct names {
 #define NAMES_EMPTY { NULL, 0, 0 }
 void names_done(struct names *names);
 #define _cleanup_names_ __attribute__((cleanup(names_done)))
+void names_add(struct names *names, const char *name);
 int names_of(const struct dir *d, struct names *ret);
 int names_below(const struct dir *up, const char *sub, struct names *ret);
 
@@ -63,8 +78,8 @@ int attr_u64(const struct dir *d, const char *name, int base, uint64_t max, uint
 int attr_int(const struct dir *d, const char *name, int *ret, struct err *err);
 /* The same, with the sentence going to the notes; `fallback` when there is no number. */
 int scan_int(struct scan *s, const struct dir *d, const char *name, int max, int fallback);
-/* "a: b" → b, a string in the arena; NULL when there is none. */
-const char *scan_word(struct scan *s, const struct dir *d, const char *name);
+/* "a: b" → b, a string in the arena, NULL when there is none; -ENOENT: no such file. */
+int scan_word(struct scan *s, const struct dir *d, const char *name, const char **ret);
 /* A sentence about a value nobody understands. */
 void scan_note_value(struct scan *s, const struct dir *d, const char *name, const char *value);
 /* "<number> <unit>…" in thousandths: "2.5 GT/s PCIe" → 2500. 0 and -EINVAL. */
@@ -75,11 +90,26 @@ bool scan_numa_exists(const struct scan *s, int node);
 bool scan_hypervisor(struct scan *s);
 void scan_default_route(struct scan *s);
 
+/*
+ * Names of a function's devices of one class. Reading a link of the class directory costs a third of opening and
+ * listing a directory of the function, so that is asked first; the function's own directory decides
+ * where the class directory has nothing (a tree without it, or two functions that claim one name).
+ */
+void scan_classes(struct scan *s);
+void classes_done(struct scan *s);
+int scan_class_names(const struct scan *s, enum class_kind kind, const struct dir *dev, struct bdf bdf,
+		     struct names *ret);
+const char *class_folder(enum class_kind kind); /* "net", "infiniband", "infiniband_verbs" */
+
 void scan_pci(struct scan *s);
+int scan_find(const struct scan *s, struct bdf bdf); /* among the functions committed so far; -1 */
 void scan_place(struct scan *s);
 
-/* RDMA devices of the function whose directory is open; netdev is the function's, or NULL. */
-void scan_function_rdma(struct scan *s, const struct dir *dev, int pci, const char *netdev);
+/*
+ * RDMA devices of the function f whose directory is open, as pci[pci]. pf is its PF's index or -1: a VF sits
+ * on its PF's port, whose link layer and rate are then known already.
+ */
+void scan_function_rdma(struct scan *s, const struct dir *dev, const struct hw_pci *f, int pci, int pf);
 /* Those that no function owns: soft devices, and whatever only the class directory shows. */
 void scan_class_rdma(struct scan *s);
 /* The netdev on which a soft RDMA device sits; -ENOENT when it names none. */

@@ -1,0 +1,120 @@
+/* Which netdevs and RDMA devices belong to which function, from the texts of the class directories' links. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "discover/scan-internal.h"
+
+static const struct {
+	const char *dir, *folder;
+} classes[CLASS_MAX] = {
+	[CLASS_NET] = { "sys/class/net", "net" },
+	[CLASS_RDMA] = { "sys/class/infiniband", "infiniband" },
+	[CLASS_VERBS] = { "sys/class/infiniband_verbs", "infiniband_verbs" },
+};
+
+const char *class_folder(enum class_kind kind)
+{
+	return classes[kind].folder;
+}
+
+/* Cuts the last component off; NULL when nothing is left. */
+static char *cut_last(char *path)
+{
+	char *slash = strrchr(path, '/');
+
+	if (!slash)
+		return NULL;
+	*slash = '\0';
+	return slash + 1;
+}
+
+/* "…/<address>/<folder>/<name>" */
+static bool parse_target(char *target, const char *folder, const char *name, struct bdf *ret)
+{
+	const char *last = cut_last(target), *kind = last ? cut_last(target) : NULL;
+	const char *addr = kind ? cut_last(target) : NULL;
+
+	return addr && !strcmp(last, name) && !strcmp(kind, folder) && !bdf_parse(addr, ret);
+}
+
+struct filling {
+	struct scan *s;
+	const struct dir *dir;
+	enum class_kind kind;
+};
+
+static int add_link(void *arg, const char *name)
+{
+	struct filling *f = arg;
+	struct class_map *map = &f->s->classes[f->kind];
+	char target[PATH_MAX];
+	struct bdf bdf;
+
+	if (dir_link(f->dir, name, target, sizeof(target)) < 0 ||
+	    !parse_target(target, classes[f->kind].folder, name, &bdf))
+		return 0;
+	map->links = xgrow(map->links, &map->cap, map->n + 1, sizeof(*map->links));
+	map->links[map->n++] = (struct class_link) { bdf, arena_strdup(f->s->arena, name) };
+	return 0;
+}
+
+static int by_function(const void *a, const void *b)
+{
+	const struct class_link *la = a, *lb = b;
+	int c = bdf_cmp(la->bdf, lb->bdf);
+
+	return c ? c : strcmp(la->name, lb->name);
+}
+
+static void fill(struct scan *s, enum class_kind kind)
+{
+	_cleanup_dir_ struct dir dir = DIR_CLOSED;
+	struct class_map *map = &s->classes[kind];
+	struct filling f = { s, &dir, kind };
+
+	if (dir_open_path(s->root, classes[kind].dir, &dir) < 0)
+		return;
+	dir_each(&dir, add_link, &f);
+	if (map->n > 1)
+		qsort(map->links, map->n, sizeof(*map->links), by_function);
+}
+
+void scan_classes(struct scan *s)
+{
+	for (int kind = 0; kind < CLASS_MAX; kind++)
+		fill(s, (enum class_kind)kind);
+}
+
+void classes_done(struct scan *s)
+{
+	for (int kind = 0; kind < CLASS_MAX; kind++)
+		free(s->classes[kind].links);
+}
+
+static size_t first_of(const struct class_map *map, struct bdf bdf)
+{
+	size_t lo = 0, hi = map->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (bdf_cmp(map->links[mid].bdf, bdf) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+int scan_class_names(const struct scan *s, enum class_kind kind, const struct dir *dev, struct bdf bdf,
+		     struct names *ret)
+{
+	const struct class_map *map = &s->classes[kind];
+
+	for (size_t i = first_of(map, bdf); i < map->n && !bdf_cmp(map->links[i].bdf, bdf); i++)
+		names_add(ret, map->links[i].name);
+	return ret->n ? 0 : names_below(dev, classes[kind].folder, ret);
+}
