@@ -273,8 +273,8 @@ static void clean_environment(void)
 }
 
 /*
- * Once per process, and never undone: grpc_shutdown() waits up to 10 s for a poller of its own (a thread that gRPC
- * starts when a peer does not read), and what it would free is bounded.
+ * Once per process, and never undone: grpc_shutdown() waits up to 10 s for a poller of its own (a thread that
+ * gRPC starts when a peer does not read), and what it would free is bounded.
  */
 static void start_grpc(void)
 {

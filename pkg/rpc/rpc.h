@@ -36,7 +36,11 @@ enum rpc_status rpc_status_of(int code);
  * process, and silences gRPC's own log. Call before any other thread runs. gRPC itself, with its threads, stays up for
  * the life of the process. [any] */
 int rpc_start(struct rpc **ret, struct err *err);
-/* Ends calls and streams with UNAVAILABLE, closes servers (unlinking their sockets if they are still ours), joins. Not from the rpc thread. [any] */
+/* Ends calls and streams with UNAVAILABLE, cancels our own calls, closes servers (unlinking their sockets if they are
+ * still ours), joins; within about 100 ms, whatever the peers do. What was posted before runs first. closed() and done()
+ * are called as ever, so what they touch must live until the return; in them handles may still be closed, new calls
+ * end as CANCELLED, and no server opens. What is not closed by then is freed; timers that have not run never will.
+ * NULL is fine. Not from the rpc thread. [any] */
 void rpc_stop(struct rpc *rpc);
 /* Run fn(arg) on the rpc thread; false once stopping (fn will not run). [any] */
 bool rpc_post(struct rpc *rpc, void (*fn)(void *arg), void *arg);
@@ -55,16 +59,18 @@ struct rpc_method {
 	void (*closed)(void *ctx, struct rpc_stream *stream);
 };
 
-/* Listens on a unix socket (path ≤ 107 bytes; a stale *socket* in the way that nobody accepts on is replaced, a live one or another kind of
- * file is an error naming it). methods and ctx must outlive the server. A path not in methods answers UNIMPLEMENTED.
+/* Listens on a unix socket (mode 0660: the kubelet is root; path ≤ 107 bytes; a stale *socket* in the way that nobody
+ * accepts on is replaced, a live one or another kind of file is an error naming it). methods and ctx must outlive the server. A path not in methods answers UNIMPLEMENTED.
  * Requests over 4 MiB answer RESOURCE_EXHAUSTED. */
 int rpc_server_open(struct rpc *rpc, const char *socket, const struct rpc_method *methods, size_t n, void *ctx,
 		    struct rpc_server **ret, struct err *err);
 /* Is the socket at our path still the one we listen on (inode)? */
 bool rpc_server_socket_intact(const struct rpc_server *s);
-/* Listen again at the same path, after a wipe; calls and streams go on. */
+/* Listen again at the same path, after a wipe; calls and streams go on. Does nothing while the socket is intact; on
+ * failure all stays as it was. */
 int rpc_server_relisten(struct rpc_server *s, struct err *err);
-/* Streams end, calls get UNAVAILABLE, the socket is unlinked if it is ours; done(arg) when all is gone (may be NULL). */
+/* Streams end, calls get UNAVAILABLE, the socket is unlinked if it is ours; done(arg) when all is gone (may be NULL),
+ * some 50 ms later at most. A handler that still owes a reply may give it at any time, also after done(): to nobody. */
 void rpc_server_close(struct rpc_server *s, void (*done)(void *arg), void *arg);
 
 struct arena *rpc_call_arena(struct rpc_call *call);	/* freed after the reply */
@@ -74,6 +80,7 @@ void rpc_reply(struct rpc_call *call, enum rpc_status status, const char *messag
 
 /* Queue a message. Only the newest unsent message is kept: a slow reader skips states, memory stays bounded. body is copied. */
 void rpc_stream_send(struct rpc_stream *stream, struct bytes body);
+/* After the message that waits, if any. closed() follows, later. Sends and ends after the first end are ignored. */
 void rpc_stream_end(struct rpc_stream *stream, enum rpc_status status, const char *message);
 void rpc_stream_set_data(struct rpc_stream *stream, void *data);
 void *rpc_stream_data(const struct rpc_stream *stream);
@@ -85,7 +92,8 @@ struct rpc_channel; /* a connection to one unix socket, reused over calls */
 /* max_receive: bytes of the largest answer to take. Authority "localhost". No keepalive. Fails at call time. */
 struct rpc_channel *rpc_channel_open(struct rpc *rpc, const char *socket, size_t max_receive);
 void rpc_channel_close(struct rpc_channel *ch); /* calls under way finish as CANCELLED first; NULL is fine */
-/* Unary call, no wait-for-ready: a missing socket is UNAVAILABLE at once. request is copied. done exactly once. */
+/* Unary call, no wait-for-ready: a missing socket is UNAVAILABLE at once, and one that came back is reached at once: no
+ * back-off between calls. request is copied. done exactly once, never before the return; body lives until it returns. */
 void rpc_call_unary(struct rpc_channel *ch, const char *path, struct bytes request, unsigned timeout_ms,
 		    rpc_done_fn done, void *arg);
 /* Server-streaming call: message(arg, body) for each, done(arg, …) once at the end. Returns a handle to cancel with; invalid after done. */
@@ -93,7 +101,7 @@ struct rpc_subscription;
 struct rpc_subscription *rpc_call_stream(struct rpc_channel *ch, const char *path, struct bytes request,
 					 void (*message)(void *arg, struct bytes body), rpc_done_fn done, void *arg);
 void rpc_subscription_cancel(struct rpc_subscription *s);
-/* Stop (true) or go on (false) reading messages: the slow reader of tests. */
+/* Stop (true) or go on (false) reading messages: the slow reader of tests. One read may be under way: its message still comes. */
 void rpc_subscription_pause(struct rpc_subscription *s, bool paused);
 
 /* --- timers --- */

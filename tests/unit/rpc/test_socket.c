@@ -227,7 +227,7 @@ static void relisten_after_a_wipe_serves_new_clients_and_keeps_old_calls(void **
 		free(old.body);
 		assert_echo(p, "over a new connection");
 	}
-	assert_int_equal(p->n_held, 20); /* no handler owes: the stop frees what was never answered */
+	assert_int_equal(p->n_held, 20); /* never answered: the stop frees them */
 }
 
 static void relisten_is_nothing_to_do_while_the_socket_is_intact(void **state)
