@@ -32,8 +32,10 @@ struct topo *topo_new(const struct hw_inventory *inv);
 void topo_free(struct topo *t);
 struct topo_path topo_between(const struct topo *t, int pci_a, int pci_b);
 int topo_place(const struct topo *t, int pci); /* a VF's visible PF, else the function itself */
-/* GPUs and NICs are there, this looks like a VM (a hypervisor is told of, or every one of them sits on a root bus), and
- * no pair is closer than PHB: the hypervisor hides the switches, PHB and NODE mean "unknown". */
+/*
+ * GPUs and NICs are there, this looks like a VM (the tree tells of a hypervisor, or every one of them sits
+ * on a root bus), and no pair is closer than PHB: the switches are hidden, PHB and NODE mean "unknown".
+ */
 bool topo_flattened_vm(const struct topo *t);
 void topo_check(const struct topo *t); /* asserts every invariant; for tests */
 
