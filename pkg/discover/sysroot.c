@@ -93,7 +93,8 @@ static int open_path(const struct sysroot *root, const char *path, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-static int open_formatted(const struct sysroot *root, int flags, const char *fmt, va_list ap)
+static __attribute__((format(printf, 3, 0))) int open_formatted(const struct sysroot *root, int flags,
+								const char *fmt, va_list ap)
 {
 	char path[PATH_MAX];
 	int n = vsnprintf(path, sizeof(path), fmt, ap);

@@ -1,0 +1,33 @@
+/* Writing host.tree text: escapes, sorting, and the made-up values of a scrubbed capture. */
+#ifndef RAILMATE_DISCOVER_HOSTTREE_INTERNAL_H
+#define RAILMATE_DISCOVER_HOSTTREE_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct strbuf;
+
+/* Which made-up value takes the place of a file's text. */
+enum scrub_kind {
+	SCRUB_NOTHING,
+	SCRUB_MAC,     /* 02:00:00:00:00:01 */
+	SCRUB_GUID,    /* 0200:0000:0000:0001 */
+	SCRUB_GID,     /* the subnet prefix stays, unless it is an address of its own */
+	SCRUB_TEXT,    /* "scrubbed": free text, host names in it */
+	SCRUB_NVIDIA,  /* the UUID lines of an information file */
+	SCRUB_ROUTE,   /* gateways and networks of proc/net/route: default routes stay, without gateway */
+	SCRUB_CONFIG,  /* the Device Serial Number capability of a configuration space */
+};
+
+/* Remembers what it replaced: equal originals get equal replacements within one capture. */
+struct scrubber;
+struct scrubber *scrubber_new(const char *host_name);
+void scrubber_free(struct scrubber *s);
+void scrubber_apply(struct scrubber *s, enum scrub_kind kind, struct strbuf *value);
+
+/* One entry as a line, with its newline. */
+void line_file(struct strbuf *out, const char *path, const char *value, size_t len);
+void line_link(struct strbuf *out, const char *path, const char *target);
+void line_dir(struct strbuf *out, const char *path);
+
+#endif
