@@ -201,13 +201,16 @@ static int refuse_unusable(const struct hw_inventory *inv, const struct pool_dev
 		       dev->id, now->rdma);
 }
 
-/* Two look-ups tell that the snapshot's names still belong to this very function: the numbers of uverbs nodes
- * are handed out anew whenever a device moves between network namespaces, and a device can be renamed. */
+/*
+ * One look-up, through the RDMA device to its neighbour, tells that both of the snapshot's names still belong
+ * to this very function: the numbers of uverbs nodes are handed out anew whenever a device moves between
+ * network namespaces, and a device can be renamed.
+ */
 static bool names_hold(const struct sysroot *root, const struct pool_dev *dev, const struct hw_rdma *rdma)
 {
 	return !rdma->soft && rdma->uverbs &&
-	       sysroot_exists(root, "sys/bus/pci/devices/%s/infiniband_verbs/%s", dev->id, rdma->uverbs) &&
-	       sysroot_exists(root, "sys/bus/pci/devices/%s/infiniband/%s", dev->id, rdma->name);
+	       sysroot_exists(root, "sys/bus/pci/devices/%s/infiniband/%s/../../infiniband_verbs/%s", dev->id,
+			      rdma->name, rdma->uverbs);
 }
 
 static int look_again(const struct node *node, const struct pool *pool, const struct sysroot *root,

@@ -1,6 +1,5 @@
 /* The DevicePlugin service: device lists, preferred allocation, Allocate, PreStartContainer. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"

@@ -13,7 +13,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "hw/inventory.h"
 #include "kubelet/answer.h"
 #include "kubelet/recent.h"
 #include "pool/node.h"

@@ -11,7 +11,6 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "hw/inventory.h"
 #include "kubelet/answer.h"
 #include "kubelet/recent.h"
 #include "pool/node.h"

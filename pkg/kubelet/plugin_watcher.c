@@ -11,7 +11,6 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "kubelet/messages.h"
 #include "pool/node.h"
 

@@ -31,7 +31,8 @@ struct machine {
 	const struct pool *pool;
 };
 
-static inline char *machine_path(const struct machine *m, const char *fmt, va_list ap)
+__attribute__((format(printf, 2, 0))) static inline char *machine_path(const struct machine *m,
+								       const char *fmt, va_list ap)
 {
 	char rest[256];
 
