@@ -303,12 +303,22 @@ static void run_down(struct command *cmd)
 		kubelet_down(cmd->k, cmd);
 }
 
+static void run_up(struct command *cmd);
+
+static void run_up_again(void *arg)
+{
+	run_up(arg);
+}
+
+/* After `hang die` the old one may still be closing. */
 static void run_up(struct command *cmd)
 {
 	struct err err = { 0 };
 
-	if (!cmd->k->down || cmd->k->closing)
+	if (!cmd->k->down)
 		answer_error(cmd, "up: the kubelet is not down");
+	else if (cmd->k->closing)
+		rpc_after(cmd->k->rpc, 1, run_up_again, cmd);
 	else if (kubelet_up(cmd->k, &err) < 0)
 		answer_error(cmd, "%s", err.msg);
 	else

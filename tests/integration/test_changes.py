@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""The hardware changes while everything runs."""
+
+import signal
+import time
+
+from harness import VF, Case, main, until, vfs_of
+
+
+class Changes(Case):
+    def rescan(self, daemon):
+        daemon.child.send_signal(signal.SIGHUP)
+
+    def some_vfs(self, node, n):
+        return sorted(v["pci"] for v in node.topo().topo["vfs"] if v["rdma"])[:n]
+
+    def test_a_vf_that_vanished_stays_in_the_list_unhealthy(self):
+        node = self.node()
+        kubelet, daemon = node.start()
+        capacity = kubelet.resource(VF)["capacity"]
+        vf, = self.some_vfs(node, 1)
+        removed = node.remove_device(vf)
+        self.rescan(daemon)
+        kubelet.wait(VF, f"={capacity - 1}")
+        now = kubelet.resource(VF)
+        self.assertEqual(now["capacity"], capacity)
+        self.assertEqual([d["id"] for d in now["devices"] if not d["healthy"]], [vf])
+        node.restore_device(vf, removed)
+        self.rescan(daemon)
+        kubelet.wait(VF, f"={capacity}")
+
+    def test_vfs_that_appear_are_offered(self):
+        node = self.node()
+        hidden = {vf: node.remove_device(vf) for vf in self.some_vfs(node, 3)}
+        kubelet, daemon = node.start()
+        before = kubelet.resource(VF)["capacity"]
+        for vf, removed in hidden.items():
+            node.restore_device(vf, removed)
+        self.rescan(daemon)
+        kubelet.wait(VF, f"={before + 3}")
+
+    def test_the_first_vf_ever_opens_the_resource(self):
+        node = self.node("odd-renamed")
+        vfs = self.some_vfs(node, 1000)
+        hidden = {vf: node.remove_device(vf) for vf in vfs}
+        kubelet = node.start_kubelet()
+        daemon = node.start_daemon()
+        until(lambda: "0 VFs" in daemon.stderr() or kubelet.resource(VF), "the first scan")
+        for vf, removed in hidden.items():
+            node.restore_device(vf, removed)
+        self.rescan(daemon)
+        kubelet.wait(VF, len(vfs))
+
+    def test_a_vf_without_driver_is_unhealthy_and_never_chosen(self):
+        node = self.node()
+        kubelet, daemon = node.start()
+        capacity = kubelet.resource(VF)["capacity"]
+        vf, = self.some_vfs(node, 1)
+        node.unbind(vf)
+        self.rescan(daemon)
+        kubelet.wait(VF, f"={capacity - 1}")
+        self.assertNotIn(vf, vfs_of(kubelet.admit("all", f"main:{VF}={capacity - 1}")))
+
+    def test_nothing_new_sends_nothing(self):
+        node = self.node()
+        kubelet, daemon = node.start()
+        since = kubelet.mark()
+        for _ in range(3):
+            self.rescan(daemon)
+            time.sleep(0.3)
+        self.assertEqual(kubelet.count("list", since, resource=VF), 0)
+
+    def test_the_timer_finds_what_no_event_told(self):
+        node = self.node()
+        kubelet, _ = node.start(daemon=("--rescan", "1"))
+        capacity = kubelet.resource(VF)["capacity"]
+        node.remove_device(self.some_vfs(node, 1)[0])
+        kubelet.wait(VF, f"={capacity - 1}")
+
+    def test_a_slow_reader_gets_the_last_state(self):
+        node = self.node()
+        kubelet, daemon = node.start()
+        capacity = kubelet.resource(VF)["capacity"]
+        vfs = self.some_vfs(node, 6)
+        kubelet.ask(f"slow {VF} on")
+        for vf in vfs:
+            node.remove_device(vf)
+            self.rescan(daemon)
+            time.sleep(0.1)
+        time.sleep(0.3)
+        kubelet.ask(f"slow {VF} off")
+        kubelet.wait(VF, f"={capacity - len(vfs)}")
+
+
+if __name__ == "__main__":
+    main()
