@@ -396,7 +396,8 @@ static void take_class(struct capture *c, const char *class, void (*take)(struct
 	}
 }
 
-/* Virtual netdevs (bridges, containers' ends) are nobody's business: only those of PCI functions. */
+/* Only those of PCI functions (which have a class): bridges, ends of containers and virtio are nobody's
+ * business. */
 static void take_netdevs(struct capture *c)
 {
 	_cleanup_names_ struct names names = NAMES_EMPTY;
@@ -406,7 +407,7 @@ static void take_netdevs(struct capture *c)
 	for (size_t i = 0; i < names.n; i++) {
 		_cleanup_free_ char *path = xasprintf("sys/class/net/%s", names.v[i]);
 
-		if (sysroot_exists(c->root, "%s/device/vendor", path))
+		if (sysroot_exists(c->root, "%s/device/class", path))
 			take_link(c, path, target);
 	}
 }

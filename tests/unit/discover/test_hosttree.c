@@ -1,0 +1,360 @@
+/* Machines as text, there and back. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "discover/discover.h"
+#include "discover/hosttree.h"
+#include "discover/sysroot.h"
+#include "support/bigtree.h"
+#include "support/fixture.h"
+
+static void unpacks_every_kind_of_line(void **state)
+{
+	struct sysroot *root =
+		fixture_text("d empty/dir\nf a/text = one\\ntwo\\\\\\x09three = four\\n\nx a/bin = 00ff7f0a\n"
+			     "l link -> ../a/text\nf a/none =\nf with\\x20blank = é\nf a/last = no newline");
+	char buf[64];
+
+	(void)state;
+	assert_true(sysroot_exists(root, "empty/dir/."));
+	assert_int_equal(sysroot_read(root, buf, sizeof(buf), "a/text"), 21);
+	assert_string_equal(buf, "one\ntwo\\\tthree = four");
+	assert_int_equal(sysroot_read(root, buf, sizeof(buf), "a/bin"), 3);
+	assert_memory_equal(buf, "\x00\xff\x7f", 3);
+	assert_int_equal(sysroot_link_name(root, buf, sizeof(buf), "link"), 0);
+	assert_string_equal(buf, "text");
+	assert_int_equal(sysroot_read(root, buf, sizeof(buf), "a/none"), 0);
+	assert_int_equal(sysroot_read(root, buf, sizeof(buf), "with blank"), 2);
+	assert_int_equal(sysroot_read(root, buf, sizeof(buf), "a/last"), 10);
+	fixture_close(root);
+}
+
+static void refuse(const char *text, size_t len, const char *line, const char *word)
+{
+	_cleanup_free_ char *folder = fixture_folder();
+	struct err err = { 0 };
+
+	assert_true(hosttree_unpack(text, len, folder, &err) < 0);
+	assert_non_null(strstr(err.msg, line));
+	assert_non_null(strstr(err.msg, word));
+	assert_int_equal(rmdir(folder), 0); /* nothing was written */
+}
+
+static void refuses_what_cannot_be_parsed_or_leads_out(void **state)
+{
+	static const struct {
+		const char *text, *line, *word;
+	} cases[] = {
+		{ "f ok = 1\nf /etc/passwd = x\n", "line 2", "/etc/passwd" },
+		{ "f a/../../b = x\n", "line 1", "a/../../b" },
+		{ "f .. = x\n", "line 1", ".." },
+		{ "d ./a\n", "line 1", "plain path" },
+		{ "d a//b\n", "line 1", "plain path" },
+		{ "d a/\n", "line 1", "plain path" },
+		{ "f  = x\n", "line 1", "plain path" },
+		{ "f a\\x2f..\\x2f..\\x2fb = x\n", "line 1", "plain path" },
+		{ "f a\\x00b = x\n", "line 1", "escape" },
+		{ "f a = \\q\n", "line 1", "bad escape" },
+		{ "f a = \\x1\n", "line 1", "bad escape" },
+		{ "f a = \\\n", "line 1", "bad escape" },
+		{ "x a = abc\n", "line 1", "hexadecimal" },
+		{ "x a = zz\n", "line 1", "hexadecimal" },
+		{ "f a\n", "line 1", "no ' = '" },
+		{ "l a = b\n", "line 1", "no ' -> '" },
+		{ "l a -> \n", "line 1", "target" },
+		{ "q a\n", "line 1", "does not start" },
+		{ "d a\n\nd b\n", "line 2", "does not start" },
+		{ "f a = \xff\n", "line 1", "UTF-8" },
+		{ "f b = 1\nf a = 1\nd b\n", "line 3", "already in line 1" },
+		{ "f a/b = 1\nf a = 1\n", "line 1", "file of line 2" },
+		{ "l out -> /tmp\nf out/file = 1\n", "line 2", "link of line 1" },
+		{ "f in/side/file = 1\nl in -> elsewhere\n", "line 1", "link of line 2" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+		refuse(cases[i].text, strlen(cases[i].text), cases[i].line, cases[i].word);
+	refuse("f a = \0\n", 8, "line 1", "UTF-8");
+	refuse("", (size_t)65 << 20, "bytes", "larger");
+}
+
+static void refuses_folders_that_are_not_empty_or_not_there(void **state)
+{
+	struct sysroot *root = fixture_text("d something\n");
+	struct err err = { 0 };
+
+	(void)state;
+	assert_int_equal(hosttree_unpack("d a\n", 4, sysroot_path(root), &err), -ENOTEMPTY);
+	assert_false(sysroot_exists(root, "a"));
+	assert_int_equal(hosttree_unpack("d a\n", 4, "/nowhere/at/all", &err), -ENOENT);
+	assert_non_null(strstr(err.msg, "/nowhere/at/all"));
+	fixture_close(root);
+}
+
+static char *capture(const struct sysroot *root, bool scrub)
+{
+	struct strbuf text = STRBUF_INIT;
+	struct err err = { 0 };
+
+	assert_int_equal(hosttree_capture(root, scrub, &text, &err), 0);
+	return strbuf_steal(&text);
+}
+
+#define DEV		   "sys/devices/pci0000:00/0000:00:01.0"
+#define VALUE(path, value) "f " path " = " value "\\n\n"
+static const char machine[] =
+	"l sys/bus/pci/devices/0000:00:01.0 -> ../../../devices/pci0000:00/0000:00:01.0\n"
+	"l sys/bus/pci/devices/0000:00:02.0 -> ../../../devices/pci0000:00/0000:00:02.0\n" VALUE(
+		"sys/devices/pci0000:00/0000:00:02.0/class",
+		"0x060400") VALUE("sys/devices/pci0000:00/0000:00:02.0/vendor",
+				  "0x8086") VALUE("sys/devices/pci0000:00/0000:00:02.0/device",
+						  "0x352a") VALUE(DEV "/class", "0x020000")
+		VALUE(DEV "/vendor", "0x15b3") VALUE(DEV "/device", "0x1021") VALUE(
+			DEV "/secret_of_no_interest", "1") VALUE(DEV "/net/eth0/address", "b8:ce:f6:12:34:56")
+			VALUE(DEV "/net/eth0/type",
+			      "1") "f " DEV "/net/eth0/carrier = \n"
+				   "l " DEV "/net/eth0/device -> ../../../0000:00:01.0\n"
+				   "l sys/class/net/eth0 -> ../../devices/pci0000:00/0000:00:01.0/net/eth0\n"
+				   "l sys/class/net/docker0 -> ../../devices/virtual/net/docker0\nd "
+				   "sys/devices/virtual/net/docker0\n" VALUE(
+					   DEV "/infiniband/mlx5_0/node_desc",
+					   "node17 mlx5_0") VALUE(DEV "/infiniband/mlx5_0/node_guid",
+								  "b8ce:f603:0012:3456")
+					   VALUE(DEV "/infiniband/mlx5_0/sys_image_guid", "b8ce:f603:0012:"
+											  "3456") VALUE(
+						   DEV "/infiniband/mlx5_0/ports/1/state",
+						   "4: ACTIVE") VALUE(DEV "/infiniband/mlx5_0/ports/1/gids/0",
+								      "fe80:0000:0000:0000:bace:f6ff:fe12:"
+								      "3456") VALUE(DEV "/infiniband/mlx5_0/"
+											"ports/1/gids/1",
+										    "fe80:0000:0000:0000:"
+										    "bace:f6ff:fe12:3456")
+						   VALUE(DEV "/infiniband/mlx5_0/ports/1/gids/2",
+							 "0000:0000:0000:0000:0000:ffff:c0a8:0001")
+							   VALUE(DEV "/infiniband/mlx5_0/ports/1/gids/3",
+								 "0000:0000:0000:0000:0000:0000:0000:0000")
+								   VALUE(DEV
+									 "/infiniband/mlx5_0/ports/1/gids/4",
+									 "2001:0db8:0000:0000:0000:0000:0000:"
+									 "0001")
+									   VALUE(DEV "/infiniband/mlx5_0/"
+										     "ports/1/gids/20",
+										 "fe80:0000:0000:0000:bace:"
+										 "f6ff:fe12:3456") "l "
+												   "sys/"
+												   "class/"
+												   "infiniban"
+												   "d/rxe0 "
+												   "-> "
+												   "../../"
+												   "devices/"
+												   "virtual/"
+												   "infiniban"
+												   "d/"
+												   "rxe0"
+												   "\n" VALUE("sys/devices/virtual/infiniband/rxe0/parent",
+													      "eth0") "d sys/devices/system/node/node0\n"
+														      "f proc/cpuinfo = processor\\x09: 0\\nflags\\x09\\x09: fpu hypervisor\\nserial: 1234\\n\n"
+														      "f proc/net/route = Iface\\x09Destination\\x09Gateway\\neth0\\x0900000000\\x090100000A\\x090003\\x090\\x090\\x090\\x0900000000\\n"
+														      "eth0\\x0900A8C0C0\\x0900000000\\x090001\\x090\\x090\\x090\\x0900FFFFFF\\n\n"
+														      "f proc/sys/kernel/hostname = node17\\n\n"
+														      "f sys/class/dmi/id/product_name = Box of node17\\n\n"
+														      "f proc/driver/nvidia/gpus/0000:02:00.0/information = Model: \\x09\\x09 NVIDIA H100\\nGPU UUID: \\x09 GPU-8d1f5d0e-1111-2222-3333-444455556666\\nDevice Minor: \\x09 0\\n\n";
+
+static void captures_what_discovery_reads_and_nothing_else(void **state)
+{
+	struct sysroot *root = fixture_text(machine);
+	_cleanup_free_ char *text = capture(root, false);
+
+	(void)state;
+	assert_non_null(strstr(text, "f " DEV "/net/eth0/address = b8:ce:f6:12:34:56\\n\n"));
+	assert_non_null(strstr(text, "f " DEV "/net/eth0/carrier = \n"));
+	assert_non_null(strstr(text, "f proc/cpuinfo = flags\\x09\\x09: fpu hypervisor\\n\n"));
+	assert_non_null(
+		strstr(text, "l sys/class/infiniband/rxe0 -> ../../devices/virtual/infiniband/rxe0\n"));
+	assert_non_null(strstr(text, "f sys/devices/virtual/infiniband/rxe0/parent = eth0\\n\n"));
+	assert_non_null(strstr(text, "d sys/devices/system/node/node0\n"));
+	assert_null(strstr(text, "secret_of_no_interest"));
+	assert_null(strstr(text, "hostname"));
+	assert_null(strstr(text, "docker0"));
+	assert_null(strstr(text, "gids/20"));
+	assert_null(strstr(text, "d " DEV));
+	fixture_close(root);
+}
+
+static void writes_its_lines_sorted(void **state)
+{
+	struct sysroot *root = fixture_text(machine);
+	_cleanup_free_ char *text = capture(root, false);
+	char *save = NULL, *last = strtok_r(text, "\n", &save);
+
+	(void)state;
+	for (char *line = strtok_r(NULL, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		assert_true(strcmp(last, line) < 0);
+		last = line;
+	}
+	fixture_close(root);
+}
+
+static void comes_back_byte_for_byte(void **state)
+{
+	_cleanup_strbuf_ struct strbuf big = STRBUF_INIT;
+	const char *texts[] = { machine, NULL };
+
+	(void)state;
+	bigtree_write(2, 5, 3, &big);
+	texts[1] = strbuf_str(&big);
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		struct sysroot *a = fixture_text(texts[i]), *b;
+		_cleanup_free_ char *once = capture(a, false), *twice = NULL;
+		struct hw_inventory *inv_a = fixture_discover(a), *inv_b;
+
+		b = fixture_text(once);
+		twice = capture(b, false);
+		inv_b = fixture_discover(b);
+		assert_string_equal(once, twice);
+		assert_true(hw_inventory_same(inv_a, inv_b));
+		hw_inventory_free(inv_a);
+		hw_inventory_free(inv_b);
+		fixture_close(a);
+		fixture_close(b);
+	}
+}
+
+static void scrubs_whatever_names_the_machine(void **state)
+{
+	static const char *const names[] = { "b8:ce",  "b8ce",	   "bace",     "c0a8",	  "2001:0db8",
+					     "node17", "8d1f5d0e", "0100000A", "00A8C0C0" };
+	static const char *const made_up[] = {
+		"/net/eth0/address = 02:00:00:00:00:01\\n\n",
+		"/node_guid = 0200:0000:0000:0001\\n\n",
+		"/sys_image_guid = 0200:0000:0000:0001\\n\n", /* equal before, equal after */
+		"/gids/0 = fe80:0000:0000:0000:0200:0000:0000:0001\\n\n",
+		"/gids/1 = fe80:0000:0000:0000:0200:0000:0000:0001\\n\n",
+		"/gids/2 = 0000:0000:0000:0000:0000:ffff:0000:0002\\n\n",
+		"/gids/3 = 0000:0000:0000:0000:0000:0000:0000:0000\\n\n",
+		"/gids/4 = fd00:0000:0000:0000:0000:0000:0000:0003\\n\n",
+		"GPU UUID: \\x09 GPU-00000000-0000-0000-0000-000000000001\\n",
+		"product_name = Box of host\\n\n",
+		"eth0\\x0900000000\\x0900000000\\x090003",
+	};
+	struct sysroot *root = fixture_text(machine);
+	_cleanup_free_ char *text = capture(root, true), *again = capture(root, true);
+	struct hw_inventory *inv;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		assert_null(strstr(text, names[i]));
+	for (size_t i = 0; i < ARRAY_LEN(made_up); i++)
+		assert_non_null(strstr(text, made_up[i]));
+	assert_string_equal(text, again);
+	fixture_close(root);
+	root = fixture_text(text);
+	inv = fixture_discover(root);
+	assert_int_equal(inv->n_pci, 2);
+	assert_true(inv->pci[0].default_route);
+	hw_inventory_free(inv);
+	fixture_close(root);
+}
+
+static void scrubs_the_serial_number_in_config_space(void **state)
+{
+	struct strbuf text = STRBUF_INIT;
+	struct sysroot *root;
+	char *out;
+
+	(void)state;
+	strbuf_puts(&text, machine);
+	strbuf_puts(&text, "x sys/devices/pci0000:00/0000:00:02.0/config = ");
+	for (int i = 0; i < 0x100; i++)
+		strbuf_puts(&text, "11");
+	strbuf_puts(&text, "03000110"
+			   "deadbeefcafef00d"
+			   "22222222"
+			   "000000000000\n"); /* next: 0x100, a ring */
+	root = fixture_text(strbuf_str(&text));
+	out = capture(root, false);
+	assert_non_null(
+		strstr(out, "1103000110deadbeefcafef00d22222222\n")); /* without the zeros at its end */
+	free(out);
+	out = capture(root, true);
+	assert_non_null(strstr(out, "1103000110000000000000000022222222\n"));
+	free(out);
+	fixture_close(root);
+	strbuf_done(&text);
+}
+
+static void captures_an_empty_root_as_nothing(void **state)
+{
+	struct sysroot *root = fixture_text("");
+	_cleanup_free_ char *text = capture(root, true);
+
+	(void)state;
+	assert_string_equal(text, "");
+	fixture_close(root);
+}
+
+/* Links of a machine that lies must not make the capture read elsewhere, or run for ever. */
+static void captures_machines_that_lie(void **state)
+{
+	struct sysroot *root = fixture_text("l sys/bus/pci/devices/0000:00:01.0 -> ../../../../../../../..\n"
+					    "l sys/bus/pci/devices/0000:00:02.0 -> 0000:00:02.0\n"
+					    "l sys/bus/pci/devices/0000:00:03.0 -> /etc\n"
+					    "l sys/class/infiniband/x -> x\n");
+	_cleanup_free_ char *text = capture(root, false);
+	_cleanup_free_ char *again = NULL;
+	struct sysroot *copy = fixture_text(text);
+
+	(void)state;
+	again = capture(copy, false);
+	assert_string_equal(text, again);
+	assert_non_null(strstr(text, "0000:00:03.0 -> /etc\n"));
+	fixture_close(root);
+	fixture_close(copy);
+}
+
+static void captures_the_live_machine(void **state)
+{
+	struct sysroot *live = NULL, *copy;
+	_cleanup_free_ char *text = NULL, *again = NULL;
+
+	(void)state;
+	assert_int_equal(sysroot_open("/", &live, NULL), 0);
+	text = capture(live, false);
+	copy = fixture_text(text);
+	again = capture(copy, false);
+	assert_string_equal(text, again);
+	fixture_close(copy);
+	sysroot_close(live);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(unpacks_every_kind_of_line),
+		cmocka_unit_test(refuses_what_cannot_be_parsed_or_leads_out),
+		cmocka_unit_test(refuses_folders_that_are_not_empty_or_not_there),
+		cmocka_unit_test(captures_what_discovery_reads_and_nothing_else),
+		cmocka_unit_test(writes_its_lines_sorted),
+		cmocka_unit_test(comes_back_byte_for_byte),
+		cmocka_unit_test(scrubs_whatever_names_the_machine),
+		cmocka_unit_test(scrubs_the_serial_number_in_config_space),
+		cmocka_unit_test(captures_an_empty_root_as_nothing),
+		cmocka_unit_test(captures_machines_that_lie),
+		cmocka_unit_test(captures_the_live_machine),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
