@@ -11,7 +11,9 @@ import os
 import signal
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests/integration"))
+TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests")
+sys.path.insert(0, os.path.join(TESTS, "integration"))
+os.environ.setdefault("FIXTURES", os.path.join(TESTS, "fixtures"))
 # pylint: disable=wrong-import-position
 from harness import VF, Node, container, gpus_of, program, vfs_of  # noqa: E402
 from optimum import CLASS, assignment, best_total  # noqa: E402
@@ -19,7 +21,7 @@ from optimum import CLASS, assignment, best_total  # noqa: E402
 DEFAULT = "hgx-h100"
 SIZES = (1, 2, 4, 8)
 ORDERS = ("gpu-first", "vf-first")
-RESOURCES = {"NVIDIA": "nvidia.com/gpu", "AMD": "amd.com/gpu", "Intel": "gpu.intel.com/i915"}
+RESOURCES = {"10de": "nvidia.com/gpu", "1002": "amd.com/gpu", "8086": "gpu.intel.com/i915"}  # by PCI vendor
 COLOURS = {"PIX": 32, "PXB": 36, "PHB": 33, "NODE": 35, "SYS": 31}
 LONGEST = 96  # characters of a value, as printed for people
 
@@ -65,7 +67,7 @@ def pick_node(args):
         node = live_node()
         if args.live or usable(node.topo()):
             return "live", node
-        node.__exit__(None)
+        node.remove()
     name = args.machine or DEFAULT
     return name, Node(name)
 
@@ -82,7 +84,7 @@ class Show:
         if not self.pool:
             raise Refused(f"machine '{name}' has no GPUs, or no VFs with an RDMA device: nothing to show")
         vendor = next(g["vendor"] for g in self.machine.topo["gpus"])
-        self.resource = RESOURCES.get(vendor, RESOURCES["NVIDIA"])
+        self.resource = RESOURCES.get(vendor, "example.com/gpu")
         self.gpus = [g["pci"] for g in self.machine.topo["gpus"] if g["vendor"] == vendor]
         self.pods, self.live, self.wrong = [], {}, []
 
@@ -128,6 +130,10 @@ class Show:
             self.wrong.append(f"{name} got VFs that were not free: {sorted(set(pod['vfs']) - self.free)}")
         if pod["order"] == "gpu-first" and total != best:
             self.wrong.append(f"{name} got VFs at a total distance of {total}; {best} was possible")
+        for claim in json.loads(pod["env"].get("RAILMATE_RDMA_VF_MAP", "[]")):
+            true = CLASS[self.machine.rank[claim["gpu"], claim["vf"]]]
+            if claim["class"] != true:
+                self.wrong.append(f"{name} was told {claim}, but they are {true}")
 
     def run(self):
         self.start()

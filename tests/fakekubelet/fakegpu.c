@@ -22,8 +22,9 @@
 
 #define TICK_MS		    20
 #define REGISTER_TIMEOUT_MS 15000
-#define STREAM_GRACE_TICKS  25 /* a Register that was answered and brought no stream is repeated after this  \
-				*/
+#define STREAM_GRACE_TICKS                                                                                   \
+	25 /* a Register that was answered and brought no stream is repeated after this                      \
+	    */
 
 struct fakegpu {
 	const char *root, *dir, *resource, *endpoint;

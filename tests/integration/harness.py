@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 import unittest
+import weakref
 
 from optimum import Machine
 
@@ -171,6 +172,17 @@ class Daemon(Process):
     """railmated."""
 
 
+@contextlib.contextmanager
+def uninterrupted():
+    """Cleaning up is not given up half-way for an impatient second Ctrl-C."""
+    before = {s: signal.signal(s, signal.SIG_IGN) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for s, handler in before.items():
+            signal.signal(s, handler)
+
+
 def temporary_parent():
     """Memory when there is enough: a fixture is some thousand small files."""
     shm = "/dev/shm"
@@ -185,6 +197,8 @@ class Node:
 
     def __init__(self, fixture="hgx-h100"):
         self.dir = tempfile.mkdtemp(prefix="railmate-", dir=temporary_parent())
+        # Also when nobody comes to __exit__; the processes are on the leash.
+        self.remove = weakref.finalize(self, shutil.rmtree, self.dir, ignore_errors=True)
         self.root = os.path.join(self.dir, "root")
         self.kubelet_dir = os.path.join(self.dir, "dp")
         self.kubelet_root = os.path.join(self.dir, "kubelet")
@@ -199,6 +213,14 @@ class Node:
         return self
 
     def __exit__(self, kind, *_):
+        with uninterrupted():
+            problems = self.stop_all()
+            self.remove()
+        if problems and kind is None:
+            raise AssertionError("\n".join(problems))
+
+    def stop_all(self):
+        """The youngest first; what did not end well."""
         problems = []
         for p in reversed(self.processes):
             try:
@@ -207,9 +229,7 @@ class Node:
                 status = str(e)
             if status not in (0, -signal.SIGKILL):
                 problems.append(f"{os.path.basename(p.argv[0])} ends with {status}:\n{p.stderr()[-4000:]}")
-        shutil.rmtree(self.dir, ignore_errors=True)
-        if problems and kind is None:
-            raise AssertionError("\n".join(problems))
+        return problems
 
     def unpack(self, tree):
         subprocess.run([program("railmatectl"), "snapshot", "unpack", tree, self.root], check=True,

@@ -61,6 +61,22 @@ class Changes(Case):
         kubelet.wait(VF, f"={capacity - 1}")
         self.assertNotIn(vf, vfs_of(kubelet.admit("all", f"main:{VF}={capacity - 1}")))
 
+    def test_the_link_of_a_pf_decides_over_its_vfs(self):
+        node = self.node()
+        kubelet, daemon = node.start()
+        capacity = kubelet.resource(VF)["capacity"]
+        machine = node.topo()
+        place = machine.place[self.some_vfs(node, 1)[0]]
+        mine = {v for v in machine.place if machine.place[v] == place}
+        netdev = next(f["netdev"] for f in machine.topo["pfs"] if f["pci"] == place)
+        node.write(f"sys/class/net/{netdev}/carrier", "0\n")
+        self.rescan(daemon)
+        kubelet.wait(VF, f"={capacity - len(mine)}")
+        self.assertEqual({d["id"] for d in kubelet.resource(VF)["devices"] if not d["healthy"]}, mine)
+        node.write(f"sys/class/net/{netdev}/carrier", "1\n")
+        self.rescan(daemon)
+        kubelet.wait(VF, f"={capacity}")
+
     def test_nothing_new_sends_nothing(self):
         node = self.node()
         kubelet, daemon = node.start()
