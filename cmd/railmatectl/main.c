@@ -32,7 +32,7 @@ static const char usage_text[] =
 	"  --gpus BDF,…            the container's GPUs\n"
 	"  --vfs N                 how many VFs it asks for\n"
 	"  --pool RESOURCE         the pool, when the configuration has several\n"
-	"  --free ID,…             the VFs that are free; default: all healthy ones of the pool\n"
+	"  --free ID,…             the VFs that are free; default: all of the pool\n"
 	"  --must ID,…             VFs that have to be among the chosen\n"
 	"options of snapshot:\n"
 	"  --root DIR              capture what lies below DIR\n"

@@ -31,7 +31,8 @@ struct plan {
 };
 
 /* Calls fn for each item of a comma list; stops at the first failure. */
-static int each_item(const char *list, int (*fn)(struct plan *p, const char *item, int **v, size_t *n, struct err *err),
+static int each_item(const char *list,
+		     int (*fn)(struct plan *p, const char *item, int **v, size_t *n, struct err *err),
 		     struct plan *p, int **v, size_t *n, struct err *err)
 {
 	_cleanup_free_ char *copy = xstrdup(list);
@@ -88,13 +89,11 @@ static int add_device(struct plan *p, const char *item, int **v, size_t *n, stru
 	return add_once((int)(dev - p->pool->devs), item, v, n, err);
 }
 
-static void all_healthy(struct plan *p, int **v, size_t *n)
+static void all_devices(struct plan *p, int **v, size_t *n)
 {
 	*v = arena_array(p->arena, p->pool->n_devs, sizeof(int));
-	for (size_t i = 0; i < p->pool->n_devs; i++) {
-		if (p->pool->devs[i].healthy)
-			(*v)[(*n)++] = (int)i;
-	}
+	for (size_t i = 0; i < p->pool->n_devs; i++)
+		(*v)[(*n)++] = (int)i;
 }
 
 static int find_pool(struct plan *p, const char *resource, struct err *err)
@@ -111,7 +110,9 @@ static int find_pool(struct plan *p, const char *resource, struct err *err)
 	if (!resource)
 		return err_set(err, EINVAL, "name the pool with --pool: %s", strbuf_str(&names));
 	p->pool = node_pool(node, resource);
-	return p->pool ? 0 : err_set(err, EINVAL, "there is no pool %s; there is: %s", resource, strbuf_str(&names));
+	return p->pool ? 0
+		       : err_set(err, EINVAL, "there is no pool %s; there is: %s", resource,
+				 strbuf_str(&names));
 }
 
 static int check_counts(const struct plan *p, struct err *err)
@@ -122,13 +123,15 @@ static int check_counts(const struct plan *p, struct err *err)
 		for (size_t k = 0; k < p->in.n_available; k++)
 			found |= p->in.available[k] == p->in.must[i];
 		if (!found)
-			return err_set(err, EINVAL, "--must: %s is not free", p->pool->devs[p->in.must[i]].id);
+			return err_set(err, EINVAL, "--must: %s is not free",
+				       p->pool->devs[p->in.must[i]].id);
 	}
 	if (p->in.want > p->in.n_available)
 		return err_set(err, EINVAL, "%zu VFs asked for, %zu of the pool %s are free", p->in.want,
 			       p->in.n_available, p->pool->cfg->resource);
 	if (p->in.n_must > p->in.want)
-		return err_set(err, EINVAL, "--must names %zu VFs, --vfs asks for %zu", p->in.n_must, p->in.want);
+		return err_set(err, EINVAL, "--must names %zu VFs, --vfs asks for %zu", p->in.n_must,
+			       p->in.want);
 	return 0;
 }
 
@@ -145,16 +148,22 @@ static int read_request(struct plan *p, const struct request *req, struct err *e
 	if (r == 0 && req->free)
 		r = each_item(req->free, add_device, p, &free_devs, &n_free, err);
 	else if (r == 0)
-		all_healthy(p, &free_devs, &n_free);
+		all_devices(p, &free_devs, &n_free);
 	if (r == 0 && req->must)
 		r = each_item(req->must, add_device, p, &must, &n_must, err);
 	if (r < 0)
 		return r;
 	if (str_to_u64(req->vfs, 10, 65536, &want) < 0 || !want)
 		return err_set(err, EINVAL, "--vfs: '%s' is not a count of VFs (1 or more)", req->vfs);
-	p->in = (struct choose_in){ .node = p->m->node, .pool = p->pool, .available = free_devs,
-				    .n_available = n_free, .must = must, .n_must = n_must, .want = want,
-				    .gpus = gpus, .n_gpus = n_gpus };
+	p->in = (struct choose_in) { .node = p->m->node,
+				     .pool = p->pool,
+				     .available = free_devs,
+				     .n_available = n_free,
+				     .must = must,
+				     .n_must = n_must,
+				     .want = want,
+				     .gpus = gpus,
+				     .n_gpus = n_gpus };
 	return check_counts(p, err);
 }
 
@@ -165,8 +174,8 @@ static int solve(struct plan *p, struct err *err)
 	p->out = choose_vfs(&p->in, true, p->arena);
 	for (size_t i = 0; i < p->out.n_chosen; i++)
 		ids.v[ids.n++] = p->pool->devs[p->out.chosen[i]].id;
-	return answer_allocate(p->m->node, p->pool, &ids, p->m->root, p->in.gpus, p->in.n_gpus, p->arena, &p->edits,
-			       err);
+	return answer_allocate(p->m->node, p->pool, &ids, p->m->root, p->in.gpus, p->in.n_gpus, p->arena,
+			       &p->edits, err);
 }
 
 static const char *pci_name(const struct plan *p, int pci, char buf[BDF_STRLEN])
@@ -302,10 +311,14 @@ static int run(const struct machine *m, const struct request *req)
 }
 
 static const struct option options[] = {
-	{ "root", required_argument, NULL, 'r' }, { "config", required_argument, NULL, 'c' },
-	{ "json", no_argument, NULL, 'j' },	  { "gpus", required_argument, NULL, 'g' },
-	{ "vfs", required_argument, NULL, 'v' },  { "pool", required_argument, NULL, 'p' },
-	{ "free", required_argument, NULL, 'f' }, { "must", required_argument, NULL, 'm' },
+	{ "root", required_argument, NULL, 'r' },
+	{ "config", required_argument, NULL, 'c' },
+	{ "json", no_argument, NULL, 'j' },
+	{ "gpus", required_argument, NULL, 'g' },
+	{ "vfs", required_argument, NULL, 'v' },
+	{ "pool", required_argument, NULL, 'p' },
+	{ "free", required_argument, NULL, 'f' },
+	{ "must", required_argument, NULL, 'm' },
 	{ 0 },
 };
 

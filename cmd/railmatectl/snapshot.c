@@ -55,8 +55,9 @@ static int run_program(const char *const *argv)
 static int write_tar(const char *path, const struct strbuf *text)
 {
 	char dir[] = "/tmp/railmate-snapshot-XXXXXX";
-	const char *const tar[] = { "tar", "--sort=name", "--owner=0", "--group=0", "--numeric-owner",
-				    "--mtime=@0", "-C", dir, "-cf", path, ".", NULL };
+	const char *const tar[] = { "tar",	  "--sort=name", "--owner=0", "--group=0", "--numeric-owner",
+				    "--mtime=@0", "-C",		 dir,	      "-cf",	   path,
+				    ".",	  NULL };
 	const char *const rm[] = { "rm", "-rf", "--", dir, NULL };
 	struct err err = { 0 };
 	int code = EXIT_DONE;
@@ -97,7 +98,8 @@ static int unpack(const char *file, const char *dir)
 	struct err err = { 0 };
 	size_t len;
 
-	if (load_file(file, TREE_BYTES_MAX, &text, &len, &err) < 0 || hosttree_unpack(text, len, dir, &err) < 0)
+	if (load_file(file, TREE_BYTES_MAX, &text, &len, &err) < 0 ||
+	    hosttree_unpack(text, len, dir, &err) < 0)
 		return fail(EXIT_FAILED, "%s", err.msg);
 	return EXIT_DONE;
 }

@@ -15,7 +15,10 @@
 struct columns {
 	int *pci;
 	size_t n;
+	int netdev_width; /* of the longest name */
 };
+
+#define BDF_WIDTH 16
 
 static void columns_done(struct columns *c)
 {
@@ -24,11 +27,16 @@ static void columns_done(struct columns *c)
 
 static struct columns find_columns(const struct hw_inventory *inv)
 {
-	struct columns c = { xcalloc(inv->n_pci, sizeof(int)), 0 };
+	struct columns c = { xcalloc(inv->n_pci, sizeof(int)), 0, 6 };
 
 	for (size_t i = 0; i < inv->n_pci; i++) {
-		if (hw_is_pf(&inv->pci[i]) || (inv->pci[i].physfn < 0 && hw_is_nic_vf(inv, (int)i)))
-			c.pci[c.n++] = (int)i;
+		const struct hw_pci *f = &inv->pci[i];
+
+		if (!hw_is_pf(f) && (f->physfn >= 0 || !hw_is_nic_vf(inv, (int)i)))
+			continue;
+		c.pci[c.n++] = (int)i;
+		if (f->netdev && (int)strlen(f->netdev) > c.netdev_width)
+			c.netdev_width = (int)strlen(f->netdev);
 	}
 	return c;
 }
@@ -66,16 +74,17 @@ static void put_matrix(const struct machine *m, const struct columns *c, struct 
 	strbuf_printf(out, "%-7s", "");
 	for (size_t k = 0; k < c->n; k++)
 		put_name(out, "NIC", k, 7);
-	strbuf_puts(out, "NUMA  PCI            GPU\n");
+	strbuf_puts(out, "NUMA  PCI              GPU\n");
 	for (size_t g = 0; g < inv->n_gpu; g++) {
 		const struct hw_gpu *gpu = &inv->gpu[g];
 
 		put_name(out, "GPU", g, 7);
 		for (size_t k = 0; k < c->n; k++)
-			strbuf_printf(out, "%-7s",
-				      topo_class_name(topo_between(m->node->topo, gpu->pci, c->pci[k]).class));
+			strbuf_printf(
+				out, "%-7s",
+				topo_class_name(topo_between(m->node->topo, gpu->pci, c->pci[k]).class));
 		put_numa(out, inv->pci[gpu->pci].numa);
-		strbuf_printf(out, "%-14s %s\n", bdf_format(inv->pci[gpu->pci].bdf, buf),
+		strbuf_printf(out, "%-*s %s\n", BDF_WIDTH, bdf_format(inv->pci[gpu->pci].bdf, buf),
 			      gpu->model ? gpu->model : gpu->vendor);
 	}
 	strbuf_putc(out, '\n');
@@ -130,14 +139,16 @@ static void put_rdma_range(const struct hw_inventory *inv, int pf, struct strbuf
 	for (size_t i = 0; i < inv->n_rdma; i++) {
 		int pci = inv->rdma[i].pci;
 
-		if (pci < 0 || (pci != pf && inv->pci[pci].physfn != pf) || (pci == pf && hw_is_pf(&inv->pci[pf])))
+		if (pci < 0 || (pci != pf && inv->pci[pci].physfn != pf) ||
+		    (pci == pf && hw_is_pf(&inv->pci[pf])))
 			continue;
 		if (!n++)
 			first = inv->rdma[i].name;
 		last = inv->rdma[i].name;
 	}
 	if (!n)
-		strbuf_puts(out, "no RDMA device");
+		strbuf_puts(out,
+			    hw_is_pf(&inv->pci[pf]) && !count_vfs(inv, pf) ? "no VFs" : "no RDMA device");
 	else if (n == 1)
 		strbuf_puts(out, first);
 	else
@@ -149,14 +160,15 @@ static void put_nics(const struct machine *m, const struct columns *c, struct st
 	const struct hw_inventory *inv = m->node->inv;
 	char buf[BDF_STRLEN];
 
-	strbuf_puts(out, "       PCI            netdev      NUMA  VFs      port                         "
-			 "slot                    VFs' RDMA devices\n");
+	strbuf_printf(out, "%-7s%-*s %-*s %-6s%-8s %-29s%-24s%s\n", "", BDF_WIDTH, "PCI", c->netdev_width,
+		      "netdev", "NUMA", "VFs", "port", "slot", "VFs' RDMA devices");
 	for (size_t k = 0; k < c->n; k++) {
 		const struct hw_pci *f = &inv->pci[c->pci[k]];
 		char vfs[24];
 
 		put_name(out, "NIC", k, 7);
-		strbuf_printf(out, "%-14s %-11s ", bdf_format(f->bdf, buf), f->netdev ? f->netdev : "-");
+		strbuf_printf(out, "%-*s %-*s ", BDF_WIDTH, bdf_format(f->bdf, buf), c->netdev_width,
+			      f->netdev ? f->netdev : "-");
 		put_numa(out, f->numa);
 		if (hw_is_pf(f))
 			snprintf(vfs, sizeof(vfs), "%zu/%d", count_vfs(inv, c->pci[k]), f->sriov_total);
@@ -182,7 +194,7 @@ static void put_pools(const struct machine *m, struct strbuf *out)
 		strbuf_printf(out, "pool %s: %zu VFs, %zu healthy\n", p->cfg->resource, p->n_devs, healthy);
 		for (size_t k = 0; k < p->n_devs; k++) {
 			if (!p->devs[k].healthy)
-				strbuf_printf(out, "  %s: %s\n", p->devs[k].id, p->devs[k].reason);
+				strbuf_printf(out, "  %s\n", p->devs[k].reason);
 		}
 	}
 }
@@ -192,8 +204,10 @@ static void put_legend(const struct machine *m, struct strbuf *out)
 	strbuf_puts(out, "\nPIX one PCIe switch · PXB several switches · PHB the same host bridge · "
 			 "NODE the same NUMA node · SYS another NUMA node\n");
 	if (topo_flattened_vm(m->node->topo))
-		strbuf_puts(out, "This is a virtual machine that does not show its PCIe switches: PHB and NODE say "
-				 "nothing about the real distance.\n");
+		strbuf_puts(
+			out,
+			"This is a virtual machine that does not show its PCIe switches: PHB and NODE say "
+			"nothing about the real distance.\n");
 }
 
 void topo_text(const struct machine *m, struct strbuf *out)

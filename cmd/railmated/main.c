@@ -53,8 +53,21 @@ struct command_line {
 };
 
 enum option_id {
-	OPT_CONFIG = 1, OPT_PREFIX, OPT_CHECK, OPT_KUBELET_DIR, OPT_KUBELET_ROOT, OPT_REGISTRATION, OPT_POD_RESOURCES,
-	OPT_DEVINFO, OPT_RESCAN, OPT_ROOT, OPT_LOG_LEVEL, OPT_HELP, OPT_VERSION, OPT_CDI, OPT_IGNORED,
+	OPT_CONFIG = 1,
+	OPT_PREFIX,
+	OPT_CHECK,
+	OPT_KUBELET_DIR,
+	OPT_KUBELET_ROOT,
+	OPT_REGISTRATION,
+	OPT_POD_RESOURCES,
+	OPT_DEVINFO,
+	OPT_RESCAN,
+	OPT_ROOT,
+	OPT_LOG_LEVEL,
+	OPT_HELP,
+	OPT_VERSION,
+	OPT_CDI,
+	OPT_IGNORED,
 };
 
 static const struct option options[] = {
@@ -151,7 +164,8 @@ static int set_log_level(struct command_line *cl, const char *value)
 static int refuse_cdi(void)
 {
 	if (!str_eq(optarg, "false")) {
-		fputs("railmated: --use-cdi: this version gives device nodes in the Allocate answer, not by CDI\n",
+		fputs("railmated: --use-cdi: this version gives device nodes in the Allocate answer, not by "
+		      "CDI\n",
 		      stderr);
 		return EXIT_USAGE;
 	}

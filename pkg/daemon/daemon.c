@@ -89,7 +89,7 @@ static void publish(struct daemon *d)
 {
 	struct publication *p = xcalloc(1, sizeof(*p));
 
-	*p = (struct publication){ d, node_ref(d->node) };
+	*p = (struct publication) { d, node_ref(d->node) };
 	if (!rpc_post(d->rpc, publish_on_rpc, p)) {
 		node_unref(p->node);
 		free(p);
@@ -125,8 +125,8 @@ static void log_pools(const struct node *node)
 
 		for (size_t k = 0; k < node->pools[i].n_devs; k++)
 			healthy += node->pools[i].devs[k].healthy;
-		log_info("pool", "%s: %zu VFs, %zu healthy", node->pools[i].cfg->resource, node->pools[i].n_devs,
-			 healthy);
+		log_info("pool", "%s: %zu VFs, %zu healthy", node->pools[i].cfg->resource,
+			 node->pools[i].n_devs, healthy);
 	}
 }
 
@@ -225,7 +225,8 @@ static void watch_hardware(struct daemon *d)
 	if (!sysroot_is_live(d->root))
 		return;
 	if (watch_hw_open(&d->hw, &err) < 0 || err.code)
-		log_warn("watch", "%s; changes are found by the scan every %u s", err.msg, d->opt->rescan_seconds);
+		log_warn("watch", "%s; changes are found by the scan every %u s", err.msg,
+			 d->opt->rescan_seconds);
 	for (int i = 0; d->hw && i < 2; i++)
 		watch_fd(d, &d->hw_poll[i], watch_hw_fd(d->hw, i), on_hw);
 }
@@ -279,7 +280,7 @@ static void fill_env(struct daemon *d)
 
 	d->registry_dir = xasprintf("%s/plugins_registry", opt->kubelet_root);
 	d->pod_resources = xasprintf("%s/pod-resources/kubelet.sock", opt->kubelet_root);
-	d->env = (struct plugin_env){
+	d->env = (struct plugin_env) {
 		.rpc = d->rpc,
 		.root = d->root,
 		.plugin_dir = opt->kubelet_dir,

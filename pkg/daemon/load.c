@@ -66,8 +66,8 @@ int load_config(const char *path, const char *default_prefix, struct config **re
 	return config_parse(text, len, path, default_prefix, ret, err);
 }
 
-int load_node(const struct sysroot *root, const struct config *cfg, const struct node *previous, struct node **ret,
-	      struct err *err)
+int load_node(const struct sysroot *root, const struct config *cfg, const struct node *previous,
+	      struct node **ret, struct err *err)
 {
 	struct hw_inventory *inv;
 	int r;

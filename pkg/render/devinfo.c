@@ -1,4 +1,5 @@
-/* NPWG device-info files, spec 1.1.0, as sriov-network-device-plugin writes them; `pf-pci-address` is the spec's own field. */
+/* NPWG device-info files, spec 1.1.0, as sriov-network-device-plugin writes them; `pf-pci-address` is the
+ * spec's own field. */
 #include "base/arena.h"
 #include "base/json.h"
 #include "base/str.h"
@@ -43,7 +44,8 @@ const char *render_devinfo(const struct node *node, const struct pool *pool, con
 	json_begin_object(&j);
 	json_kv_string(&j, "pci-address", dev->id);
 	if (dev->pci >= 0 && inv->pci[dev->pci].physfn >= 0)
-		json_kv_string(&j, "pf-pci-address", bdf_format(inv->pci[inv->pci[dev->pci].physfn].bdf, buf));
+		json_kv_string(&j, "pf-pci-address",
+			       bdf_format(inv->pci[inv->pci[dev->pci].physfn].bdf, buf));
 	if (pool->cfg->is_rdma && dev->pci >= 0)
 		put_rdma_names(&names, inv, dev);
 	if (names.len)

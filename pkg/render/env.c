@@ -11,7 +11,8 @@
 
 /* One value per VF, joined by commas. */
 static const char *joined(const struct grant *grant, struct arena *arena,
-			  const char *(*value)(const struct grant *, const struct grant_dev *, struct arena *))
+			  const char *(*value)(const struct grant *, const struct grant_dev *,
+					       struct arena *))
 {
 	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
 
@@ -78,7 +79,8 @@ static void put_extra(struct json *j, const struct pool_config *cfg, const char 
 	json_end_object(j);
 }
 
-static void put_rdma(struct json *j, const struct grant *grant, const struct grant_dev *dev, struct arena *arena)
+static void put_rdma(struct json *j, const struct grant *grant, const struct grant_dev *dev,
+		     struct arena *arena)
 {
 	json_key(j, "rdma");
 	json_begin_object(j);
@@ -130,7 +132,8 @@ static const char *id_of_pci(const struct grant *grant, int pci, char buf[BDF_ST
 	return bdf_format(grant->node->inv->pci[pci].bdf, buf);
 }
 
-/* Which GPU goes with which VF, as compact JSON: the container's GPUs as the kubelet had given them at Allocate. */
+/* Which GPU goes with which VF, as compact JSON: the container's GPUs as the kubelet had given them at
+ * Allocate. */
 static const char *map(const struct grant *grant, struct arena *arena)
 {
 	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
@@ -155,7 +158,8 @@ static const char *map(const struct grant *grant, struct arena *arena)
 /* Unlike the peer's variables, ours are always readable by a shell: '-' becomes '_' too. */
 static const char *fact_name(const struct grant *grant, const char *suffix, struct arena *arena)
 {
-	char *name = arena_strdup(arena, render_env_name("RAILMATE", grant->pool->cfg->resource, suffix, arena));
+	char *name =
+		arena_strdup(arena, render_env_name("RAILMATE", grant->pool->cfg->resource, suffix, arena));
 
 	for (char *p = name; *p; p++) {
 		if (*p == '-')

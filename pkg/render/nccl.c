@@ -18,8 +18,8 @@
 #define HCAS_MAX 32
 
 /*
- * "=dev:port,…": '=' asks for whole names (without it mlx5_1 also takes mlx5_10), the port is explicit, VFs come in
- * address order. An empty list would match every HCA of the node, so it is never written.
+ * "=dev:port,…": '=' asks for whole names (without it mlx5_1 also takes mlx5_10), the port is explicit, VFs
+ * come in address order. An empty list would match every HCA of the node, so it is never written.
  */
 static void put_hcas(const struct grant *grant, struct arena *arena, struct edits *edits)
 {
@@ -100,7 +100,8 @@ static int auto_gid(const struct grant *grant)
 	return index;
 }
 
-/* In a pod's own network the table is made after Allocate and the index is the operator's word; on the host it is checked. */
+/* In a pod's own network the table is made after Allocate and the index is the operator's word; on the host
+ * it is checked. */
 static int check_fixed_gid(const struct grant *grant, struct err *err)
 {
 	const struct pool_config *cfg = grant->pool->cfg;
@@ -112,9 +113,11 @@ static int check_fixed_gid(const struct grant *grant, struct err *err)
 
 		if (!gid_at(dev, cfg->gid_index))
 			return err_set(err, EINVAL,
-				       "VF %s has no GID at index %d of %s (gid is fixed:%d in the pool %s): give its "
+				       "VF %s has no GID at index %d of %s (gid is fixed:%d in the pool %s): "
+				       "give its "
 				       "network interface an address, or set gid to auto",
-				       dev->dev->id, cfg->gid_index, dev->rdma, cfg->gid_index, cfg->resource);
+				       dev->dev->id, cfg->gid_index, dev->rdma, cfg->gid_index,
+				       cfg->resource);
 	}
 	return 0;
 }

@@ -17,7 +17,7 @@
 
 void add_env(struct edits *edits, const char *key, const char *value)
 {
-	edits->envs[edits->n_envs++] = (struct kv){ key, value };
+	edits->envs[edits->n_envs++] = (struct kv) { key, value };
 }
 
 const char *render_env_name(const char *prefix, const char *resource, const char *suffix, struct arena *arena)
@@ -77,7 +77,8 @@ const char *grant_hca(const struct grant *grant, const struct grant_dev *dev, st
 	return arena_printf(arena, "%s:%d", dev->rdma, grant_port(grant, dev));
 }
 
-/* The kernel's own device names are plain words; one that is not would change the meaning of a list or a path. */
+/* The kernel's own device names are plain words; one that is not would change the meaning of a list or a
+ * path. */
 static bool plain_name(const char *s)
 {
 	if (!*s || *s == '.' || strlen(s) > 63)
@@ -95,8 +96,10 @@ static int check_names(const struct grant *grant, struct err *err)
 		const struct grant_dev *d = &grant->devs[i];
 
 		if ((d->rdma && !plain_name(d->rdma)) || (d->uverbs && !plain_name(d->uverbs)))
-			return err_set(err, EIO, "VF %s: the kernel gives its RDMA device a name that cannot be passed on",
-				       d->dev->id);
+			return err_set(
+				err, EIO,
+				"VF %s: the kernel gives its RDMA device a name that cannot be passed on",
+				d->dev->id);
 	}
 	return 0;
 }
@@ -107,10 +110,11 @@ static void add_node(struct edits *edits, const char *path)
 		if (!strcmp(edits->devs[i].host, path))
 			return;
 	}
-	edits->devs[edits->n_devs++] = (struct devnode){ path, path, "rw" };
+	edits->devs[edits->n_devs++] = (struct devnode) { path, path, "rw" };
 }
 
-/* /dev/infiniband/uverbsN of each VF, then rdma_cm; never umad or issm: they allow MAD sending (nccl.md §1.2). */
+/* /dev/infiniband/uverbsN of each VF, then rdma_cm; never umad or issm: they allow MAD sending (nccl.md
+ * §1.2). */
 static void render_nodes(const struct grant *grant, struct arena *arena, struct edits *edits)
 {
 	edits->devs = arena_array(arena, grant->n_devs + 1, sizeof(*edits->devs));

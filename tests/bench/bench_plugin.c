@@ -1,9 +1,9 @@
 /*
  * Calls a running device plugin as the kubelet does, one call at a time, and prints latencies.
  *
- *   bench_plugin SOCKET allocate COUNT ID…      Allocate of all ids, in turn with GetDevicePluginOptions: a handler of
- *                                               the same server that does nothing, the floor
- *   bench_plugin SOCKET preferred COUNT N ID…   GetPreferredAllocation of N out of the ids, in turn with the same floor
+ *   bench_plugin SOCKET allocate COUNT ID…      Allocate of all ids, in turn with GetDevicePluginOptions: a
+ * handler of the same server that does nothing, the floor bench_plugin SOCKET preferred COUNT N ID…
+ * GetPreferredAllocation of N out of the ids, in turn with the same floor
  *
  * One JSON object on standard output: microseconds, from the call to the decoded answer's arrival.
  */
@@ -131,7 +131,7 @@ static struct bytes preferred_request(const char *want, char **ids, size_t n, st
 	struct preferred_request m = { &c, 1 };
 
 	if (str_to_int(want, &c.size) < 0)
-		return (struct bytes){ NULL, 0 };
+		return (struct bytes) { NULL, 0 };
 	return msg_encode_preferred(&m, arena);
 }
 

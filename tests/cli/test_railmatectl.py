@@ -113,8 +113,8 @@ class Plan(ProgramTest):
         self.refused(self.plan("--gpus", self.gpus()[0], "--vfs", "1", "--free", near, "--must", far), 3, "not free")
 
     def test_several_pools_need_a_name(self):
-        path = self.write('{"resourceList": [{"resourceName": "a", "selectors": {"isRdma": true, "drivers": ["none"]}},'
-                          '{"resourceName": "b", "selectors": {"isRdma": true}}]}')
+        path = self.write('{"resourceList": [{"resourceName": "a", "selectors": {"isRdma": true, "pfNames": ["ibp24s0"]}},'
+                          '{"resourceName": "b", "selectors": {"isRdma": true, "pfNames": ["ibp64s0"]}}]}')
         self.refused(self.plan("--config", path, "--vfs", "1"), 3, "intel.com/a, intel.com/b")
         plan = self.one_object(self.plan("--config", path, "--json", "--vfs", "1", "--pool", "intel.com/b"))
         self.assertEqual(plan["resource"], "intel.com/b")

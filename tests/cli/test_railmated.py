@@ -39,7 +39,7 @@ class CommandLine(ProgramTest):
     def test_refused_configurations_exit_3_with_one_sentence(self):
         cases = {
             "{": "",
-            "[]": "resourceList",
+            "[]": "must be an object",
             '{"resourceList": []}': "resourceList",
             '{"resourceList": [{"resourceName": "a b"}]}': "a b",
             '{"resourceList": [{"resourceName": 7}]}': "resourceName",

@@ -40,23 +40,35 @@ static int setup(void **state)
 
 	b->arena = arena_new(4096);
 	for (int i = 0; i < 4; i++)
-		b->pci[i] = (struct hw_pci){ .bdf = { 0, 0x1a, 0, (uint8_t)i }, .physfn = i >= 2 ? 1 : -1 };
+		b->pci[i] = (struct hw_pci) { .bdf = { 0, 0x1a, 0, (uint8_t)i }, .physfn = i >= 2 ? 1 : -1 };
 	for (int i = 0; i < 2; i++) {
-		b->ports[i] = (struct hw_port){ 1, "ACTIVE", "LinkUp", HW_LINK_ETHERNET, 200000 };
-		b->rdma[i] = (struct hw_rdma){ .name = i ? "mlx5_9" : "mlx5_4", .pci = 2 + i,
-					       .uverbs = i ? "uverbs9" : "uverbs4", .ports = &b->ports[i], .n_ports = 1 };
-		b->devs[i] = (struct pool_dev){ .id = i ? "0000:1a:00.3" : "0000:1a:00.2", .pci = 2 + i, .rdma = i,
-						.numa = i, .healthy = true };
-		b->grant_devs[i] = (struct grant_dev){ .dev = &b->devs[i], .rdma = b->rdma[i].name,
-						       .uverbs = b->rdma[i].uverbs };
-		b->pairs[i] = (struct choose_pair){ 0, i, { TOPO_PIX, 1 } };
+		b->ports[i] = (struct hw_port) { 1, "ACTIVE", "LinkUp", HW_LINK_ETHERNET, 200000 };
+		b->rdma[i] = (struct hw_rdma) { .name = i ? "mlx5_9" : "mlx5_4",
+						.pci = 2 + i,
+						.uverbs = i ? "uverbs9" : "uverbs4",
+						.ports = &b->ports[i],
+						.n_ports = 1 };
+		b->devs[i] = (struct pool_dev) { .id = i ? "0000:1a:00.3" : "0000:1a:00.2",
+						 .pci = 2 + i,
+						 .rdma = i,
+						 .numa = i,
+						 .healthy = true };
+		b->grant_devs[i] = (struct grant_dev) { .dev = &b->devs[i],
+							.rdma = b->rdma[i].name,
+							.uverbs = b->rdma[i].uverbs };
+		b->pairs[i] = (struct choose_pair) { 0, i, { TOPO_PIX, 1 } };
 	}
-	b->inv = (struct hw_inventory){ .pci = b->pci, .n_pci = 4, .rdma = b->rdma, .n_rdma = 2, .has_rdma_cm = true };
-	b->cfg = (struct pool_config){ .resource = "my.org/rail-0", .prefix = "my.org", .name = "rail-0",
-				       .is_rdma = true, .extra = b->extra };
-	b->pool = (struct pool){ &b->cfg, b->devs, 2 };
-	b->node = (struct node){ .inv = &b->inv, .pools = &b->pool, .n_pools = 1 };
-	b->grant = (struct grant){ .node = &b->node, .pool = &b->pool, .devs = b->grant_devs, .n_devs = 2 };
+	b->inv = (struct hw_inventory) {
+		.pci = b->pci, .n_pci = 4, .rdma = b->rdma, .n_rdma = 2, .has_rdma_cm = true
+	};
+	b->cfg = (struct pool_config) { .resource = "my.org/rail-0",
+					.prefix = "my.org",
+					.name = "rail-0",
+					.is_rdma = true,
+					.extra = b->extra };
+	b->pool = (struct pool) { &b->cfg, b->devs, 2 };
+	b->node = (struct node) { .inv = &b->inv, .pools = &b->pool, .n_pools = 1 };
+	b->grant = (struct grant) { .node = &b->node, .pool = &b->pool, .devs = b->grant_devs, .n_devs = 2 };
 	*state = b;
 	return 0;
 }
@@ -107,14 +119,15 @@ static void additional_info_of_the_device_overrides_the_star(void **state)
 	struct bench *b = *state;
 	struct edits e;
 
-	b->extra[0] = (struct extra_info){ "*", "rail", "any" };
-	b->extra[1] = (struct extra_info){ "*", "zone", "a" };
-	b->extra[2] = (struct extra_info){ "0000:1a:00.2", "rail", "zero" };
+	b->extra[0] = (struct extra_info) { "*", "rail", "any" };
+	b->extra[1] = (struct extra_info) { "*", "zone", "a" };
+	b->extra[2] = (struct extra_info) { "0000:1a:00.2", "rail", "zero" };
 	b->cfg.n_extra = 3;
 	b->grant.n_devs = 2;
 	e = rendered(b);
-	assert_non_null(strstr(env(&e, "PCIDEVICE_MY_ORG_RAIL-0_INFO"),
-			       "{\"0000:1a:00.2\":{\"extra\":{\"rail\":\"zero\",\"zone\":\"a\"},\"generic\""));
+	assert_non_null(
+		strstr(env(&e, "PCIDEVICE_MY_ORG_RAIL-0_INFO"),
+		       "{\"0000:1a:00.2\":{\"extra\":{\"rail\":\"zero\",\"zone\":\"a\"},\"generic\""));
 	assert_non_null(strstr(env(&e, "PCIDEVICE_MY_ORG_RAIL-0_INFO"),
 			       "\"0000:1a:00.3\":{\"extra\":{\"rail\":\"any\",\"zone\":\"a\"},\"generic\""));
 }
@@ -253,8 +266,8 @@ static const struct gid_entry v6_first_gids[] = {
 	{ 5, { [10] = 0xff, [11] = 0xff, 10, 0, 0, 2 }, "RoCE v2", "eth0" },
 };
 
-static void set_gids(struct bench *b, const struct gid_entry *first, size_t n_first, const struct gid_entry *second,
-		     size_t n_second)
+static void set_gids(struct bench *b, const struct gid_entry *first, size_t n_first,
+		     const struct gid_entry *second, size_t n_second)
 {
 	b->grant_devs[0].gids = first;
 	b->grant_devs[0].n_gids = n_first;
@@ -349,13 +362,15 @@ static void device_info_is_the_peers_file(void **state)
 
 	assert_string_equal(render_devinfo_name(&b->pool, &b->devs[0], b->arena),
 			    "my.org-rail-0-0000:1a:00.2-device.json");
-	assert_string_equal(render_devinfo(&b->node, &b->pool, &b->devs[0], b->arena),
-			    "{\"type\":\"pci\",\"version\":\"1.1.0\",\"pci\":{\"pci-address\":\"0000:1a:00.2\","
-			    "\"pf-pci-address\":\"0000:1a:00.1\",\"rdma-device\":\"mlx5_4\"}}");
+	assert_string_equal(
+		render_devinfo(&b->node, &b->pool, &b->devs[0], b->arena),
+		"{\"type\":\"pci\",\"version\":\"1.1.0\",\"pci\":{\"pci-address\":\"0000:1a:00.2\","
+		"\"pf-pci-address\":\"0000:1a:00.1\",\"rdma-device\":\"mlx5_4\"}}");
 	b->cfg.is_rdma = false;
 	b->devs[1].pci = -1;
-	assert_string_equal(render_devinfo(&b->node, &b->pool, &b->devs[1], b->arena),
-			    "{\"type\":\"pci\",\"version\":\"1.1.0\",\"pci\":{\"pci-address\":\"0000:1a:00.3\"}}");
+	assert_string_equal(
+		render_devinfo(&b->node, &b->pool, &b->devs[1], b->arena),
+		"{\"type\":\"pci\",\"version\":\"1.1.0\",\"pci\":{\"pci-address\":\"0000:1a:00.3\"}}");
 }
 
 int main(void)
