@@ -189,12 +189,17 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+void names_sort(struct names *names)
+{
+	if (names->n > 1)
+		qsort(names->v, names->n, sizeof(*names->v), by_name);
+}
+
 int names_of(const struct dir *d, struct names *ret)
 {
 	int r = dir_each(d, add_name, ret);
 
-	if (ret->n > 1)
-		qsort(ret->v, ret->n, sizeof(*ret->v), by_name);
+	names_sort(ret);
 	return r;
 }
 

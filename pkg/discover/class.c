@@ -15,11 +15,6 @@ static const struct {
 	[CLASS_VERBS] = { "sys/class/infiniband_verbs", "infiniband_verbs" },
 };
 
-const char *class_folder(enum class_kind kind)
-{
-	return classes[kind].folder;
-}
-
 /* Cuts the last component off; NULL when nothing is left. */
 static char *cut_last(char *path)
 {
@@ -54,10 +49,12 @@ static int add_link(void *arg, const char *name)
 	struct bdf bdf;
 
 	if (dir_link(f->dir, name, target, sizeof(target)) < 0 ||
-	    !parse_target(target, classes[f->kind].folder, name, &bdf))
+	    !parse_target(target, classes[f->kind].folder, name, &bdf)) {
+		names_add(&map->others, name);
 		return 0;
+	}
 	map->links = xgrow(map->links, &map->cap, map->n + 1, sizeof(*map->links));
-	map->links[map->n++] = (struct class_link) { bdf, arena_strdup(f->s->arena, name) };
+	map->links[map->n++] = (struct class_link) { .bdf = bdf, .name = arena_strdup(f->s->arena, name) };
 	return 0;
 }
 
@@ -88,10 +85,16 @@ void scan_classes(struct scan *s)
 		fill(s, (enum class_kind)kind);
 }
 
+static void classes_free(struct class_map *map)
+{
+	free(map->links);
+	names_done(&map->others);
+}
+
 void classes_done(struct scan *s)
 {
 	for (int kind = 0; kind < CLASS_MAX; kind++)
-		free(s->classes[kind].links);
+		classes_free(&s->classes[kind]);
 }
 
 static size_t first_of(const struct class_map *map, struct bdf bdf)
@@ -109,12 +112,27 @@ static size_t first_of(const struct class_map *map, struct bdf bdf)
 	return lo;
 }
 
-int scan_class_names(const struct scan *s, enum class_kind kind, const struct dir *dev, struct bdf bdf,
+int scan_class_names(struct scan *s, enum class_kind kind, const struct dir *dev, struct bdf bdf,
 		     struct names *ret)
+{
+	struct class_map *map = &s->classes[kind];
+
+	for (size_t i = first_of(map, bdf); i < map->n && !bdf_cmp(map->links[i].bdf, bdf); i++) {
+		map->links[i].taken = true;
+		names_add(ret, map->links[i].name);
+	}
+	return ret->n ? 0 : names_below(dev, classes[kind].folder, ret);
+}
+
+void scan_class_rest(const struct scan *s, enum class_kind kind, struct names *ret)
 {
 	const struct class_map *map = &s->classes[kind];
 
-	for (size_t i = first_of(map, bdf); i < map->n && !bdf_cmp(map->links[i].bdf, bdf); i++)
-		names_add(ret, map->links[i].name);
-	return ret->n ? 0 : names_below(dev, classes[kind].folder, ret);
+	for (size_t i = 0; i < map->n; i++) {
+		if (!map->links[i].taken)
+			names_add(ret, map->links[i].name);
+	}
+	for (size_t i = 0; i < map->others.n; i++)
+		names_add(ret, map->others.v[i]);
+	names_sort(ret);
 }

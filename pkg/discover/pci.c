@@ -110,11 +110,33 @@ static void read_iommu_group(struct function *fn)
 			  bdf_format(fn->rec.bdf, addr));
 }
 
+static int by_vf(const void *a, const void *b)
+{
+	return bdf_cmp(((const struct vf_link *)a)->vf, ((const struct vf_link *)b)->vf);
+}
+
+/* The kernel makes both links at once: a function that its PF named needs no look at physfn. */
+static bool was_named_by_pf(struct function *fn)
+{
+	const struct vf_link key = { .vf = fn->rec.bdf };
+	const struct vf_link *link = bsearch(&key, fn->s->vf, fn->s->n_vf, sizeof(key), by_vf);
+
+	if (!link)
+		return false;
+	fn->rec.is_vf = true;
+	fn->pf = link->pf;
+	fn->place.pf = fn->s->pci[link->pf].bdf;
+	return true;
+}
+
 static void read_physfn(struct function *fn)
 {
 	char text[BDF_STRLEN + 1], addr[BDF_STRLEN];
-	int r = dir_link_name(&fn->dir, "physfn", text, sizeof(text));
+	int r;
 
+	if (was_named_by_pf(fn))
+		return;
+	r = dir_link_name(&fn->dir, "physfn", text, sizeof(text));
 	if (r == -ENOENT)
 		return;
 	fn->rec.is_vf = true;
@@ -223,6 +245,8 @@ static void read_sriov(struct function *fn)
 	fn->place.offset = scan_int(fn->s, &fn->dir, "sriov_offset", UINT16_MAX, -1);
 	fn->place.stride = scan_int(fn->s, &fn->dir, "sriov_stride", UINT16_MAX, -1);
 	dir_each(&fn->dir, add_virtfn, fn);
+	if (fn->s->n_vf > 1)
+		qsort(fn->s->vf, fn->s->n_vf, sizeof(*fn->s->vf), by_vf);
 }
 
 /* What a VF shares with its PF, or has none of: read for the others only. */
@@ -323,6 +347,17 @@ static int open_function(struct function *fn, const struct dir *devices, const c
 	return 0;
 }
 
+static void forget_vfs(struct scan *s, int pf)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_vf; i++) {
+		if (s->vf[i].pf != pf)
+			s->vf[n++] = s->vf[i];
+	}
+	s->n_vf = n;
+}
+
 static void scan_function(struct scan *s, const struct dir *devices, const char *name, struct bdf bdf)
 {
 	struct function fn = {
@@ -341,7 +376,7 @@ static void scan_function(struct scan *s, const struct dir *devices, const char 
 		.index = (int)s->n_pci,
 		.pf = -1,
 	};
-	size_t n_rdma = s->n_rdma, n_vf = s->n_vf, n_notes = s->n_notes;
+	size_t n_rdma = s->n_rdma, n_notes = s->n_notes;
 	struct err err = { 0 };
 	int r = open_function(&fn, devices, name, &err);
 
@@ -352,7 +387,7 @@ static void scan_function(struct scan *s, const struct dir *devices, const char 
 	} else {
 		/* Nothing of it remains but one sentence. */
 		s->n_rdma = n_rdma;
-		s->n_vf = n_vf;
+		forget_vfs(s, fn.index);
 		s->n_notes = n_notes;
 		scan_note(s, "%s; device skipped", err.msg);
 	}

@@ -327,7 +327,8 @@ static void scan_class_devices(struct scan *s)
 	_cleanup_free_ const char **have = NULL;
 	size_t n;
 
-	if (dir_open_path(s->root, RDMA_DIR, &class) < 0 || names_of(&class, &names) < 0)
+	scan_class_rest(s, CLASS_RDMA, &names);
+	if (!names.n || dir_open_path(s->root, RDMA_DIR, &class) < 0)
 		return;
 	have = known(s, false, &n);
 	for (size_t i = 0; i < names.n; i++) {
@@ -343,7 +344,8 @@ static void scan_class_verbs(struct scan *s)
 	_cleanup_free_ const char **have = NULL;
 	size_t n;
 
-	if (dir_open_path(s->root, VERBS_DIR, &class) < 0 || names_of(&class, &names) < 0)
+	scan_class_rest(s, CLASS_VERBS, &names);
+	if (!names.n || dir_open_path(s->root, VERBS_DIR, &class) < 0)
 		return;
 	have = known(s, true, &n);
 	for (size_t i = 0; i < names.n; i++) {

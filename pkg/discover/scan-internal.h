@@ -20,16 +20,25 @@ struct place {
 	int offset, stride;   /* sriov_offset, sriov_stride of a PF; -1 unknown */
 };
 
+/* Entries of a directory in name order. */
+struct names {
+	char **v;
+	size_t n, cap;
+};
+#define NAMES_EMPTY { NULL, 0, 0 }
+
 /* "<name> of this class belongs to function bdf", from the text of the class directory's link. */
 struct class_link {
 	struct bdf bdf;
 	const char *name;
+	bool taken; /* its function was asked for it */
 };
 
-/* Every device of one class that has a PCI function, sorted by function, then name. */
+/* Every device of one class that has a PCI function, sorted by function, then name; and the names of the others. */
 struct class_map {
 	struct class_link *links;
 	size_t n, cap;
+	struct names others;
 };
 enum class_kind { CLASS_NET, CLASS_RDMA, CLASS_VERBS, CLASS_MAX };
 
@@ -58,15 +67,10 @@ struct scan {
 
 void scan_note(struct scan *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Entries of a directory in name order. */
-struct names {
-	char **v;
-	size_t n, cap;
-};
-#define NAMES_EMPTY { NULL, 0, 0 }
 void names_done(struct names *names);
 #define _cleanup_names_ __attribute__((cleanup(names_done)))
 void names_add(struct names *names, const char *name);
+void names_sort(struct names *names);
 int names_of(const struct dir *d, struct names *ret);
 int names_below(const struct dir *up, const char *sub, struct names *ret);
 
@@ -97,9 +101,10 @@ void scan_default_route(struct scan *s);
  */
 void scan_classes(struct scan *s);
 void classes_done(struct scan *s);
-int scan_class_names(const struct scan *s, enum class_kind kind, const struct dir *dev, struct bdf bdf,
+int scan_class_names(struct scan *s, enum class_kind kind, const struct dir *dev, struct bdf bdf,
 		     struct names *ret);
-const char *class_folder(enum class_kind kind); /* "net", "infiniband", "infiniband_verbs" */
+/* What no function took, in name order. */
+void scan_class_rest(const struct scan *s, enum class_kind kind, struct names *ret);
 
 void scan_pci(struct scan *s);
 int scan_find(const struct scan *s, struct bdf bdf); /* among the functions committed so far; -1 */

@@ -87,16 +87,16 @@ static void assert_note(const struct machine *m, const char *a, const char *b)
 #define BELOW "pci0000:3a/0000:3a:00.0/"
 #define PF_ONLY                                                                                              \
 	LINK("0000:3b:00.0", BELOW)                                                                          \
-	IDS(PF, "0x15b3", "0x1021", "0x020000") VALUE(PF "/sriov_totalvfs", "8")                             \
-		VALUE(PF "/sriov_numvfs", "2") VALUE(PF "/numa_node", "-1")
+	IDS(PF, "0x15b3", "0x1021", "0x020000")                                                              \
+	VALUE(PF "/sriov_totalvfs", "8") VALUE(PF "/sriov_numvfs", "2") VALUE(PF "/numa_node", "-1")
 #define VF_ONLY(path, addr)                                                                                  \
 	LINK(addr, BELOW) IDS(path, "0x15b3", "0x101e", "0x020000") VALUE(path "/numa_node", "-1")
 #define PHYSFN(path)	"l " path "/physfn -> ../0000:3b:00.0\n"
 #define VIRTFN(n, addr) "l " PF "/virtfn" n " -> ../" addr "\n"
 #define VFS                                                                                                  \
 	VF_ONLY(VF0, "0000:3b:00.1")                                                                         \
-	PHYSFN(VF0) VIRTFN("0", "0000:3b:00.1") VF_ONLY(VF1, "0000:3b:00.2") PHYSFN(VF1)                     \
-		VIRTFN("1", "0000:3b:00.2")
+	PHYSFN(VF0)                                                                                          \
+	VIRTFN("0", "0000:3b:00.1") VF_ONLY(VF1, "0000:3b:00.2") PHYSFN(VF1) VIRTFN("1", "0000:3b:00.2")
 #define GPU   PORT "/0000:3c:00.0"
 #define A_GPU LINK("0000:3c:00.0", BELOW) IDS(GPU, "0x10de", "0x2330", "0x030200")
 #define NODES                                                                                                \
@@ -471,6 +471,26 @@ static void believes_virtfn_where_physfn_is_missing(void **state)
 	leave(&m);
 }
 
+/* A PF that turns out unreadable takes its VFs' indices with it, not those of its neighbour. */
+static void forgets_what_a_skipped_pf_said_about_vfs(void **state)
+{
+#define LOST PORT "/0000:3d:00.0"
+	struct machine m = look_at(
+		BRIDGE PF_ONLY VFS LINK("0000:3d:00.0", BELOW) VALUE(LOST "/class", "0x020000")
+			VALUE(LOST "/device", "0x1021") VALUE(LOST "/vendor", "?")
+				VALUE(LOST "/sriov_totalvfs",
+				      "4") "l " LOST "/virtfn0 -> ../0000:3a:00.0\nl " LOST
+					   "/virtfn1 -> ../0000:3e:00.1\n" LINK("0000:3e:00.1", BELOW)
+						   IDS(PORT "/0000:3e:00.1", "0x15b3", "0x101e", "0x020000"));
+
+	(void)state;
+	assert_note(&m, "0000:3d:00.0: vendor", "skipped");
+	assert_int_equal(at(&m, "0000:3b:00.1")->vf_index, 0);
+	assert_int_equal(at(&m, "0000:3b:00.2")->vf_index, 1);
+	assert_false(at(&m, "0000:3e:00.1")->is_vf);
+	leave(&m);
+}
+
 static void keeps_two_pfs_that_claim_one_netdev(void **state)
 {
 	struct machine m = look_at(
@@ -515,8 +535,8 @@ static void takes_a_carrier_that_cannot_be_read_as_down(void **state)
 #define RDMA(path, name) path "/infiniband/" name
 #define A_PORT(path, n, state, rate, layer)                                                                  \
 	VALUE(path "/ports/" n "/state", state)                                                              \
-	VALUE(path "/ports/" n "/phys_state", "5: LinkUp") VALUE(path "/ports/" n "/rate", rate)             \
-		VALUE(path "/ports/" n "/link_layer", layer)
+	VALUE(path "/ports/" n "/phys_state", "5: LinkUp")                                                   \
+	VALUE(path "/ports/" n "/rate", rate) VALUE(path "/ports/" n "/link_layer", layer)
 
 static void reads_rdma_devices_and_their_ports(void **state)
 {
@@ -894,6 +914,7 @@ int main(void)
 		cmocka_unit_test(keeps_a_vf_whose_pf_is_no_pf),
 		cmocka_unit_test(counts_vfs_by_address_where_the_pf_has_no_virtfn_links),
 		cmocka_unit_test(believes_virtfn_where_physfn_is_missing),
+		cmocka_unit_test(forgets_what_a_skipped_pf_said_about_vfs),
 		cmocka_unit_test(keeps_two_pfs_that_claim_one_netdev),
 		cmocka_unit_test(picks_the_uplink_among_the_netdevs_of_a_switchdev_pf),
 		cmocka_unit_test(takes_a_carrier_that_cannot_be_read_as_down),
