@@ -119,8 +119,10 @@ static int by_vf(const void *a, const void *b)
 static bool was_named_by_pf(struct function *fn)
 {
 	const struct vf_link key = { .vf = fn->rec.bdf };
-	const struct vf_link *link = bsearch(&key, fn->s->vf, fn->s->n_vf, sizeof(key), by_vf);
+	const struct vf_link *link = NULL;
 
+	if (fn->s->n_vf)
+		link = bsearch(&key, fn->s->vf, fn->s->n_vf, sizeof(key), by_vf);
 	if (!link)
 		return false;
 	fn->rec.is_vf = true;

@@ -80,6 +80,18 @@ static int read_rate(struct scan *s, const struct port_source *src, int port)
 	return mbps;
 }
 
+static const char *read_phys_state(struct scan *s, const struct port_source *src, int port)
+{
+	const char *word = NULL;
+	char path[PATH_MAX];
+
+	if (src->shared && src->shared->phys_state)
+		return src->shared->phys_state;
+	port_file(src, port, "phys_state", path);
+	scan_word(s, src->dir, path, &word);
+	return word;
+}
+
 static bool has_port(const struct port_source *src, int port)
 {
 	_cleanup_close_ int fd = -1;
@@ -98,8 +110,7 @@ static bool read_port(struct scan *s, const struct port_source *src, int number,
 	port_file(src, number, "state", path);
 	if (scan_word(s, src->dir, path, &ret->state) == -ENOENT && !has_port(src, number))
 		return false;
-	port_file(src, number, "phys_state", path);
-	scan_word(s, src->dir, path, &ret->phys_state);
+	ret->phys_state = read_phys_state(s, src, number);
 	ret->link = read_link_layer(s, src, number);
 	ret->rate_mbps = read_rate(s, src, number);
 	return true;

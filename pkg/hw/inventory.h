@@ -47,7 +47,8 @@ struct hw_pci {
 	int acs_ctrl;		/* ACS control word of a bridge; -1 unknown (no capability or not readable) */
 };
 
-/* A port of an RDMA device; `state` is the kernel's word ("ACTIVE"). */
+/* A port of an RDMA device; `state` is the kernel's word ("ACTIVE"). What a VF shares with its PF's only port (physical
+ * state, link layer, rate) is the PF's; the state is its own. */
 struct hw_port {
 	int number;		/* from 1 */
 	const char *state, *phys_state; /* NULL unknown */

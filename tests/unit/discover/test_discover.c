@@ -570,6 +570,23 @@ static void reads_rdma_devices_and_their_ports(void **state)
 	leave(&m);
 }
 
+static void gives_a_vf_what_it_shares_with_its_pfs_only_port(void **state)
+{
+	struct machine m = look_at(BRIDGE PF_ONLY VFS A_PORT(RDMA(PF, "mlx5_0"), "1", "4: ACTIVE",
+							     "400 Gb/sec (4X NDR)", "InfiniBand")
+					   VALUE(RDMA(VF0, "mlx5_1") "/ports/1/state", "1: DOWN")
+						   VALUE(RDMA(VF0, "mlx5_1") "/ports/2/state", "4: ACTIVE"));
+	const struct hw_rdma *vf = &m.inv->rdma[1];
+
+	(void)state;
+	assert_int_equal(vf->n_ports, 1);
+	assert_string_equal(vf->ports[0].state, "DOWN");
+	assert_string_equal(vf->ports[0].phys_state, "LinkUp");
+	assert_int_equal(vf->ports[0].link, HW_LINK_IB);
+	assert_int_equal(vf->ports[0].rate_mbps, 400000);
+	leave(&m);
+}
+
 static void finds_rdma_devices_through_the_class_directories_too(void **state)
 {
 #define IB(addr, name) "l sys/class/infiniband/" name " -> ../../devices/" BELOW addr "/infiniband/" name "\n"
@@ -919,6 +936,7 @@ int main(void)
 		cmocka_unit_test(picks_the_uplink_among_the_netdevs_of_a_switchdev_pf),
 		cmocka_unit_test(takes_a_carrier_that_cannot_be_read_as_down),
 		cmocka_unit_test(reads_rdma_devices_and_their_ports),
+		cmocka_unit_test(gives_a_vf_what_it_shares_with_its_pfs_only_port),
 		cmocka_unit_test(finds_rdma_devices_through_the_class_directories_too),
 		cmocka_unit_test(matches_uverbs_by_ibdev_when_there_are_several),
 		cmocka_unit_test(places_soft_rdma_on_the_function_of_its_netdev),
