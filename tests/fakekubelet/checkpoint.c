@@ -114,8 +114,7 @@ static void put_file(const char *path, const struct strbuf *text)
 
 void checkpoint_write(struct kubelet *k)
 {
-	_cleanup_free_ char *temporary =
-		xasprintf("%s/.%09u", k->opt.dir, (unsigned)random_below(k, 1000000000));
+	_cleanup_free_ char *temporary = xasprintf("%s/.%09u", k->opt.dir, (unsigned)(now_us() % 1000000000));
 	_cleanup_free_ char *final = xasprintf("%s/kubelet_internal_checkpoint", k->opt.dir);
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	struct json j;

@@ -400,11 +400,9 @@ static int serve(struct fakegpu *g, struct err *err)
 static int parse_options(int argc, char **argv, struct fakegpu *g)
 {
 	static const struct option options[] = {
-		{ "root", required_argument, NULL, 'r' },
-		{ "kubelet-dir", required_argument, NULL, 'd' },
-		{ "resource", required_argument, NULL, 'n' },
-		{ "no-preferred", no_argument, NULL, 'p' },
-		{ 0 },
+		{ "root", required_argument, NULL, 'r' },     { "kubelet-dir", required_argument, NULL, 'd' },
+		{ "resource", required_argument, NULL, 'n' }, { "no-preferred", no_argument, NULL, 'p' },
+		{ "endpoint", required_argument, NULL, 'e' }, { 0 },
 	};
 	int c;
 
@@ -415,6 +413,8 @@ static int parse_options(int argc, char **argv, struct fakegpu *g)
 			g->dir = optarg;
 		else if (c == 'n')
 			g->resource = optarg;
+		else if (c == 'e')
+			g->endpoint = optarg;
 		else if (c == 'p')
 			g->no_preferred = true;
 		else
@@ -430,7 +430,8 @@ int main(int argc, char **argv)
 	int r;
 
 	if (parse_options(argc, argv, &g) < 0) {
-		fputs("usage: fakegpu --kubelet-dir DIR [--root DIR] [--resource NAME] [--no-preferred]\n",
+		fputs("usage: fakegpu --kubelet-dir DIR [--root DIR] [--resource NAME] [--endpoint FILE] "
+		      "[--no-preferred]\n",
 		      stderr);
 		return 2;
 	}

@@ -45,6 +45,12 @@ class Allocate(Case):
                 texts.append(json.load(f))
         self.assertLessEqual(set(chosen), {t["pci"]["pci-address"] for t in texts})
 
+    def test_nothing_is_asked_for_before_the_start(self):
+        node = self.node()
+        node.start()
+        self.one_pod(node)
+        self.assertEqual(node.kubelet.ask("prestart pod")["calls"], [])
+
     def victim(self, node):
         """A VF that the same pod would get again, free."""
         vf = vfs_of(self.one_pod(node, 1, 1))[0]

@@ -38,10 +38,12 @@ class Registration(Case):
         node = self.node()
         kubelet = node.start_kubelet()
         kubelet.ask("refuse on")
-        node.start_daemon()
+        daemon = node.start_daemon()
         kubelet.event("register-refused", resource=VF)
+        before = daemon.fds()
         time.sleep(1.5)
         self.assertLess(kubelet.count("register-refused", resource=VF), 25)
+        self.assertLessEqual(daemon.fds(), before + 2, "descriptors leak")
 
     def test_a_hanging_register_does_not_stop_a_new_kubelet(self):
         node = self.node()
