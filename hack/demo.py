@@ -261,6 +261,8 @@ def main():
     except KeyboardInterrupt:
         print("demo: interrupted", file=sys.stderr)
         return 130
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done and said; only the interpreter is left
     return 1
 
 
