@@ -29,7 +29,6 @@ struct idset {
 bool idset_has(const struct idset *s, const char *id);
 void idset_add(struct idset *s, const char *id);
 void idset_remove(struct idset *s, const char *id);
-void idset_copy(struct idset *to, const struct idset *from);
 void idset_done(struct idset *s);
 
 struct kubelet_options {
@@ -147,7 +146,6 @@ struct kubelet {
 	struct command *restarting;	/* answered when every awaited list is back */
 	struct rpc_timer *restart_timer;
 	unsigned restart_gap_ms;
-	uint64_t restarts;
 
 	/* misbehaviour on request */
 	bool refuse, hang, die_in_register, pod_list_fail, drop_reservations;
@@ -191,7 +189,6 @@ const struct device *resource_device(const struct resource *r, const char *id);
 size_t resource_allocatable(const struct resource *r);
 void resource_mark_unhealthy(struct resource *r);
 bool resource_is_managed(const struct resource *r);
-const char *pod_full_name(const struct pod_entry *p, struct arena *a);
 struct pod_entry *pod_find(struct kubelet *k, const char *name); /* "name" or "namespace/name"; active ones only */
 void collect_inactive(struct kubelet *k, bool always);		 /* the real one's UpdateAllocatedDevices */
 void rebuild_allocated(struct kubelet *k);			 /* from what the pods hold */

@@ -20,7 +20,6 @@ struct hints {
 struct merge {
 	const struct hints *per_ask;
 	size_t n_asks;
-	uint64_t machine;
 	int widest_minimum; /* how narrow a merge that nobody prefers can get */
 	bool have_best;
 	struct hint best;
@@ -196,7 +195,7 @@ struct numa_verdict numa_judge(enum numa_policy policy, uint64_t machine, const 
 			       size_t n)
 {
 	_cleanup_free_ struct hints *per_ask = NULL;
-	struct merge m = { .n_asks = n, .machine = machine };
+	struct merge m = { .n_asks = n };
 
 	if (policy == NUMA_NONE || !machine || width(machine) > NUMA_NODES_MAX)
 		return (struct numa_verdict) { .admit = true };

@@ -19,7 +19,6 @@
 static const char *const api_version = "v1beta1";
 
 struct registering {
-	struct kubelet *k;
 	struct rpc_call *call;
 	char *resource;
 };
@@ -360,7 +359,7 @@ static void on_register(void *ctx, struct rpc_call *call, struct bytes request)
 	if (misbehave(k, call, &req) || refuse_request(call, &req))
 		return;
 	reg = xcalloc(1, sizeof(*reg));
-	*reg = (struct registering) { .k = k, .call = call, .resource = xstrdup(req.resource) };
+	*reg = (struct registering) { .call = call, .resource = xstrdup(req.resource) };
 	socket = arena_printf(a, "%s/%s", k->opt.dir, req.endpoint);
 	if (!k->opt.old) {
 		plugin_connect(k, req.resource, socket, NULL, on_connected, reg);

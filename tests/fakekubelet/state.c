@@ -36,12 +36,6 @@ void idset_remove(struct idset *s, const char *id)
 	}
 }
 
-void idset_copy(struct idset *to, const struct idset *from)
-{
-	for (size_t i = 0; i < from->n; i++)
-		idset_add(to, from->v[i]);
-}
-
 void idset_done(struct idset *s)
 {
 	for (size_t i = 0; i < s->n; i++)
@@ -123,11 +117,6 @@ void resource_mark_unhealthy(struct resource *r)
 bool resource_is_managed(const struct resource *r)
 {
 	return r->known || r->allocated.n;
-}
-
-const char *pod_full_name(const struct pod_entry *p, struct arena *a)
-{
-	return arena_printf(a, "%s/%s", p->ns, p->name);
 }
 
 static bool name_is(const struct pod_entry *p, const char *name)
