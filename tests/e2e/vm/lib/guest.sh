@@ -1,0 +1,91 @@
+# Sourced in the guest: VFs with names, addresses and MACs that are the same in every run, soft RDMA devices on
+# them, and a view of /sys in which those look like hardware.
+
+vm_modules() {
+	local m
+	ip link set lo up
+	for m in igb igbvf rdma_rxe rdma_ucm; do modprobe $m; done
+}
+
+pf_up() { # bus of the PF
+	local d=/sys/bus/pci/devices/0000:$1:00.0
+	local pf
+	pf=$(ls $d/net)
+	ip link set $pf down; ip link set $pf name pf$1; ip link set pf$1 up
+}
+
+vfs_up() { # bus of the PF, number of VFs
+	local d=/sys/bus/pci/devices/0000:$1:00.0 vf v
+	echo 0 > $d/sriov_drivers_autoprobe # igbvf shall see the MAC below when it first looks
+	echo $2 > $d/sriov_numvfs
+	for ((v = 0; v < $2; v++)); do ip link set pf$1 vf $v mac 02:00:00:$1:00:0$v; done
+	echo 1 > $d/sriov_drivers_autoprobe
+	for ((v = 0; v < $2; v++)); do vf_bind $1 $v; done
+}
+
+vf_address() { # bus of the PF, VF index
+	basename "$(readlink /sys/bus/pci/devices/0000:$1:00.0/virtfn$2)"
+}
+
+vf_bind() { # bus of the PF, VF index
+	local vf
+	vf=$(vf_address $1 $2)
+	echo $vf > /sys/bus/pci/drivers_probe
+	ip link set $(ls /sys/bus/pci/devices/$vf/net) name vf$1_$2
+}
+
+rxe_up() { # bus of the PF, VF index
+	ip link set vf$1_$2 addrgenmode none up
+	ip addr add 10.0.$((10#$1)).$((10 + $2))/24 dev vf$1_$2
+	rdma link add rxe$1_$2 type rxe netdev vf$1_$2
+}
+
+# At $1, a view of /sys as with hardware RDMA: each soft device below its VF, as <function>/infiniband/<device>.
+# $1.up holds the difference. The view is of now: later devices are not in it.
+hardware_view() { # mount point
+	local up=$1.up r p u f at
+	mkdir -p $1 $up
+	for r in $(ls /sys/class/infiniband); do
+		p=$(readlink -f /sys/class/net/$(cat /sys/class/infiniband/$r/parent)/device)
+		at=$up/${p#/sys/}
+		mkdir -p $at/infiniband/$r/ports $up/class/infiniband $up/class/infiniband_verbs
+		ln -s ../../../${p##*/} $at/infiniband/$r/device
+		for f in node_type node_guid sys_image_guid node_desc; do
+			cat /sys/class/infiniband/$r/$f > $at/infiniband/$r/$f
+		done
+		ln -s ../../${p#/sys/}/infiniband/$r $up/class/infiniband/$r
+		for u in /sys/class/infiniband_verbs/uverbs*; do
+			[ "$(cat $u/ibdev)" = $r ] || continue
+			u=${u##*/}
+			mkdir -p $at/infiniband_verbs/$u
+			ln -s ../../../${p##*/} $at/infiniband_verbs/$u/device
+			for f in dev ibdev; do
+				cat /sys/class/infiniband_verbs/$u/$f > $at/infiniband_verbs/$u/$f
+			done
+			ln -s ../../${p#/sys/}/infiniband_verbs/$u $up/class/infiniband_verbs/$u
+		done
+	done
+	mount -t overlay view -o lowerdir=$up:/sys $1
+	for r in $(ls /sys/class/infiniband); do
+		mount --bind /sys/class/infiniband/$r/ports $(readlink -f $1/class/infiniband/$r)/ports
+	done
+}
+
+# Before hardware_view: a display card poses as an NVIDIA H100 in the view.
+pose_as_h100() { # mount point of the view, address
+	local at=$1.up/$(readlink -f /sys/bus/pci/devices/$2 | sed 's,^/sys/,,')
+	mkdir -p $at
+	echo 0x10de > $at/vendor; echo 0x2330 > $at/device; echo 0x030200 > $at/class
+}
+
+# Two netdevs of this namespace talk over the wire.
+selfroute() { # device, its address, device, its address
+	local d
+	sysctl -qw net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.all.accept_local=1 \
+		net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2
+	for d in $1 $3; do sysctl -qw net.ipv4.conf.$d.rp_filter=0 net.ipv4.conf.$d.accept_local=1; done
+	if ip rule show pref 0 | grep -q .; then ip rule add pref 32000 lookup local; ip rule del pref 0; fi
+	ip rule add pref 10 iif $1 lookup local; ip rule add pref 10 iif $3 lookup local
+	ip rule add pref 20 from $2 to $4 lookup 101; ip rule add pref 20 from $4 to $2 lookup 102
+	ip route add $4/32 dev $1 src $2 table 101; ip route add $2/32 dev $3 src $4 table 102
+}

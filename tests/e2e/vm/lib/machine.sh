@@ -1,0 +1,149 @@
+# The virtual machine, from the host's side: tools, kernel, initrd, QEMU. Sourced by tests/e2e/vm/run and
+# hack/vm-capture, which define say(). Everything is emulated (TCG); Debian 12, root.
+#
+# What it makes is kept in $cache, outside of the repository; kernel and initrd are made once.
+vm_lib=$(dirname "${BASH_SOURCE[0]}")
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/railmate/vm
+modules="igb igbvf rdma_rxe crc32_generic ib_uverbs rdma_ucm 9p 9pnet_virtio virtio_pci overlay nvme vfio-pci pci-stub"
+
+# What is missing for a run, as one sentence; silent when nothing is.
+vm_obstacle() {
+	local VERSION_CODENAME=
+	[ "$(uname -m)" = x86_64 ] || { echo "an x86-64 machine is missing"; return; }
+	[ "$(id -u)" = 0 ] || { echo "root is missing (apt, and / by 9p)"; return; }
+	vm_has_tools && return
+	command -v apt-get > /dev/null || { echo "apt-get is missing, and the tools are not installed"; return; }
+	. /etc/os-release
+	[ "$VERSION_CODENAME" = bookworm ] || echo "Debian 12 is missing, and the tools are not installed"
+}
+
+vm_has_tools() {
+	local t
+	for t in busybox cpio zstd xz depmod rdma lspci numactl ibv_devices ib_write_bw; do
+		command -v $t > /dev/null || return 1
+	done
+	qemu-system-x86_64 -device help 2> /dev/null | grep -q '"igb"'
+}
+
+# bookworm's own QEMU (7.2) has no igb. Nothing that is installed is upgraded by this.
+vm_add_backports() {
+	local list=/etc/apt/sources.list.d/bookworm-backports.sources
+	[ -e $list ] || awk 'BEGIN { RS = "" } NR == 1' /etc/apt/sources.list.d/debian.sources | grep -v '^#' |
+		sed 's/^Suites:.*/Suites: bookworm-backports/' > $list
+	apt-get update -qq
+}
+
+vm_install_tools() {
+	local p backports=()
+	for p in qemu-system-x86 qemu-system-common qemu-system-data seabios; do
+		backports+=($p/bookworm-backports)
+	done
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${backports[@]}" \
+		busybox-static cpio zstd xz-utils kmod iproute2 pciutils numactl rdma-core ibverbs-utils perftest
+}
+
+# Debian's kernel with its modules, unpacked and not installed; the cloud kernel has neither igb nor rxe.
+vm_unpack_kernel() {
+	local name at=$cache/kernel.part
+	name=$(apt-cache depends linux-image-amd64/bookworm-backports | awk '/Depends:/ { print $2; exit }')
+	rm -rf "$at"
+	mkdir -p "$at"
+	(cd "$at" && apt-get download -qq "$name" && dpkg-deb -x "$name"_*.deb . && rm "$name"_*.deb)
+	depmod -b "$at" "$(vm_version "$at")" # the package has no modules.dep
+	mv "$at" "$cache/kernel"
+}
+
+# A package that is used, but not installed: what it brings lies below $cache/NAME.
+vm_unpack() { # package
+	local at=$cache/$1.part
+	(
+		flock 9
+		[ ! -d "$cache/$1" ] || exit 0
+		rm -rf "$at"
+		mkdir -p "$at"
+		cd "$at"
+		apt-get download -qq "$1" && dpkg-deb -x "$1"_*.deb . && rm "$1"_*.deb && mv "$at" "$cache/$1"
+	) 9> "$cache/lock"
+}
+
+vm_version() { # directory of the kernel
+	basename "$1"/boot/vmlinuz-* | sed 's/^vmlinuz-//'
+}
+
+# Modules only: the guest's root is this machine's.
+vm_make_initrd() {
+	local root=$cache/initrd.d version dir f rel
+	version=$(vm_version "$cache/kernel")
+	dir=$root/lib/modules/$version
+	rm -rf "$root"
+	mkdir -p "$root"/{bin,proc,sys,dev,new,low,rw} "$dir"
+	cp /bin/busybox "$root/bin/"
+	for f in sh mount mkdir modprobe cp switch_root; do ln -s busybox "$root/bin/$f"; done
+	for f in $modules; do
+		modprobe -S "$version" -d "$cache/kernel" --show-depends $f
+	done | awk '$1 == "insmod" { print $2 }' | sort -u | while read -r f; do
+		rel=${f#*"/lib/modules/$version/"}
+		mkdir -p "$dir/$(dirname "$rel")"
+		case $f in *.xz) xz -dc "$f" > "$dir/${rel%.xz}" ;; *) cp "$f" "$dir/$rel" ;; esac
+	done
+	cp "$cache"/kernel/lib/modules/"$version"/modules.{builtin,order,builtin.modinfo} "$dir/"
+	depmod -b "$root" "$version"
+	install -m 755 "$vm_lib/init" "$root/init"
+	(cd "$root" && find . -print0 | cpio --null -o -H newc --quiet) | zstd -q -3 > "$cache/initrd.part"
+	mv "$cache/initrd.part" "$cache/initrd"
+}
+
+# One preparation at a time. What it says goes to standard error.
+vm_prepare() {
+	mkdir -p "$cache"
+	(
+		flock 9
+		vm_has_tools || { vm_add_backports && vm_install_tools; }
+		[ -d "$cache/kernel" ] || { vm_add_backports && vm_unpack_kernel; }
+		[ "$cache/initrd" -nt "$vm_lib/init" ] && [ "$cache/initrd" -nt "$vm_lib/machine.sh" ] || vm_make_initrd
+	) 9> "$cache/lock" >&2
+}
+
+# Two root complexes on two NUMA nodes. Behind each a root port, a switch, and on that an igb and two display
+# cards; an NVMe with VFs, which is no NIC, on the first switch. With "third" another igb, on a root port of
+# the second root complex, behind no switch.
+vm_topology() { # [third]
+	local n d nvme
+	topology=(-machine q35 -smp 2,sockets=2,cores=1 -m 1536M
+		-object memory-backend-ram,id=m0,size=768M -object memory-backend-ram,id=m1,size=768M
+		-numa node,nodeid=0,cpus=0,memdev=m0 -numa node,nodeid=1,cpus=1,memdev=m1 -numa dist,src=0,dst=1,val=21
+		-device intel-iommu,intremap=on,device-iotlb=on
+		-device pxb-pcie,id=pxb0,bus=pcie.0,bus_nr=32,numa_node=0
+		-device pxb-pcie,id=pxb1,bus=pcie.0,bus_nr=96,numa_node=1)
+	for n in 0 1; do
+		topology+=(-device pcie-root-port,id=rp$n,bus=pxb$n,chassis=$((10 * n + 1)),slot=0
+			-device x3130-upstream,id=up$n,bus=rp$n)
+		for d in 0 1 2 3; do
+			topology+=(-device xio3130-downstream,id=ds$n$d,bus=up$n,chassis=$((10 * n + 2 + d)),slot=$d,addr=$d)
+		done
+		topology+=(-netdev hubport,id=h$n,hubid=0 -device igb,id=igb$n,netdev=h$n,bus=ds${n}0,mac=52:54:00:00:0$n:01
+			-device ati-vga,bus=ds${n}1 -device ati-vga,bus=ds${n}2)
+	done
+	if [ "${1:-}" = third ]; then
+		topology+=(-device pcie-root-port,id=rp2,bus=pxb1,chassis=30,slot=1
+			-netdev hubport,id=h2,hubid=0 -device igb,id=igb2,netdev=h2,bus=rp2,mac=52:54:00:00:02:01)
+	fi
+	nvme=serial=dead,subsys=nvs0,bus=ds03,sriov_max_vfs=2,max_ioqpairs=6,msix_qsize=8
+	nvme+=,sriov_vq_flexible=4,sriov_vi_flexible=4
+	topology+=(-drive if=none,id=nv0,driver=null-co,size=1M,read-zeroes=on -device nvme-subsys,id=nvs0
+		-device nvme,$nvme)
+}
+
+# Runs SHARE/guest in the guest, whose root is this machine's, read-only below a tmpfs; SHARE is its /share.
+# The guest ends by itself; results are files in SHARE (guest.log, status), never the serial log, which loses lines
+# now and then. One virtual CPU a node and one thread: more of either hangs now and then.
+vm_boot() { # SHARE, seconds, serial log, [monitor]; uses $topology
+	timeout -k 5 "$2" qemu-system-x86_64 -accel tcg,thread=single -cpu max "${topology[@]}" \
+		-nodefaults -vga none -display none -monitor "${4:-none}" -no-reboot -serial "file:$3" \
+		-fsdev "local,id=share,path=$1,security_model=none" \
+		-device virtio-9p-pci,fsdev=share,mount_tag=share,bus=pcie.0 \
+		-fsdev local,id=root,path=/,security_model=none,readonly=on,multidevs=remap \
+		-device virtio-9p-pci,fsdev=root,mount_tag=hostroot,bus=pcie.0 \
+		-kernel "$(echo "$cache"/kernel/boot/vmlinuz-*)" -initrd "$cache/initrd" \
+		-append "console=ttyS0 panic=-1 quiet intel_iommu=on iommu=pt" < /dev/null
+}
