@@ -1,12 +1,14 @@
 /*
  * The health rule. A VF is judged by its PF, never by its own netdev or port: those may be in a
- * container, and look down or absent from here. What is unknown is healthy. An RDMA port that is
- * DOWN while its carrier is up, or unknown, is no verdict either: a PF's port may be administratively
- * closed, or wait for its subnet manager, while its VFs serve.
+ * container, and look down or absent from here. What is unknown is healthy. An ACTIVE RDMA port is a
+ * link whatever the netdev says: on InfiniBand fabrics that use no IPoIB the interface is simply off. A
+ * port that is DOWN while its carrier is up, or unknown, is no verdict either: it may be
+ * administratively closed, or wait for its subnet manager, while its VFs serve.
  */
 #include "pool/pool-internal.h"
 
 #include "base/arena.h"
+#include "base/str.h"
 
 static const char *link_down(const struct health_view *v, struct arena *arena)
 {
@@ -25,7 +27,7 @@ const char *health_fault(const struct health_view *v, struct arena *arena)
 		return arena_printf(arena, "%s: no driver is bound to it", v->id);
 	if (v->needs_rdma && !v->has_rdma)
 		return arena_printf(arena, "%s: is bound to %s and has no RDMA device", v->id, v->driver);
-	if (v->carrier == 0)
+	if (v->carrier == 0 && !str_eq(v->port_state, "ACTIVE"))
 		return link_down(v, arena);
 	if (!v->selected)
 		return arena_printf(arena, "%s: the selectors of %s do not match it any more", v->id,

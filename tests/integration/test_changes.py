@@ -68,12 +68,17 @@ class Changes(Case):
         machine = node.topo()
         place = machine.place[self.some_vfs(node, 1)[0]]
         mine = {v for v in machine.place if machine.place[v] == place}
-        netdev = next(f["netdev"] for f in machine.topo["pfs"] if f["pci"] == place)
-        node.write(f"sys/class/net/{netdev}/carrier", "0\n")
+        pf = next(f for f in machine.topo["pfs"] if f["pci"] == place)
+        carrier, port = f"sys/class/net/{pf['netdev']}/carrier", f"sys/class/infiniband/{pf['rdma']}/ports/1/state"
+        node.write(carrier, "0\n")
+        self.rescan(daemon)
+        kubelet.wait(VF, f"={capacity}")  # the port is ACTIVE: IPoIB is only switched off
+        node.write(port, "1: DOWN\n")
         self.rescan(daemon)
         kubelet.wait(VF, f"={capacity - len(mine)}")
         self.assertEqual({d["id"] for d in kubelet.resource(VF)["devices"] if not d["healthy"]}, mine)
-        node.write(f"sys/class/net/{netdev}/carrier", "1\n")
+        node.write(carrier, "1\n")
+        node.write(port, "4: ACTIVE\n")
         self.rescan(daemon)
         kubelet.wait(VF, f"={capacity}")
 

@@ -281,6 +281,19 @@ static void a_pf_without_carrier_takes_its_vfs_down(void **state)
 		"0000:3b:00.1: the link of its PF 0000:3b:00.0 (ens1f0) is down, its RDMA port is DOWN");
 }
 
+static void an_active_port_is_a_link_though_ipoib_is_off(void **state)
+{
+	_cleanup_config_ struct config *cfg = config_default();
+	struct hw_inventory *inv = machine();
+	_cleanup_node_ struct node *node = NULL;
+
+	(void)state;
+	machine_fn(inv, "0000:3b:00.0")->carrier = 0;
+	((struct hw_port *)machine_rdma(inv, "0000:3b:00.0")->ports)->state = "ACTIVE";
+	node = node_new(inv, cfg, NULL);
+	assert_pool(node, "rdma/vf", "3b:00.1 3b:00.2 3b:00.3 5e:00.1 5e:00.2");
+}
+
 static void a_vf_is_not_judged_by_its_own_netdev_or_port(void **state)
 {
 	_cleanup_config_ struct config *cfg = config_default();
@@ -309,6 +322,7 @@ static void a_nic_without_vfs_is_judged_by_its_own_carrier(void **state)
 
 	(void)state;
 	machine_fn(inv, "0000:af:00.0")->carrier = 0;
+	((struct hw_port *)machine_rdma(inv, "0000:af:00.0")->ports)->state = "DOWN";
 	node = node_new(inv, cfg, NULL);
 	assert_pool(node, "rdma/a", "af:00.0!");
 }
@@ -461,6 +475,7 @@ int main(void)
 		cmocka_unit_test(a_device_that_is_not_selected_any_more_stays_listed),
 		cmocka_unit_test(a_new_configuration_keeps_pools_of_the_same_name),
 		cmocka_unit_test(a_pf_without_carrier_takes_its_vfs_down),
+		cmocka_unit_test(an_active_port_is_a_link_though_ipoib_is_off),
 		cmocka_unit_test(a_vf_is_not_judged_by_its_own_netdev_or_port),
 		cmocka_unit_test(a_nic_without_vfs_is_judged_by_its_own_carrier),
 		cmocka_unit_test(a_pool_without_rdma_takes_any_driver),
