@@ -1,0 +1,427 @@
+#!/usr/bin/python3
+"""
+The node of the bed, run by `run` inside its namespaces: containerd, a standalone kubelet with static pods,
+a GPU plugin, railmated from its image. Implements what scenarios.py asks of a cluster. Standard library only.
+"""
+import argparse
+import contextlib
+import ctypes
+import hashlib
+import io
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tarfile
+import time
+import urllib.request
+
+import scenarios
+from scenarios import until
+
+HERE = pathlib.Path(__file__).resolve().parent
+FIXTURE = HERE.parent.parent / "fixtures/hgx-h100/host.tree"
+KUBELET_ROOT = pathlib.Path("/var/lib/kubelet")
+PLUGINS = KUBELET_ROOT / "device-plugins"
+POD_RESOURCES = KUBELET_ROOT / "pod-resources"
+DEVINFO = pathlib.Path("/var/run/k8s.cni.cncf.io/devinfo/dp")
+SOCKET = "/run/containerd/containerd.sock"
+RAILMATE, PROBE, PAUSE = "docker.io/library/railmate:e2e", "railmate.test/probe:1", "railmate.test/pause:1"
+NODE = "node"
+START_LIMIT = 60
+
+CONTAINERD_2 = """
+version = 3
+[plugins.'io.containerd.cri.v1.images'.pinned_images]
+  sandbox = '%(pause)s'
+[plugins.'io.containerd.cri.v1.runtime']
+  restrict_oom_score_adj = true
+  disable_apparmor = true
+  [plugins.'io.containerd.cri.v1.runtime'.cni]
+    bin_dirs = ['%(work)s/cni/bin']
+    conf_dir = '%(work)s/cni/net.d'
+  [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
+    runtime_type = 'io.containerd.runc.v2'
+    [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
+      BinaryName = '%(runc)s'
+"""
+CONTAINERD_1 = """
+version = 2
+[plugins.'io.containerd.grpc.v1.cri']
+  sandbox_image = '%(pause)s'
+  restrict_oom_score_adj = true
+  disable_apparmor = true
+  [plugins.'io.containerd.grpc.v1.cri'.cni]
+    bin_dir = '%(work)s/cni/bin'
+    conf_dir = '%(work)s/cni/net.d'
+  [plugins.'io.containerd.grpc.v1.cri'.containerd.runtimes.runc]
+    runtime_type = 'io.containerd.runc.v2'
+    [plugins.'io.containerd.grpc.v1.cri'.containerd.runtimes.runc.options]
+      BinaryName = '%(runc)s'
+"""
+
+
+def kubelet_config(work, cgroup):
+    return {
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "staticPodPath": str(work / "manifests"),
+        "fileCheckFrequency": "1s",
+        "syncFrequency": "5s",
+        "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
+        "authorization": {"mode": "AlwaysAllow"},
+        "readOnlyPort": 10255,
+        "address": "127.0.0.1",
+        "cgroupDriver": "cgroupfs",
+        "cgroupsPerQOS": False,
+        "cgroupRoot": cgroup,
+        "enforceNodeAllocatable": [],
+        "failSwapOn": False,
+        "failCgroupV1": False,
+        "makeIPTablesUtilChains": False,
+        "localStorageCapacityIsolation": False,
+        "evictionHard": {"memory.available": "1Mi", "nodefs.available": "0%", "imagefs.available": "0%"},
+        "containerRuntimeEndpoint": "unix://" + SOCKET,
+        "volumePluginDir": str(work / "volume-plugins"),
+        "resolvConf": "",
+    }
+
+
+# --- the machine that the kubelet sees ---
+
+def call(*argv, check=True, limit=START_LIMIT, **options):
+    return subprocess.run([str(a) for a in argv], check=check, timeout=limit, stdin=subprocess.DEVNULL, **options)
+
+
+def mount(kind, target, *options):
+    call("mount", "-t", kind, *options, kind, target)
+
+
+def private_dev(machine):
+    """A /dev of our own, with the RDMA nodes of the fixture: their numbers are real, no driver stands behind."""
+    dev = pathlib.Path("/run/dev")
+    dev.mkdir()
+    mount("tmpfs", dev, "-o", "mode=755")
+    for name in ("null", "zero", "full", "random", "urandom", "tty", "kmsg", "console"):
+        with contextlib.suppress(FileNotFoundError):
+            there = os.stat(f"/dev/{name}")
+            os.mknod(dev / name, there.st_mode, there.st_rdev)
+            os.chmod(dev / name, stat.S_IMODE(there.st_mode))
+    (dev / "fd").symlink_to("/proc/self/fd")
+    for name in ("shm", "pts", "infiniband"):
+        (dev / name).mkdir()
+    mount("devpts", dev / "pts", "-o", "newinstance,ptmxmode=0666,mode=620")
+    (dev / "ptmx").symlink_to("pts/ptmx")
+    for file in [*machine.glob("sys/class/infiniband_verbs/uverbs*/dev"), *machine.glob("sys/class/misc/rdma_cm/dev")]:
+        major, minor = file.read_text().split(":")
+        node = dev / "infiniband" / file.parent.name
+        os.mknod(node, stat.S_IFCHR | 0o666, os.makedev(int(major), int(minor)))
+        os.chmod(node, 0o666)
+    call("mount", "--move", dev, "/dev")
+
+
+def private_machine(work, railmatectl):
+    """Everything that the kubelet and the runtime write lies in memory; returns the fixture's folder."""
+    call("mount", "--make-rprivate", "/")
+    for target in ("/run", "/var/lib", "/var/log"):
+        mount("tmpfs", target)
+    mount("tmpfs", work)
+    call("ip", "link", "set", "lo", "up")
+    for folder in (PLUGINS, POD_RESOURCES, DEVINFO, work / "machine", work / "manifests"):
+        folder.mkdir(parents=True, exist_ok=True)
+    POD_RESOURCES.chmod(0o750)
+    call(railmatectl, "snapshot", "unpack", FIXTURE, work / "machine")
+    private_dev(work / "machine")
+    call("mount", "--make-rshared", "/")
+    return work / "machine"
+
+
+# --- images ---
+
+def tar_of(entries):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        for name, mode, data in entries:
+            info = tarfile.TarInfo(name)
+            info.mode = mode
+            if data is None:
+                info.type = tarfile.DIRTYPE
+            else:
+                info.size = len(data)
+            tar.addfile(info, io.BytesIO(data) if data is not None else None)
+    return out.getvalue()
+
+
+def small_image(tag, busybox, command):
+    """One static program and its applets, as `docker save` would write it."""
+    with open(busybox, "rb") as file:
+        program = file.read()
+    layer = tar_of([("bin", 0o755, None), ("tmp", 0o1777, None), ("bin/busybox", 0o755, program)])
+    config = json.dumps({
+        "architecture": "amd64", "os": "linux", "config": {"Entrypoint": command, "Env": ["PATH=/bin"]},
+        "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(layer).hexdigest()]}}).encode()
+    name = hashlib.sha256(config).hexdigest() + ".json"
+    manifest = json.dumps([{"Config": name, "RepoTags": [tag], "Layers": ["layer.tar"]}]).encode()
+    return tar_of([("layer.tar", 0o644, layer), (name, 0o644, config), ("manifest.json", 0o644, manifest)])
+
+
+# --- the node ---
+
+class Node:
+    """A cluster of one node, as scenarios.py wants it."""
+
+    def __init__(self, args):
+        self.args, self.logs, self.work = args, args.logs, args.work
+        self.machine = private_machine(args.work, args.build / "cmd/railmatectl")
+        self.env = {**os.environ, "PATH": f"{args.containerd}/usr/bin:{os.environ['PATH']}"}
+        self.kubelet, self.railmates, self.n_started = None, {}, 0
+
+    def spawn(self, log, *argv):
+        with open(self.logs / log, "ab") as out:
+            return subprocess.Popen([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=self.env)
+
+    def ctr(self, *args, check=True):
+        done = call(self.args.containerd / "usr/bin/ctr", "--address", SOCKET, *args, check=False, env=self.env,
+                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        scenarios.check(done.returncode == 0 or not check, f"ctr {' '.join(map(str, args))}: {done.stderr.strip()}")
+        return done.stdout
+
+    def start_containerd(self):
+        version = call(self.args.containerd / "usr/bin/containerd", "--version", stdout=subprocess.PIPE, text=True).stdout
+        self.runtime = re.search(r" v?(\d+\.\d+\.\d+)", version).group(1)
+        text = CONTAINERD_1 if self.runtime.startswith("1.") else CONTAINERD_2
+        config = self.work / "containerd.toml"
+        config.write_text(text % {"pause": PAUSE, "work": self.work, "runc": self.args.runc})
+        self.spawn("containerd.log", self.args.containerd / "usr/bin/containerd", "--config", config)
+        until(lambda: "Server:" in self.ctr("version", check=False), "containerd", START_LIMIT)
+
+    def load_images(self):
+        busybox = self.args.runc.parents[2] / "bin/busybox"
+        for tag, command in ((PROBE, ["/bin/busybox", "sh"]), (PAUSE, ["/bin/busybox", "sleep", "1000000000"])):
+            file = self.work / "image.tar"
+            file.write_bytes(small_image(tag, busybox, command))
+            self.ctr("-n", "k8s.io", "images", "import", file)
+        self.ctr("-n", "railmate", "images", "import", self.args.build / "railmate.oci.tar")
+        names = self.ctr("-n", "railmate", "images", "list", "-q").split()
+        self.ctr("-n", "railmate", "images", "tag", names[0], RAILMATE)
+
+    @staticmethod
+    def socket_birth():
+        try:
+            return (PLUGINS / "kubelet.sock").stat().st_ctime
+        except FileNotFoundError:
+            return None
+
+    def start_kubelet(self):
+        """Returns when its registration socket appeared; the one of a predecessor may still lie there."""
+        old = self.socket_birth()
+        config = self.work / "kubelet.json"
+        config.write_text(json.dumps(kubelet_config(self.work, self.args.cgroup)))
+        self.kubelet = self.spawn("kubelet.log", self.args.kubelet, "--config", config, "--hostname-override", NODE,
+                                  "--node-ip", "127.0.0.1", "--root-dir", KUBELET_ROOT, "--v", "4",
+                                  "--cert-dir", self.work / "certificates")
+        until(lambda: self.socket_birth() != old and self.raw_pods() is not None, "the kubelet", START_LIMIT)
+        return self.socket_birth()
+
+    def start(self):
+        self.start_containerd()
+        self.load_images()
+        self.start_kubelet()
+        self.spawn("fakegpu.log", self.args.build / "tests/fakekubelet/fakegpu", "--root", self.machine,
+                   "--kubelet-dir", PLUGINS)
+        self.start_railmate()
+        self.wait_registered()
+
+    def wait_registered(self, resource=scenarios.VF):
+        until(lambda: self.allocatable().get(resource), f"devices of {resource}", START_LIMIT)
+        until(lambda: self.allocatable().get(scenarios.GPU), f"devices of {scenarios.GPU}", START_LIMIT)
+
+    # --- what scenarios ask ---
+
+    def topo(self):
+        return json.loads(call(self.args.build / "cmd/railmatectl", "topo", "--json", "--root", self.machine,
+                               stdout=subprocess.PIPE, text=True).stdout)
+
+    def name_of(self, pod):
+        return f"{pod}-{NODE}"
+
+    def create(self, pod):
+        name = pod["metadata"]["name"]
+        hidden = self.work / f".{name}"
+        hidden.write_text(json.dumps(pod))
+        hidden.rename(self.work / "manifests" / f"{name}.json")
+
+    def delete(self, pod):
+        (self.work / "manifests" / f"{pod}.json").unlink(missing_ok=True)
+
+    def raw_pods(self):
+        try:
+            with urllib.request.urlopen("http://127.0.0.1:10255/pods", timeout=5) as answer:
+                return json.load(answer).get("items") or []
+        except OSError:
+            return None
+
+    def status(self, pod):
+        for item in self.raw_pods() or []:
+            if item["metadata"]["name"] == self.name_of(pod):
+                return item["status"]
+        return None
+
+    def log(self, pod, container, instance):
+        """What the container printed, without the time and stream that the runtime writes before every line."""
+        for file in pathlib.Path("/var/log/pods").glob(f"*_{self.name_of(pod)}_*/{container}/{instance}.log"):
+            return "".join(line.split(" ", 3)[3] for line in file.open(encoding="utf-8") if line.count(" ") >= 3)
+        return ""
+
+    def podres(self, *args):
+        done = call(self.args.build / "tests/e2e/kubelet/podres", POD_RESOURCES / "kubelet.sock", *args, check=False,
+                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return json.loads(done.stdout) if done.returncode == 0 else None
+
+    def held(self):
+        """pod → container → resource → sorted ids, of every pod that PodResources lists."""
+        return {pod["name"].removesuffix("-" + NODE): scenarios.devices_of(pod) for pod in self.podres("list") or []}
+
+    def held_by_get(self, pod):
+        answer = self.podres("get", "default", self.name_of(pod))
+        return answer and scenarios.devices_of(answer)
+
+    def allocatable(self):
+        return self.podres("allocatable") or {}
+
+    def order(self, pod):
+        """The resources in the order in which the kubelet allocated them, or None if that is not known."""
+        text = (self.logs / "kubelet.log").read_text(errors="replace")
+        found = re.findall(r'"Making allocation request for device plugin".*', text)
+        lines = [line for line in found if self.name_of(pod) in line]
+        return [re.search(r'resourceName="([^"]*)"', line).group(1) for line in lines]
+
+    def running(self, pod):
+        """The id of every container of the pod that runs: equal ids are the same, never restarted containers."""
+        status = self.status(pod) or {}
+        return {c["name"]: c["containerID"] for c in status.get("containerStatuses", []) if "running" in c["state"]}
+
+    # --- what it does to itself ---
+
+    def kubelet_restart(self, sig="SIGTERM"):
+        """Milliseconds from the new kubelet.sock to our Register, as the kubelet's log has it."""
+        log = self.logs / "kubelet.log"
+        before = log.stat().st_size
+        self.kubelet.send_signal(getattr(signal, sig))
+        self.kubelet.wait(START_LIMIT)
+        born = self.start_kubelet()
+
+        def registered():
+            text = log.read_bytes()[before:].decode(errors="replace")
+            return re.search(r'^I\d{4} (\d\d):(\d\d):(\d\d\.\d+).*Got registration request.*"rdma/vf"', text, re.M)
+
+        found = until(registered, "registration after the kubelet's restart", START_LIMIT)
+        today = time.localtime(born)
+        then = int(found[1]) * 3600 + int(found[2]) * 60 + float(found[3])
+        now = today.tm_hour * 3600 + today.tm_min * 60 + today.tm_sec + born % 1
+        self.wait_registered()
+        return (then - now) % 86400 * 1000
+
+    def start_railmate(self, *options):
+        """From the image, with the rights and mounts of deploy/base/daemonset.yaml. Returns its name."""
+        self.n_started += 1
+        name = f"railmated-{self.n_started}"
+        binds = [(PLUGINS, PLUGINS, "rw"), (POD_RESOURCES, POD_RESOURCES, "ro"), (DEVINFO, DEVINFO, "rw"),
+                 (self.machine, "/machine", "ro")]
+        mounts = [a for src, dst, mode in binds
+                  for a in ("--mount", f"type=bind,src={src},dst={dst},options=rbind:{mode}")]
+        self.railmates[name] = self.spawn(
+            f"{name}.log", self.args.containerd / "usr/bin/ctr", "--address", SOCKET, "-n", "railmate", "run", "--rm",
+            "--net-host", "--read-only", "--runc-binary", self.args.runc, "--cgroup", f"{self.args.cgroup}/{name}",
+            "--seccomp", *mounts, RAILMATE, name, "/usr/bin/railmated", "--root", "/machine", "--log-level", "debug",
+            *options)
+        until(lambda: "starts:" in self.railmate_log(name), f"{name} to start", START_LIMIT)
+        return name
+
+    def railmate_log(self, name):
+        return (self.logs / f"{name}.log").read_text(errors="replace")
+
+    def signal_railmate(self, name, sig):
+        self.ctr("-n", "railmate", "task", "kill", "--signal", sig, name)
+
+    def stop_railmate(self, name, sig="SIGTERM"):
+        """Its exit status as ctr tells it."""
+        self.signal_railmate(name, sig)
+        process = self.railmates.pop(name)
+        status = process.wait(START_LIMIT)
+        self.ctr("-n", "railmate", "containers", "delete", name, check=False)
+        return status
+
+    def newest_railmate(self):
+        return list(self.railmates)[-1]
+
+    def rescan(self):
+        for name in self.railmates:
+            self.signal_railmate(name, "SIGHUP")
+
+    def device_dir(self, vf):
+        return (self.machine / "sys/bus/pci/devices" / vf).resolve()
+
+    def break_vf(self, vf):
+        """Its driver lets it go; returns how to undo that."""
+        link = self.device_dir(vf) / "driver"
+        driver = os.readlink(link)
+        hidden = self.work / f"hidden-{vf}"
+        hidden.mkdir()
+        link.unlink()
+        parts = [p for p in ("infiniband", "infiniband_verbs", "net") if (link.parent / p).is_dir()]
+        for part in parts:
+            shutil.move(link.parent / part, hidden / part)
+        self.rescan()
+
+        def undo():
+            for part in parts:
+                shutil.move(hidden / part, link.parent / part)
+            hidden.rmdir()
+            link.symlink_to(driver)
+            self.rescan()
+        return undo
+
+    def describe(self):
+        version = call(self.args.kubelet, "--version", stdout=subprocess.PIPE, text=True).stdout.split()[-1]
+        return f"kubelet {version.removeprefix('v')}, containerd {self.runtime}"
+
+    def keep_state(self, scenario):
+        """What is worth a look after a failure."""
+        folder = self.logs / re.sub(r"\W+", "_", scenario)
+        folder.mkdir(exist_ok=True)
+        (folder / "pods.json").write_text(json.dumps(self.raw_pods(), indent=1))
+        (folder / "pod-resources.json").write_text(json.dumps(self.podres("list"), indent=1))
+        with contextlib.suppress(OSError, shutil.Error):
+            shutil.copytree("/var/log/pods", folder / "logs", symlinks=True, dirs_exist_ok=True)
+
+
+def die_with_parent():
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in ("kubelet", "containerd", "runc", "build", "logs", "work"):
+        parser.add_argument("--" + name, type=pathlib.Path, required=True)
+    parser.add_argument("--cgroup", required=True)
+    parser.add_argument("words", nargs="*")
+    args = parser.parse_args()
+    die_with_parent()
+    os.environ["LC_ALL"] = "C.UTF-8"
+    node = Node(args)
+    try:
+        node.start()
+    except (AssertionError, subprocess.SubprocessError, OSError) as e:
+        print(f"kubelet bed: the node did not come up: {e}\nlogs: {args.logs}\n0 passed, 1 failed")
+        return 1
+    return scenarios.run_all(node, args.words, args.logs)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,490 @@
+"""
+What has to be true on a real kubelet, whatever runs it: node.py's standalone one, or the cluster of hack/kind-e2e.
+Each scenario looks at what the container itself printed and at what PodResources says. Standard library only.
+
+A cluster has: topo(), create(pod), delete(name), status(name), log(name, container, instance), held(),
+held_by_get(name), allocatable(), order(name), running(name), describe(), keep_state(scenario), name_of(name); and, or else
+raises Unsupported: kubelet_restart(signal), start_railmate(), stop_railmate(name, signal), newest_railmate(),
+railmate_log(name), break_vf(id), wait_registered().
+"""
+import contextlib
+import itertools
+import os
+import re
+import subprocess
+import sys
+import time
+import traceback
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../integration"))
+from optimum import Machine, assignment, best_total  # noqa: E402 (the path comes first)
+
+GPU, VF = "nvidia.com/gpu", "rdma/vf"
+LIMIT = 30  # seconds for anything that a pod or a daemon does
+IMAGE = "railmate.test/probe:1"
+REFUSED = ("not permitted", "denied")  # the runtime's device rules; a node without a driver behind it says something else
+NCCL_MAX = 32  # it drops the rest without a word
+INSTANCES = itertools.count(1)
+
+REPORT = """
+echo BEGIN
+env | sed 's/^/env /'
+for d in /dev/infiniband/*; do
+	[ -e "$d" ] || continue
+	echo "dev $d $(stat -c '%t %T' "$d")"
+	echo "open $d $( { : <"$d"; } 2>&1 )"
+done
+echo END
+"""
+SETUP = "/bin/busybox --install -s /tmp; PATH=/tmp\n"
+STAY = "trap 'exit 0' TERM; while :; do sleep 1 & wait $!; done\n"
+CRASH_ONCE = "if [ ! -e /keep/crashed ]; then touch /keep/crashed; exit 7; fi\n"
+
+
+class Unsupported(Exception):
+    """This kind of cluster cannot do that."""
+
+
+def until(true, what, limit=LIMIT):
+    """Polls; returns what `true` returned."""
+    deadline = time.monotonic() + limit
+    while True:
+        value = true()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what}: not within {limit} s")
+        time.sleep(0.05)
+
+
+def check(condition, sentence):
+    if not condition:
+        raise AssertionError(sentence)
+
+
+def equal(found, expected, what):
+    check(found == expected, f"{what}: {found!r}, not {expected!r}")
+
+
+def devices_of(pod):
+    """container → resource → sorted ids, of a pod as podres prints it: the kubelet's order changes."""
+    return {c["name"]: {resource: sorted(ids) for resource, ids in c["devices"].items()} for c in pod["containers"]}
+
+
+# --- pods ---
+
+def container(name, gpus=0, vfs=0, then=STAY, **more):
+    limits = {resource: str(count) for resource, count in ((GPU, gpus), (VF, vfs)) if count}
+    return {"name": name, "image": IMAGE, "imagePullPolicy": "Never",
+            "command": ["/bin/busybox", "sh", "-c", SETUP + REPORT + then],
+            "resources": {"limits": limits}, "volumeMounts": [{"name": "keep", "mountPath": "/keep"}], **more}
+
+
+def pod(name, *containers, init=()):
+    return {"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"hostNetwork": True, "terminationGracePeriodSeconds": 2, "restartPolicy": "Always",
+                     "automountServiceAccountToken": False, "containers": list(containers), "initContainers": list(init),
+                     "volumes": [{"name": "keep", "emptyDir": {}}]}}
+
+
+class Report:
+    """What a container saw."""
+
+    def __init__(self, text):
+        lines = text.split("BEGIN\n", 1)[1].split("END\n", 1)[0].splitlines()
+        self.env = dict(line[4:].split("=", 1) for line in lines if line.startswith("env ") and "=" in line)
+        self.devices = {line.split()[1]: line.split()[2:] for line in lines if line.startswith("dev ")}
+        self.opened = {line.split()[1]: line.split(" ", 2)[2] for line in lines if line.startswith("open ")}
+
+
+class Cluster:
+    """A backend with what scenarios need beside it: names that were never used before, and the machine's matrix."""
+
+    def __init__(self, backend):
+        self.backend, self.live = backend, []
+        self.machine = Machine(backend.topo())
+        self.vf = {v["pci"]: v for v in self.machine.topo["vfs"]}
+
+    def __getattr__(self, name):
+        return getattr(self.backend, name)
+
+    def new(self, *containers, init=()):
+        name = f"p{next(INSTANCES)}"
+        self.live.append(name)
+        self.backend.create(pod(name, *containers, init=init))
+        return name
+
+    def run(self, *containers, init=()):
+        """A pod whose containers all run and have reported."""
+        name = self.new(*containers, init=init)
+        self.wait_running(name, [c["name"] for c in containers])
+        return name
+
+    def wait_running(self, name, containers):
+        def up():
+            status = self.status(name) or {}
+            if status.get("phase") == "Failed":
+                raise AssertionError(f"{name} failed: {status.get('reason')}: {status.get('message')}")
+            return set(containers) <= set(self.running(name))
+        until(up, f"containers of {name} to run")
+        for c in containers:
+            self.report(name, c)
+
+    def failed(self, name):
+        """The message of a pod that the kubelet refuses."""
+        def refused():
+            status = self.status(name) or {}
+            check(not self.running(name), f"{name} runs, but should have been refused")
+            return status.get("phase") == "Failed" and status
+        status = until(refused, f"{name} to be refused")
+        return f"{status.get('reason')}: {status.get('message')}"
+
+    def report(self, name, container, instance=0):
+        text = until(lambda: (t := self.log(name, container, instance)) and "END\n" in t and t,
+                     f"report {instance} of {name}/{container}")
+        return Report(text)
+
+    def end(self, *names):
+        """Deletes; waits until nothing of them is left."""
+        for name in names:
+            self.backend.delete(name)
+        for name in names:
+            until(lambda n=name: self.status(n) is None, f"{name} to go")
+            self.live.remove(name)
+        until(lambda: not set(names) & set(self.held()), "their devices to be given back")
+
+    def taken(self, but=()):
+        """Every VF that PodResources says some pod holds."""
+        return {vf for name, containers in self.held().items() if name not in but
+                for devices in containers.values() for vf in devices.get(VF, [])}
+
+    def free(self, but=()):
+        return set(self.allocatable().get(VF, [])) - self.taken(but)
+
+
+def check_container(c, name, container, gpus, vfs, instance=0):
+    """What it saw is what PodResources says it holds; returns (its GPUs' addresses, its VFs)."""
+    held = c.held()[name][container]
+    mine = sorted(held.get(VF, []))
+    equal((len(held.get(GPU, [])), len(mine)), (gpus, vfs), f"GPUs and VFs of {name}/{container}")
+    check_report(c, c.report(name, container, instance), held.get(GPU, []), mine)
+    return [c.machine.gpu(g) for g in held.get(GPU, [])], mine
+
+
+def check_report(c, report, gpu_ids, vfs):
+    uverbs = {f"/dev/infiniband/{c.vf[vf]['uverbs']}" for vf in vfs}
+    expected = uverbs | {"/dev/infiniband/rdma_cm"} if vfs else set()
+    equal(set(report.devices), expected, "device nodes in the container")
+    for node, words in report.opened.items():
+        check(not any(refusal in words for refusal in REFUSED), f"{node} cannot be opened in the container: {words}")
+    equal(set(filter(None, report.env.get("NVIDIA_VISIBLE_DEVICES", "").split(","))), set(gpu_ids), "the GPUs' variable")
+    if not vfs:
+        check(not any(k.startswith(("NCCL_", "RAILMATE_", "PCIDEVICE_")) for k in report.env), "variables without VFs")
+        return
+    equal(report.env.get("PCIDEVICE_RDMA_VF"), ",".join(vfs), "PCIDEVICE_RDMA_VF")
+    equal(report.env.get("RAILMATE_RDMA_VF_VFS"), ",".join(vfs), "RAILMATE_RDMA_VF_VFS")
+    hcas = ",".join(f"{c.vf[vf]['rdma']}:1" for vf in vfs[:NCCL_MAX])
+    equal(report.env.get("NCCL_IB_HCA"), "=" + hcas, "NCCL_IB_HCA")
+
+
+def check_optimal(c, gpus, vfs, free):
+    """No other choice of free VFs is closer to these GPUs."""
+    found, best = assignment(c.machine, gpus, vfs)[0], best_total(c.machine, gpus, free | set(vfs), len(vfs))
+    equal(found, best, f"total distance of {vfs} to {gpus}")
+
+
+# --- scenarios ---
+
+SCENARIOS = []
+
+
+def scenario(function):
+    SCENARIOS.append(function)
+    return function
+
+
+def one_pod(c, gpus, vfs):
+    """A pod of one container, checked; (its name, were GPUs first)."""
+    free = c.free()
+    name = c.run(container("main", gpus, vfs))
+    mine = check_container(c, name, "main", gpus, vfs)
+    order = c.order(name)
+    if order == [GPU, VF]:
+        check_optimal(c, *mine, free)
+    return name, order == [GPU, VF]
+
+
+@scenario
+def gpus_first_and_vfs_first(c):
+    """Pods until the kubelet's map gave both orders; GPU-first ones are optimal."""
+    firsts = []
+    while not (True in firsts and False in firsts) or len(firsts) < 6:
+        check(len(firsts) < 40, f"only one order in {len(firsts)} pods: {set(firsts)}")
+        pods = [one_pod(c, 1, 1) for _ in range(4)]
+        firsts += [gpus_first for _, gpus_first in pods]
+        c.end(*(name for name, _ in pods))
+    return f"{firsts.count(True)} of {len(firsts)} GPU-first, all of those optimal"
+
+
+@scenario
+def one_two_four_eight_gpus(c):
+    """As many VFs as GPUs, half as many, and all GPUs of the machine."""
+    first = 0
+    shapes = [(1, 1), (2, 2), (2, 1), (4, 4), (8, 8), (8, 4)]
+    for gpus, vfs in shapes:
+        name, gpus_first = one_pod(c, gpus, vfs)
+        first += gpus_first
+        c.end(name)
+    return f"{first} of {len(shapes)} GPU-first"
+
+
+@scenario
+def two_containers_of_a_pod(c):
+    name = c.run(container("left", 2, 2), container("right", 2, 2), container("plain"))
+    left, right = check_container(c, name, "left", 2, 2), check_container(c, name, "right", 2, 2)
+    check(not set(left[1]) & set(right[1]), "two containers share a VF")
+    check_report(c, c.report(name, "plain"), [], [])
+    if c.order(name) == [GPU, VF] * 2:
+        check_optimal(c, *left, c.free((name,)))
+        check_optimal(c, *right, c.free((name,)) - set(left[1]))
+
+
+@scenario
+def an_init_container_holds_gpus_first(c):
+    """Its devices come back to the container after it; what that one holds is what it sees."""
+    name = c.run(container("main", 2, 2), init=[container("before", 1, 1, then="exit 0\n")])
+    gpus, vfs = check_container(c, name, "main", 2, 2)
+    early = c.report(name, "before").env
+    check(early["PCIDEVICE_RDMA_VF"] in vfs, "the VF of the init container did not come to its successor")
+    check(c.machine.gpu(early["NVIDIA_VISIBLE_DEVICES"]) in gpus, "nor did its GPU")
+
+
+@scenario
+def a_sidecar_keeps_its_vf(c):
+    name = c.run(container("main", 1, 1), init=[container("side", 0, 1, restartPolicy="Always")])
+    _, side = check_container(c, name, "side", 0, 1)
+    gpus, vfs = check_container(c, name, "main", 1, 1)
+    check(side != vfs, "the sidecar and the main container share a VF")
+    if c.order(name)[1:] == [GPU, VF]:
+        check_optimal(c, gpus, vfs, c.free((name,)) - set(side))
+
+
+@scenario
+def a_container_that_crashes_keeps_its_vfs(c):
+    name = c.new(container("main", 2, 2, then=CRASH_ONCE + STAY))
+    second = c.report(name, "main", 1)
+    first = c.report(name, "main", 0)
+    check_container(c, name, "main", 2, 2, instance=1)
+    equal(second.devices, first.devices, "device nodes after the restart")
+    for key in ("NCCL_IB_HCA", "PCIDEVICE_RDMA_VF", "NVIDIA_VISIBLE_DEVICES"):
+        equal(second.env[key], first.env[key], f"{key} after the restart")
+    equal(len(c.order(name)), 2, "allocations of a container that restarted once")
+
+
+@scenario
+def vfs_of_a_deleted_pod_are_used_again(c):
+    total = len(c.allocatable()[VF])
+    first = c.run(container("main", 0, total))
+    check_container(c, first, "main", 0, total)
+    c.end(first)
+    second = c.run(container("main", 0, total))
+    check_container(c, second, "main", 0, total)
+
+
+@scenario
+def a_pod_of_the_two_plugins_agrees_in_list_and_get(c):
+    name = c.run(container("main", 1, 1))
+    by_list, by_get = c.held()[name], c.held_by_get(name)
+    if by_get is None:
+        return "this kubelet has no Get"
+    equal(by_get, by_list, "PodResources Get beside List")
+    return None
+
+
+@scenario
+def the_kubelet_restarts_under_running_pods(c):
+    """Nothing that runs is touched, and railmate is back before the first admission."""
+    busy = [c.run(container("main", 1, 1)) for _ in range(2)]
+    busy.append(c.run(container("main", 2, 2), init=[container("before", 1, 1, then="exit 0\n")]))
+    ids, held = {p: c.running(p) for p in busy}, c.held()
+    took = []
+    for sig in ("SIGTERM", "SIGKILL", "SIGTERM"):
+        took.append(c.kubelet_restart(sig))
+        until(lambda: all(c.running(p) == ids[p] for p in busy), "the pods to run as before the restart")
+        equal(c.held(), held, "devices after the restart")
+    time.sleep(3)  # a pod that the kubelet rejects is killed by its next sync
+    equal({p: c.running(p) for p in busy}, ids, "containers after the restart")
+    name = c.run(container("main", 1, 1))
+    _, vfs = check_container(c, name, "main", 1, 1)
+    check(not set(vfs) & {vf for p in busy for vf in held[p]["main"][VF]}, "a VF was given away twice")
+    return "registered again " + ", ".join(f"{ms:.0f}" for ms in took) + " ms after kubelet.sock appeared"
+
+
+def survives(c, stop):
+    """Ends railmated as stop does; a new one takes over, nothing that runs is touched."""
+    name = c.run(container("main", 2, 2))
+    ids, held = c.running(name), c.held()[name]
+    began = stop()
+    c.wait_registered()
+    took = time.monotonic() - began
+    equal(c.running(name), ids, "containers after railmated's restart")
+    equal(c.held()[name], held, "devices after railmated's restart")
+    other = c.run(container("main", 2, 2))
+    _, vfs = check_container(c, other, "main", 2, 2)
+    check(not set(vfs) & set(held["main"][VF]), "a VF was given away twice")
+    return f"allocatable again {took * 1000:.0f} ms after the start of the new one"
+
+
+def restarted_by(c, sig):
+    status = c.stop_railmate(c.newest_railmate(), sig)
+    until(lambda: not c.allocatable().get(VF), "the kubelet to notice that railmated is gone")
+    began = time.monotonic()
+    c.start_railmate()
+    return began, status
+
+
+@scenario
+def railmated_restarts(c):
+    status = None
+
+    def stop():
+        nonlocal status
+        began, status = restarted_by(c, "SIGTERM")
+        return began
+    told = survives(c, stop)
+    equal(status, 0, "railmated's exit status after SIGTERM")
+    return told
+
+
+@scenario
+def railmated_is_killed(c):
+    return survives(c, lambda: restarted_by(c, "SIGKILL")[0])
+
+
+@scenario
+def a_second_instance_takes_over(c):
+    """The upgrade without maxSurge 0: the new one starts before the old one ends."""
+    def stop():
+        old = c.newest_railmate()
+        began = time.monotonic()
+        c.start_railmate()
+        time.sleep(2)
+        c.stop_railmate(old)
+        return began
+    return survives(c, stop)
+
+
+@scenario
+def too_few_vfs_say_so_in_the_pods_status(c):
+    total = len(c.allocatable()[VF])
+    name = c.run(container("main", 0, total - 1))
+    message = c.failed(c.new(container("main", 0, 2)))
+    check(VF in message, f"the pod's status does not name {VF}: {message}")
+    check_container(c, c.run(container("main", 0, 1)), "main", 0, 1)
+    check_container(c, name, "main", 0, total - 1)
+    return message
+
+
+@scenario
+def a_sick_vf_is_never_given(c):
+    total = len(c.allocatable()[VF])
+    gpu = c.machine.gpus[0]
+    sick = min(c.vf, key=lambda vf: (c.machine.rank[gpu, vf], vf))
+    undo = c.break_vf(sick)
+    try:
+        until(lambda: len(c.allocatable()[VF]) == total - 1 and sick not in c.allocatable()[VF], f"{sick} to be sick")
+        name = c.run(container("main", 8, total - 1))
+        _, vfs = check_container(c, name, "main", 8, total - 1)
+        check(sick not in vfs, "a sick VF was given to a container")
+    finally:
+        undo()
+    until(lambda: len(c.allocatable()[VF]) == total, f"{sick} to be well again")
+
+
+@scenario
+def a_vf_that_sickens_stays_with_its_pod(c):
+    name = c.run(container("main", 1, 1))
+    ids = c.running(name)
+    _, vfs = check_container(c, name, "main", 1, 1)
+
+    def health():
+        return {r["resourceID"]: r["health"] for s in c.status(name).get("containerStatuses", [])
+                for a in s.get("allocatedResourcesStatus", []) for r in a["resources"]}.get(vfs[0])
+
+    undo = c.break_vf(vfs[0])
+    try:
+        until(lambda: vfs[0] not in c.allocatable()[VF], f"{vfs[0]} to be sick")
+        equal(c.running(name), ids, "containers of a pod whose VF is sick")
+        equal(c.held()[name]["main"][VF], vfs, "its devices")
+        if health():
+            until(lambda: health() == "Unhealthy", "the pod's status to say that its VF is sick")
+    finally:
+        undo()
+    until(lambda: vfs[0] in c.allocatable()[VF], f"{vfs[0]} to be well again")
+    return None if health() else "this kubelet has no health in the pod's status"
+
+
+@scenario
+def a_resource_that_nobody_offers(c):
+    """A kubelet that was never told of a resource refuses the pod, or runs it without: it must not harm others."""
+    lost = container("main")
+    lost["resources"]["limits"] = {"rdma/nobody": "1", GPU: "1"}
+    name = c.new(lost)
+    told = until(lambda: (c.status(name) or {}).get("phase") in ("Failed", "Running") and c.status(name), "an answer")
+    if told["phase"] == "Running":
+        check_report(c, c.report(name, "main"), c.held()[name]["main"][GPU], [])
+        words = "runs without it"
+    else:
+        words = f"{told['reason']}: {told['message']}"
+        check("rdma/nobody" in words, f"the pod's status does not name the resource: {words}")
+    check_container(c, c.run(container("main", 1, 1)), "main", 1, 1)
+    return words
+
+
+# --- running them ---
+
+def title(function):
+    return function.__name__.replace("_", " ")
+
+
+def clean(c):
+    with contextlib.suppress(ValueError):
+        c.end(*c.live)
+
+
+def run_one(c, function):
+    """(verdict, a remark)."""
+    try:
+        remark = function(c)
+        clean(c)
+        return "ok", remark
+    except Unsupported as e:
+        clean(c)
+        return "skip", str(e)
+    except (AssertionError, KeyError, IndexError, TypeError, OSError, subprocess.SubprocessError) as e:
+        c.keep_state(title(function))
+        what = str(e) if isinstance(e, AssertionError) else "".join(traceback.format_exception_only(e)).strip()
+        where = traceback.extract_tb(e.__traceback__)[1].lineno
+        with contextlib.suppress(AssertionError):
+            clean(c)
+        c.live.clear()
+        return "FAIL", f"scenarios.py:{where}: {what}"
+
+
+def run_all(backend, words, logs):
+    c = Cluster(backend)
+    counts = {"ok": 0, "skip": 0, "FAIL": 0}
+    began = time.monotonic()
+    for function in SCENARIOS:
+        if words and not any(re.search(word, title(function)) for word in words):
+            continue
+        start = time.monotonic()
+        verdict, remark = run_one(c, function)
+        counts[verdict] += 1
+        print(f"{verdict:4} {time.monotonic() - start:5.1f} s  {title(function)}" + (f": {remark}" if remark else ""),
+              flush=True)
+    print(f"kubelet bed: {'FAILED' if counts['FAIL'] else 'passed'}: {backend.describe()}, "
+          f"{time.monotonic() - began:.0f} s" + (f", logs: {logs}" if counts["FAIL"] else ""))
+    print(f"{counts['ok']} passed, {counts['FAIL']} failed" + (f", {counts['skip']} skipped" if counts["skip"] else ""))
+    return 1 if counts["FAIL"] or not counts["ok"] else 0
