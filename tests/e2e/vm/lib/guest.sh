@@ -36,7 +36,7 @@ vf_bind() { # bus of the PF, VF index
 
 rxe_up() { # bus of the PF, VF index
 	ip link set vf$1_$2 addrgenmode none up
-	ip addr add 10.0.$((10#$1)).$((10 + $2))/24 dev vf$1_$2
+	ip addr replace 10.0.$((10#$1)).$((10 + $2))/24 dev vf$1_$2
 	rdma link add rxe$1_$2 type rxe netdev vf$1_$2
 }
 

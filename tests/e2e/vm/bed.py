@@ -1,0 +1,245 @@
+"""
+What the scenarios share, in the guest: the daemons on the live machine (tests/integration/harness.py), shell helpers
+(lib/guest.sh), changes of the hardware with the time the kubelet was told, and the lines of the report.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import traceback
+
+import harness
+from harness import Daemon, Node, Process
+from optimum import Machine, assignment, best_total
+
+SHARE = "/share"
+AMD, NVIDIA, VF = "amd.com/gpu", "nvidia.com/gpu", "rdma/vf"
+ALLOCATE = "/v1beta1.DevicePlugin/Allocate"
+PCI = "/sys/bus/pci/devices"
+LIMIT = 90  # seconds a scenario may take
+
+
+def check(true, sentence):
+    if not true:
+        raise AssertionError(sentence)
+
+
+def equal(a, b, sentence):
+    check(a == b, f"{sentence}: {a!r} is not {b!r}")
+
+
+def output(*argv, stdin=None):
+    run = subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=LIMIT)
+    check(run.returncode == 0, f"{argv[0]} ends with {run.returncode}: {run.stderr.strip()[-500:]}")
+    return run.stdout
+
+
+def shell(line):
+    """With the functions of lib/guest.sh."""
+    return output("/bin/bash", "-euc", f". {SHARE}/guest.sh; {line}")
+
+
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read().strip()
+
+
+def write(path, text):
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+
+
+def vf_address(bus, index):
+    return os.path.basename(os.readlink(f"{PCI}/0000:{bus}:00.0/virtfn{index}"))
+
+
+def rdma_links():
+    """RDMA device → netdev, as `rdma link` has it."""
+    return {link["ifname"]: link.get("netdev") for link in json.loads(output("rdma", "-j", "link"))}
+
+
+def verbs_nodes():
+    """RDMA device → path of its verbs node, as the kernel has it now."""
+    base = "/sys/class/infiniband_verbs"
+    return {read(f"{base}/{u}/ibdev"): f"/dev/infiniband/{u}" for u in os.listdir(base) if u.startswith("uverbs")}
+
+
+def rdma_of_vfs():
+    """VF address → its RDMA device, by way of the netdev that `rdma link` names."""
+    return {os.path.basename(os.path.realpath(f"/sys/class/net/{netdev}/device")): name
+            for name, netdev in rdma_links().items() if netdev}
+
+
+def check_answer(admission):
+    """Nodes and names that the container got are those that the kernel has for its VFs, now."""
+    answer, chosen = harness.container(admission), sorted(harness.vfs_of(admission))
+    rdma, nodes = rdma_of_vfs(), verbs_nodes()
+    want = {nodes[rdma[v]] for v in chosen} | {"/dev/infiniband/rdma_cm"}
+    equal({d["host"] for d in answer["device_nodes"]}, want, "device nodes")
+    for d in answer["device_nodes"]:
+        check(os.path.exists(d["host"]), f"{d['host']} is not there")
+        equal((d["container"], d["permissions"]), (d["host"], "rw"), d["host"])
+    equal(answer["env"]["PCIDEVICE_RDMA_VF"].split(","), chosen, "PCIDEVICE_RDMA_VF")
+    equal(answer["env"]["NCCL_IB_HCA"], "=" + ",".join(f"{rdma[v]}:1" for v in chosen), "NCCL_IB_HCA")
+
+
+def monitor(command):
+    """A command for QEMU's monitor, which the host passes on."""
+    write(f"{SHARE}/monitor.new", command + "\n")
+    os.rename(f"{SHARE}/monitor.new", f"{SHARE}/monitor")
+
+
+class LiveNode(Node):
+    """railmated, the fake kubelet and the fake GPU plugin on this machine; `inside` goes before every command line."""
+
+    def __init__(self, root="/", gpu=AMD, inside=()):
+        super().__init__(None)
+        self.root, self.gpu, self.inside = root, gpu, list(inside)
+
+    def topo(self):
+        return Machine(json.loads(output(*self.inside, os.environ["RAILMATECTL"], "topo", "--json", "--root", self.root)))
+
+    def start_gpu_plugin(self, *options):
+        p = Process([*self.inside, os.environ["FAKEGPU"], "--root", self.root, "--kubelet-dir", self.kubelet_dir,
+                     "--resource", self.gpu, *options], self.path("gpu.log"), stdin=subprocess.DEVNULL)
+        self.processes.append(p)
+        return p
+
+    def daemon_argv(self, *options):
+        argv = [*self.inside, *super().daemon_argv(*options)]
+        if self.root == "/":
+            at = argv.index("--root")
+            del argv[at:at + 2]  # as it is started on a node
+        return argv
+
+    def start_all(self, *kubelet_options, config=None, vfs=1):
+        options = ()
+        if config:
+            write(self.path("config.json"), json.dumps(config))
+            options = ("--config-file", self.path("config.json"))
+        self.start_kubelet(*kubelet_options)
+        self.start_gpu_plugin()
+        self.daemon = self.start_daemon(*options)
+        self.kubelet.wait(self.gpu, 4)
+        self.kubelet.wait(VF, vfs)
+        return self.kubelet
+
+    def admit(self, pod, gpus, vfs, order="gpu-first"):
+        demands = [f"{r}={n}" for r, n in ((self.gpu, gpus), (VF, vfs)) if n]
+        return self.kubelet.admit(pod, f"main:{','.join(demands)}", order=order)
+
+    def admit_best(self, machine, free, pod, gpus, vfs):
+        """Admits GPU-first, demands the optimum, returns the admission; takes its VFs from `free`."""
+        admission = self.admit(pod, gpus, vfs)
+        mine = harness.gpus_of(machine, admission, resource=self.gpu)
+        chosen = harness.vfs_of(admission)
+        equal((len(mine), len(chosen)), (gpus, vfs), f"{pod}: GPUs and VFs")
+        check(set(chosen) <= free, f"{pod}: got {chosen}, of which some are not free")
+        total, pairs = assignment(machine, mine, chosen)
+        best = best_total(machine, mine, free, vfs)
+        equal(total, best, f"{pod}: {pairs}: total, best total")
+        free -= set(chosen)
+        return admission
+
+    def unhealthy(self):
+        return {d["id"] for d in self.kubelet.resource(VF)["devices"] if not d["healthy"]}
+
+    def held(self):
+        return {vf for pod in self.kubelet.ask("pods")["pods"] for c in pod["containers"].values() for vf in c.get(VF, [])}
+
+    def listed(self):
+        return {d["id"] for d in self.kubelet.resource(VF)["devices"]}
+
+    def allocate(self, vf):
+        """Allocate of one VF, whatever the kubelet thinks of it."""
+        name = vf.encode().hex()
+        body = f"0a{len(vf) + 2:02x}0a{len(vf):02x}{name}"
+        return self.kubelet.ask(f"call {VF} {ALLOCATE} {body}")
+
+    def refused(self, vf, *words):
+        """The sentence with which Allocate of this VF is refused."""
+        answer = self.allocate(vf)
+        check(answer["status"] != "OK", f"Allocate of {vf} was answered, it had to be refused")
+        for word in (vf, *words):
+            check(word in answer["message"], f"the refusal of {vf} does not say '{word}': {answer['message']}")
+        return answer["message"]
+
+    def change(self, what, act, allocatable):
+        """
+        Changes the hardware by act() and waits until the kubelet was told of so many allocatable VFs. Says when: in
+        milliseconds after the kernel was done; negative when the kubelet knew before that.
+        """
+        since = self.kubelet.mark()
+        began = time.monotonic()
+        act()
+        done = time.monotonic()
+        told = self.kubelet.event("list", since, resource=VF, allocatable=allocatable)
+        return f"{what}: kernel {(done - began) * 1e3:.0f} ms, told {told['t'] / 1e3 - done * 1e3:+.0f} ms"
+
+    def change_seen(self, what, act, path, value, allocatable):
+        """As change(), where act() only asks for a change: it is there when the file has that value."""
+        def act_and_see():
+            act()
+            harness.until(lambda: read(path) == value, f"{path} becomes {value}")
+        return self.change(what, act_and_see, allocatable)
+
+    def silent(self, what, act, seconds=1.5):
+        """The change must not be told at all."""
+        since = self.kubelet.mark()
+        act()
+        time.sleep(seconds)
+        told = [e for e in self.kubelet.events[since:] if e["event"] == "list" and e["resource"] == VF]
+        equal(told, [], f"{what}: lists sent")
+        return f"{what}: nothing told"
+
+
+# --- the report ---
+
+SCENARIOS = []
+
+
+def scenario(function):
+    """Its first line of documentation is its name; what it returns is printed beside the verdict."""
+    SCENARIOS.append(function)
+    return function
+
+
+class TooLong(Exception):
+    pass
+
+
+def on_alarm(_signo, _frame):
+    raise TooLong(f"not done within {LIMIT} s")
+
+
+def run_one(function):
+    began = time.monotonic()
+    signal.alarm(LIMIT)
+    try:
+        verdict, words = "ok", function() or ""
+    except Exception as e:  # whatever it is, the next scenario is run
+        traceback.print_exc()
+        verdict, words = "FAILED", " ".join(str(e).split()) or type(e).__name__
+    finally:
+        signal.alarm(0)
+    return {"scenario": function.__doc__.strip().split("\n")[0], "verdict": verdict,
+            "seconds": round(time.monotonic() - began, 1), "words": words}
+
+
+def run_all(wanted):
+    """One JSON object a line into the share."""
+    signal.signal(signal.SIGALRM, on_alarm)
+    failed = 0
+    with open(f"{SHARE}/results", "w", encoding="utf-8") as results:
+        for function in SCENARIOS:
+            if not re.search(wanted, function.__name__):
+                continue
+            print(f"--- {function.__name__}", file=sys.stderr, flush=True)
+            line = run_one(function)
+            failed += line["verdict"] != "ok"
+            print(json.dumps(line), file=results, flush=True)
+    return 1 if failed else 0

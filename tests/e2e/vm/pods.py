@@ -1,0 +1,86 @@
+"""Pods on the live machine, in both layouts of RDMA devices: soft (rxe) and as hardware has it."""
+
+import os
+
+import harness
+from bed import AMD, NVIDIA, LiveNode, check, check_answer, equal, scenario, shell
+
+VIEW = "/run/view"
+
+
+def serve_pods(node):
+    """1, 2 and 4 GPUs, then 1 and 1 beside each other; every choice the best that was free."""
+    machine = node.topo()
+    classes = []
+    for sizes in ([(1, 1), (1, 2)], [(2, 2), (2, 1)], [(4, 4)], [(4, 2)], [(2, 4), (1, 1)]):
+        free = node.listed() - node.unhealthy()
+        for i, (gpus, vfs) in enumerate(sizes):
+            admission = node.admit_best(machine, free, f"p{gpus}-{vfs}-{i}", gpus, vfs)
+            check_answer(admission)
+            classes.append(f"{gpus}+{vfs}")
+        for i, (gpus, vfs) in enumerate(sizes):
+            node.kubelet.ask(f"remove p{gpus}-{vfs}-{i}")
+    return "GPUs+VFs " + " ".join(classes)
+
+
+@scenario
+def pods_on_soft_rdma():
+    """GPU-first pods get the closest VFs, their nodes and names: rxe as it is"""
+    with LiveNode() as node:
+        node.start_all(vfs=10)
+        return serve_pods(node)
+
+
+@scenario
+def pods_under_numa_policies():
+    """under single-numa-node and restricted, GPUs and VFs of a pod share a NUMA node"""
+    words = []
+    for policy in ("restricted", "single-numa-node"):
+        with LiveNode() as node:
+            node.start_all("--policy", policy, vfs=10)
+            machine = node.topo()
+            for pod in ("a", "b"):
+                admission = node.admit(pod, 2, 2, order="random")
+                devices = harness.gpus_of(machine, admission, resource=AMD) + harness.vfs_of(admission)
+                nodes = {machine.numa[d] for d in devices}
+                equal(len(nodes), 1, f"{policy}: NUMA nodes of {devices}")
+            refused = node.admit("c", 1, 1)
+            equal(refused["event"], "rejected", f"{policy}: a fifth GPU")
+            words.append(policy)
+    return ", ".join(words)
+
+
+def make_view():
+    """Once: /sys with the soft devices where hardware has them, and the cards of the second switch as NVIDIA's."""
+    if os.path.ismount(f"{VIEW}/sys"):
+        return
+    shell(f"mkdir -p {VIEW}/proc; mount --bind /proc {VIEW}/proc;"
+          f"for g in 24 25 64 65; do pose_as_h100 {VIEW}/sys 0000:$g:00.0; done; hardware_view {VIEW}/sys")
+
+
+def hardware_layout(machine):
+    for v in machine.topo["vfs"]:
+        if v["rdma"]:
+            check(os.path.isdir(f"{VIEW}/sys/bus/pci/devices/{v['pci']}/infiniband/{v['rdma']}"), f"{v['rdma']}: no folder")
+    equal([g["vendor"] for g in machine.topo["gpus"]], ["10de"] * 4, "vendors")
+
+
+@scenario
+def pods_on_hardware_layout_below_a_root():
+    """the same with the layout of hardware RDMA and H100s, below --root"""
+    make_view()
+    with LiveNode(root=VIEW, gpu=NVIDIA) as node:
+        node.start_all(vfs=10)
+        hardware_layout(node.topo())
+        return serve_pods(node)
+
+
+@scenario
+def pods_on_hardware_layout_as_the_live_root():
+    """the same as the live root: the view is mounted over /sys in the daemon's mount namespace"""
+    make_view()
+    inside = ["unshare", "-m", "/bin/sh", "-c", f"mount --rbind {VIEW}/sys /sys && exec \"$@\"", "sh"]
+    with LiveNode(gpu=NVIDIA, inside=inside) as node:
+        node.start_all(vfs=10)
+        hardware_layout(node.topo())
+        return serve_pods(node)
