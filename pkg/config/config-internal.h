@@ -38,7 +38,6 @@ struct key {
 struct key_set {
 	const struct key *keys;
 	size_t n;
-	bool ours; /* an unknown key is an error: it cannot be meant for somebody else */
 	/* Says more of an unknown key than the standard warning does, or returns false. May be NULL. */
 	bool (*unknown)(struct parse *p, const struct item *member);
 };

@@ -1,8 +1,8 @@
 /*
  * What the operator asked for: sriov-network-device-plugin's config.json plus one object `railmate`
  * per pool and one beside resourceList. Text in, validated structs out; reading the file is the caller's.
- * Keys match without regard to case, null is absent, an unknown key warns (as that plugin: encoding/json).
- * Inside an object named `railmate` an unknown key is an error: it can only be meant for us.
+ * Keys match without regard to case, null is absent, an unknown key warns (as that plugin: encoding/json), also
+ * inside an object named `railmate`: a file for a later version of ours still loads after a roll-back.
  *
  *   { "resourceList": [ { "resourceName": "vf", …, "railmate": { "gid": "fixed:3", "network": "host" } } ],
  *     "railmate": { "gpus": [ { "vendor": "10de", "classes": ["0300", "0302"], "name": "NVIDIA" } ] } }

@@ -168,22 +168,19 @@ static const char *legal_keys(const struct parse *p, const struct key_set *set)
 }
 
 /* A member that no key of ours names. The line is the member's, the path its object's. */
-static int unknown_member(struct parse *p, const struct item *member, const struct key_set *set)
+static void unknown_member(struct parse *p, const struct item *member, const struct key_set *set)
 {
 	const char *near = nearest(set, member->key);
 	struct item at = *member->parent;
 	const char *key = document_shown(member->key, p->scratch);
 
 	at.line = member->line;
-	if (set->ours)
-		return refuse(p, &at, "unknown key '%s'; legal keys: %s", key, legal_keys(p, set));
 	if (set->unknown && set->unknown(p, member))
-		return 0;
+		return;
 	if (near)
 		warn(p, &at, "unknown key '%s' is ignored; did you mean '%s'?", key, near);
 	else
 		warn(p, &at, "unknown key '%s' is ignored; known keys: %s", key, legal_keys(p, set));
-	return 0;
 }
 
 int read_members(struct parse *p, const struct item *object, const struct key_set *set, void *out)
@@ -197,7 +194,7 @@ int read_members(struct parse *p, const struct item *object, const struct key_se
 		const struct key *key = key_find(set, kid->key);
 
 		if (!key) {
-			r = unknown_member(p, kid, set);
+			unknown_member(p, kid, set);
 		} else if (seen[key - set->keys]) {
 			r = refuse(p, kid, "repeats the key '%s' of line %d (case does not count)",
 				   seen[key - set->keys]->key, seen[key - set->keys]->line);

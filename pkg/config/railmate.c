@@ -66,7 +66,7 @@ int read_railmate_pool(struct parse *p, const struct item *value, const struct k
 		{ .name = "network", .read = read_network },
 		{ .name = "binding", .read = read_binding },
 	};
-	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys), .ours = true };
+	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys) };
 
 	(void)key;
 	return read_members(p, value, &set, out);
@@ -113,7 +113,7 @@ static int one_gpu(struct parse *p, const struct item *value, void *ret_element)
 		  .count = offsetof(struct gpu_entry, n_classes) },
 		{ .name = "name", .read = read_gpu_name },
 	};
-	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys), .ours = true };
+	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys) };
 	struct gpu_entry *gpu = ret_element;
 	int r = read_members(p, value, &set, gpu);
 
@@ -169,7 +169,7 @@ int read_railmate_top(struct parse *p, const struct item *value, const struct ke
 		  .list = offsetof(struct gpu_entries, entries),
 		  .count = offsetof(struct gpu_entries, n) },
 	};
-	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys), .ours = true };
+	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys) };
 	struct gpu_entries gpus = { NULL, 0 };
 	int r;
 

@@ -302,6 +302,11 @@ static void warns_with_line_and_nearest_key(void **state)
 		  "config.json:1: resourceList[0].additionalInfo.3b:00.2: names no device; keys are \"*\" or "
 		  "a PCI "
 		  "address such as 0000:3b:00.2" },
+		{ "{\"resourceList\": [{\"resourceName\": \"a\", \"railmate\": {\"gidd\": \"auto\"}}]}",
+		  "config.json:1: resourceList[0].railmate: unknown key 'gidd' is ignored; did you mean "
+		  "'gid'?" },
+		{ "{\"resourceList\": [{\"resourceName\": \"a\"}],\n\"railmate\": {\"colour\": []}}",
+		  "config.json:2: railmate: unknown key 'colour' is ignored; known keys: gpus" },
 		{ "{\"resourceList\": [{\"resourceName\": \"a\"}], \"bad\\u0007key\": 1}",
 		  "config.json:1: unknown key 'bad?key' is ignored; known keys: resourceList, railmate" },
 	};
