@@ -9,7 +9,8 @@
 
 /*
  * The message that `in` holds, in the arena; NULL with a sentence when it does not parse, when a string of it is not
- * UTF-8 or holds a NUL (protobuf-c would cut it there: "a\0b" must not pass for "a"), or when it would take too much memory.
+ * UTF-8 or holds a NUL (protobuf-c would cut it there: "a\0b" must not pass for "a"; err->code is EILSEQ for both), or
+ * when it would take too much memory.
  */
 void *message_unpack(const ProtobufCMessageDescriptor *desc, struct bytes in, struct arena *a,
 		     struct err *err);

@@ -66,10 +66,10 @@ static int check_string(const ProtobufCMessageDescriptor *desc, const ProtobufCF
 			struct bytes s, struct err *err)
 {
 	if (s.len && memchr(s.data, 0, s.len))
-		return err_set(err, EBADMSG, "%s: a value of %s holds a NUL byte", desc->short_name,
+		return err_set(err, EILSEQ, "%s: a value of %s holds a NUL byte", desc->short_name,
 			       field->name);
 	if (!str_utf8_valid((const char *)s.data, s.len))
-		return err_set(err, EBADMSG, "%s: a value of %s is not valid UTF-8", desc->short_name,
+		return err_set(err, EILSEQ, "%s: a value of %s is not valid UTF-8", desc->short_name,
 			       field->name);
 	return 0;
 }

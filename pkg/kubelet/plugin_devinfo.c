@@ -23,7 +23,7 @@
 #define SLICE_MS 1
 
 struct file {
-	char *id;
+	char *path;
 	uint64_t hash; /* of the content on disk; 0: none of ours yet */
 };
 
@@ -78,10 +78,9 @@ static int write_new(const char *path, const char *text)
 }
 
 /* Whole or not at all: a reader may come at any time. */
-static int replace_file(const char *dir, const char *name, const char *text)
+static int replace_file(const char *dir, const char *path, const char *text)
 {
-	_cleanup_free_ char *path = xasprintf("%s/%s", dir, name);
-	_cleanup_free_ char *temp = xasprintf("%s/.%s.%d", dir, name, (int)getpid());
+	_cleanup_free_ char *temp = xasprintf("%s/.%s.%d", dir, path + strlen(dir) + 1, (int)getpid());
 	int r;
 
 	unlink(temp);
@@ -98,22 +97,20 @@ static int replace_file(const char *dir, const char *name, const char *text)
 	return r;
 }
 
-static void write_file(struct devinfo *d, struct file *file, const struct pool_dev *dev, bool force,
-		       struct arena *a)
+static void write_file(struct devinfo *d, struct file *file, const struct pool_dev *dev, bool force)
 {
+	_cleanup_arena_ struct arena *a = arena_new(1024);
 	struct plugin *p = d->plugin;
 	const struct pool *pool = plugin_pool(p);
-	const char *name = render_devinfo_name(pool, dev, a);
 	const char *text = render_devinfo(p->node, pool, dev, a);
 	uint64_t hash = hash_of(text);
 	int r;
 
 	if (file->hash == hash && !force)
 		return;
-	r = replace_file(p->env->devinfo_dir, name, text);
+	r = replace_file(p->env->devinfo_dir, file->path, text);
 	if (r < 0) {
-		plugin_warn(p, WARN_DEVINFO, "device-info file %s/%s not written: %s", p->env->devinfo_dir,
-			    name, strerror(-r));
+		plugin_warn(p, WARN_DEVINFO, "device-info file %s not written: %s", file->path, strerror(-r));
 		return;
 	}
 	plugin_warn_reset(p, WARN_DEVINFO);
@@ -122,14 +119,13 @@ static void write_file(struct devinfo *d, struct file *file, const struct pool_d
 
 static void write_slice(void *arg)
 {
-	_cleanup_arena_ struct arena *a = arena_new(4096);
 	struct devinfo *d = arg;
 	const struct pool *pool = plugin_pool(d->plugin);
 
 	d->timer = NULL;
 	for (size_t n = 0; n < SLICE && d->next < d->n; n++, d->next++) {
 		if (pool->devs[d->next].pci >= 0)
-			write_file(d, &d->files[d->next], &pool->devs[d->next], false, a);
+			write_file(d, &d->files[d->next], &pool->devs[d->next], false);
 	}
 	if (d->next < d->n)
 		d->timer = rpc_after(d->plugin->env->rpc, SLICE_MS, write_slice, d);
@@ -138,25 +134,27 @@ static void write_slice(void *arg)
 static void files_free(struct file *files, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		free(files[i].id);
+		free(files[i].path);
 	free(files);
 }
 
 /* What is known of the files goes along; both lists are sorted alike but for devices that came or went. */
 static void follow_pool(struct devinfo *d, const struct pool *pool)
 {
+	_cleanup_arena_ struct arena *a = arena_new(4096);
 	struct file *old = d->files;
 	size_t n_old = d->n, k = 0;
 
 	d->n = pool ? pool->n_devs : 0;
 	d->files = xcalloc(d->n + 1, sizeof(*d->files));
 	for (size_t i = 0; i < d->n; i++) {
-		const char *id = pool->devs[i].id;
+		const char *name = render_devinfo_name(pool, &pool->devs[i], a);
+		char *path = xasprintf("%s/%s", d->plugin->env->devinfo_dir, name);
 		size_t at = k;
 
-		while (at < n_old && strcmp(old[at].id, id) != 0)
+		while (at < n_old && strcmp(old[at].path, path) != 0)
 			at++;
-		d->files[i].id = xstrdup(id);
+		d->files[i].path = path;
 		if (at == n_old)
 			continue;
 		d->files[i].hash = old[at].hash;
@@ -181,25 +179,16 @@ void devinfo_update(struct devinfo *d)
 		d->timer = rpc_after(d->plugin->env->rpc, SLICE_MS, write_slice, d);
 }
 
-static bool on_disk(const struct devinfo *d, const struct pool *pool, const struct pool_dev *dev,
-		    struct arena *a)
-{
-	const char *name = render_devinfo_name(pool, dev, a);
-
-	return faccessat(AT_FDCWD, arena_printf(a, "%s/%s", d->plugin->env->devinfo_dir, name), F_OK, 0) == 0;
-}
-
 void devinfo_ensure(struct devinfo *d, const struct ids *ids)
 {
-	_cleanup_arena_ struct arena *a = arena_new(4096);
 	const struct pool *pool = plugin_pool(d->plugin);
 
 	for (size_t i = 0; i < ids->n; i++) {
 		const struct pool_dev *dev = pool_find(pool, ids->v[i]);
 		struct file *file = &d->files[dev - pool->devs];
 
-		if (!file->hash || !on_disk(d, pool, dev, a))
-			write_file(d, file, dev, true, a);
+		if (!file->hash || access(file->path, F_OK) < 0)
+			write_file(d, file, dev, true);
 	}
 }
 

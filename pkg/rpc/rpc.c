@@ -30,6 +30,7 @@ enum rpc_status rpc_status_of(int code)
 	} table[] = {
 		{ 0, RPC_OK },
 		{ EBADMSG, RPC_INVALID_ARGUMENT },
+		{ EILSEQ, RPC_INVALID_ARGUMENT },
 		{ EINVAL, RPC_INVALID_ARGUMENT },
 		{ ENOENT, RPC_NOT_FOUND },
 		{ ENODEV, RPC_NOT_FOUND },
