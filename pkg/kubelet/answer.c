@@ -148,7 +148,10 @@ static const char *vf_driver(const struct hw_inventory *inv, const struct pool_d
 {
 	static const struct {
 		const char *pf, *vf;
-	} own[] = { { "ice", "iavf" }, { "i40e", "iavf" } };
+	} own[] = {
+		{ "ice", "iavf" },	{ "i40e", "iavf" },	{ "igb", "igbvf" },
+		{ "ixgbe", "ixgbevf" }, { "cxgb4", "cxgb4vf" },
+	};
 	int pf = inv->pci[dev->pci].physfn;
 	const char *driver = pf >= 0 ? inv->pci[pf].driver : NULL;
 

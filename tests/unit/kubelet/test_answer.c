@@ -316,6 +316,31 @@ static void vf_without_driver_tells_what_to_do(void **state)
 			id(1), id(1)));
 }
 
+/* The PF's driver is not always the VFs'. */
+static void vf_whose_driver_differs_from_its_pf_is_told_so(void **state)
+{
+	const struct hw_inventory *inv = m.node->inv;
+
+	(void)state;
+	inv->pci[inv->pci[m.pool->devs[1].pci].physfn].driver = "igb";
+	lose_rdma(id(1));
+	machine_link(&m, "../drivers/igbvf", DEV "/driver", id(1));
+	assert_refused(
+		ids_of(1, id(1)), EIO,
+		arena_printf(
+			a,
+			"VF %s is bound to igbvf but has no RDMA device: load the driver's RDMA module "
+			"(mlx5_ib for mlx5_core), or see whether a container's network namespace holds it "
+			"(rdma system show)",
+			id(1)));
+	machine_remove(&m, DEV "/driver", id(1));
+	assert_refused(
+		ids_of(1, id(1)), EIO,
+		arena_printf(a,
+			     "VF %s has no driver: bind it to igbvf (echo %s > /sys/bus/pci/drivers_probe)",
+			     id(1), id(1)));
+}
+
 static void vf_whose_rdma_device_is_away_tells_where_to_look(void **state)
 {
 	(void)state;
@@ -439,6 +464,7 @@ int main(void)
 		T(empty_request_is_refused),
 		T(vf_bound_to_vfio_tells_what_to_do),
 		T(vf_without_driver_tells_what_to_do),
+		T(vf_whose_driver_differs_from_its_pf_is_told_so),
 		T(vf_whose_rdma_device_is_away_tells_where_to_look),
 		T(vf_without_verbs_node_tells_what_to_do),
 		T(vf_that_is_gone_is_refused),
