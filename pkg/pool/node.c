@@ -68,12 +68,13 @@ static void find_nics(struct build *b)
 }
 
 /* A driver that had made an RDMA device and is still bound keeps it, if out of sight: in a container's
- * namespace. */
+ * namespace. Its netdev is in there with it: one that is here, or came back, says that the device is not. */
 static bool rdma_is_away(const struct build *b, const struct nic *nic)
 {
 	const struct pool_dev *before = nic->before;
 
-	if (nic->rdma >= 0 || !nic->fn->driver || before->pci < 0 || (before->rdma < 0 && !before->rdma_away))
+	if (nic->rdma >= 0 || nic->fn->netdev || !nic->fn->driver || before->pci < 0 ||
+	    (before->rdma < 0 && !before->rdma_away))
 		return false;
 	return str_eq(nic->fn->driver, b->previous->inv->pci[before->pci].driver);
 }

@@ -227,6 +227,27 @@ static void an_rdma_device_in_a_container_does_not_make_unhealthy(void **state)
 	}
 }
 
+/* As when the namespace of a container ends that had made a soft RDMA device of its own in there. */
+static void a_netdev_that_came_back_without_its_rdma_device_tells_that_it_is_gone(void **state)
+{
+	_cleanup_config_ struct config *cfg = machine_config(two_pools);
+	_cleanup_node_ struct node *first = node_new(machine(), cfg, NULL), *second = NULL, *third = NULL;
+	struct hw_inventory *inv = machine();
+
+	(void)state;
+	machine_take_rdma(inv, "0000:3b:00.2");
+	second = node_new(inv, cfg, first);
+	assert_pool(second, "rdma/ib", "3b:00.1 3b:00.2 3b:00.3");
+
+	inv = machine();
+	machine_take_rdma(inv, "0000:3b:00.2");
+	machine_fn(inv, "0000:3b:00.2")->netdev = "ens1f0v1";
+	third = node_new(inv, cfg, second);
+	assert_pool(third, "rdma/ib", "3b:00.1 3b:00.2! 3b:00.3");
+	assert_string_equal(reason(third, "rdma/ib", "0000:3b:00.2"),
+			    "0000:3b:00.2: is bound to mlx5_core and has no RDMA device");
+}
+
 static void a_device_that_is_not_selected_any_more_stays_listed(void **state)
 {
 	_cleanup_config_ struct config *cfg =
@@ -472,6 +493,7 @@ int main(void)
 		cmocka_unit_test(an_address_that_became_another_thing_is_gone),
 		cmocka_unit_test(a_device_that_lost_its_driver_stays_listed),
 		cmocka_unit_test(an_rdma_device_in_a_container_does_not_make_unhealthy),
+		cmocka_unit_test(a_netdev_that_came_back_without_its_rdma_device_tells_that_it_is_gone),
 		cmocka_unit_test(a_device_that_is_not_selected_any_more_stays_listed),
 		cmocka_unit_test(a_new_configuration_keeps_pools_of_the_same_name),
 		cmocka_unit_test(a_pf_without_carrier_takes_its_vfs_down),
