@@ -294,6 +294,13 @@ class Node:
     def allocatable(self):
         return self.podres("allocatable") or {}
 
+    def devinfo(self, vf):
+        """The device-info file of a VF, or None."""
+        try:
+            return json.loads((DEVINFO / f"rdma-vf-{vf}-device.json").read_text())
+        except FileNotFoundError:
+            return None
+
     def order(self, pod):
         """The resources in the order in which the kubelet allocated them, or None if that is not known."""
         text = (self.logs / "kubelet.log").read_text(errors="replace")

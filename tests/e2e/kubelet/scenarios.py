@@ -3,7 +3,7 @@ What has to be true on a real kubelet, whatever runs it: node.py's standalone on
 Each scenario looks at what the container itself printed and at what PodResources says. Standard library only.
 
 A cluster has: topo(), create(pod), delete(name), status(name), log(name, container, instance), held(),
-held_by_get(name), allocatable(), order(name), running(name), describe(), keep_state(scenario), name_of(name); and, or else
+held_by_get(name), allocatable(), devinfo(id), order(name), running(name), describe(), keep_state(scenario), name_of(name); and, or else
 raises Unsupported: kubelet_restart(signal), start_railmate(), stop_railmate(name, signal), newest_railmate(),
 railmate_log(name), break_vf(id), wait_registered().
 """
@@ -169,6 +169,8 @@ def check_container(c, name, container, gpus, vfs, instance=0):
     mine = sorted(held.get(VF, []))
     equal((len(held.get(GPU, [])), len(mine)), (gpus, vfs), f"GPUs and VFs of {name}/{container}")
     check_report(c, c.report(name, container, instance), held.get(GPU, []), mine)
+    for vf in mine:
+        equal((c.devinfo(vf) or {}).get("pci", {}).get("pci-address"), vf, "the address in the VF's device-info file")
     return [c.machine.gpu(g) for g in held.get(GPU, [])], mine
 
 
