@@ -103,7 +103,7 @@ bool hw_is_nic(const struct hw_pci *f);
 /* A NIC that can have VFs (sriov_totalvfs > 0). */
 bool hw_is_pf(const struct hw_pci *f);
 /* A NIC VF; or a NIC function passed through to this VM: no physfn, no SR-IOV of its own, not an emulated NIC
- * (virtio, e1000, vmxnet3: a table), and either the tree shows a hypervisor or the function sits directly on a root bus. */
+ * (virtio, e1000, vmxnet3: a table), and its id is a VF's, the tree shows a hypervisor, or it sits directly on a root bus. */
 bool hw_is_nic_vf(const struct hw_inventory *inv, int pci);
 const char *hw_link_name(enum hw_link link); /* "infiniband", "ethernet", NULL */
 /* Same machine? Every table equal, notes ignored. */

@@ -93,7 +93,7 @@ static void tells_nics_from_other_functions_with_vfs(void **state)
 
 static void takes_a_passed_through_nic_for_a_vf_but_no_emulated_one(void **state)
 {
-	struct hw_pci nic = FUNCTION(0x05, 0x020000, 0x15b3, 0x101e);
+	struct hw_pci nic = FUNCTION(0x05, 0x020000, 0x15b3, 0x1021);
 	struct hw_inventory inv = { .pci = &nic, .n_pci = 1 };
 	static const uint16_t emulated[][2] = {
 		{ 0x1af4, 0x1000 }, { 0x1af4, 0x1041 }, { 0x15ad, 0x07b0 }, { 0x8086, 0x100e },
@@ -117,7 +117,7 @@ static void takes_a_passed_through_nic_for_a_vf_but_no_emulated_one(void **state
 
 static void takes_a_nic_on_a_root_bus_for_a_vf_unless_it_is_the_chipsets(void **state)
 {
-	struct hw_pci nic = FUNCTION(0x00, 0x020700, 0x15b3, 0x101e);
+	struct hw_pci nic = FUNCTION(0x00, 0x020700, 0x15b3, 0x1021);
 	const struct hw_inventory inv = { .pci = &nic, .n_pci = 1 };
 
 	(void)state;
@@ -127,6 +127,19 @@ static void takes_a_nic_on_a_root_bus_for_a_vf_unless_it_is_the_chipsets(void **
 	nic.vendor = 0x8086;
 	nic.bdf.dev = 0x1f;
 	nic.bdf.fn = 6;
+	assert_false(hw_is_nic_vf(&inv, 0));
+}
+
+static void takes_a_nic_with_the_id_of_a_vf_for_one_wherever_it_sits(void **state)
+{
+	struct hw_pci nic = FUNCTION(0x05, 0x020700, 0x15b3, 0x101e);
+	const struct hw_inventory inv = { .pci = &nic, .n_pci = 1 };
+
+	(void)state;
+	nic.has_root = true;
+	nic.parent = 3; /* a root port of the VM's own */
+	assert_true(hw_is_nic_vf(&inv, 0));
+	nic.class_code = 0x010802;
 	assert_false(hw_is_nic_vf(&inv, 0));
 }
 
@@ -236,6 +249,7 @@ int main(void)
 		cmocka_unit_test(tells_nics_from_other_functions_with_vfs),
 		cmocka_unit_test(takes_a_passed_through_nic_for_a_vf_but_no_emulated_one),
 		cmocka_unit_test(takes_a_nic_on_a_root_bus_for_a_vf_unless_it_is_the_chipsets),
+		cmocka_unit_test(takes_a_nic_with_the_id_of_a_vf_for_one_wherever_it_sits),
 		cmocka_unit_test(understands_the_ids_of_gpu_plugins),
 		cmocka_unit_test(notices_every_changed_table),
 		cmocka_unit_test(names_links),
