@@ -79,15 +79,17 @@ char *arena_strdup(struct arena *a, const char *s)
 
 char *arena_printf(struct arena *a, const char *fmt, ...)
 {
+	char text[256], *out;
 	va_list ap;
-	char *out;
 	int n;
 
 	va_start(ap, fmt);
-	n = vsnprintf(NULL, 0, fmt, ap);
+	n = vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	if (n < 0)
 		abort();
+	if ((size_t)n < sizeof(text))
+		return arena_copy(a, text, (size_t)n + 1);
 	out = arena_alloc(a, (size_t)n + 1);
 	va_start(ap, fmt);
 	vsnprintf(out, (size_t)n + 1, fmt, ap);

@@ -91,12 +91,27 @@ static void put_escaped(struct strbuf *b, unsigned char c)
 		strbuf_putc(b, (char)c);
 }
 
+/* How many bytes at the front stand for themselves. */
+static size_t plain(const char *s)
+{
+	size_t n = 0;
+
+	while (s[n] >= 0x20 && s[n] < 0x7f && s[n] != '"' && s[n] != '\\')
+		n++;
+	return n;
+}
+
 static void put_string(struct strbuf *b, const char *s)
 {
 	size_t len = strlen(s);
 
 	strbuf_putc(b, '"');
 	for (size_t i = 0, n; i < len; i += n ? n : 1) {
+		n = plain(s + i);
+		if (n) {
+			strbuf_add(b, s + i, n);
+			continue;
+		}
 		n = str_utf8_sequence(s + i, len - i);
 		if (n == 1)
 			put_escaped(b, (unsigned char)s[i]);
@@ -130,7 +145,7 @@ void json_string(struct json *j, const char *s)
 void json_int(struct json *j, int64_t v)
 {
 	before_value(j);
-	strbuf_printf(j->out, "%lld", (long long)v);
+	strbuf_put_int(j->out, v);
 }
 
 void json_bool(struct json *j, bool v)

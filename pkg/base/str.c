@@ -10,9 +10,20 @@
 
 #include "base/mem.h"
 
+#define FIRST_BYTES 120
+
+/* Room for len more bytes and the NUL. */
+static void reserve(struct strbuf *b, size_t len)
+{
+	size_t need = b->len + len + 1;
+
+	if (need > b->cap)
+		b->s = xgrow(b->s, &b->cap, need > FIRST_BYTES ? need : FIRST_BYTES, 1);
+}
+
 void strbuf_add(struct strbuf *b, const char *data, size_t len)
 {
-	b->s = xgrow(b->s, &b->cap, b->len + len + 1, 1);
+	reserve(b, len);
 	if (len)
 		memcpy(b->s + b->len, data, len);
 	b->len += len;
@@ -26,7 +37,24 @@ void strbuf_puts(struct strbuf *b, const char *s)
 
 void strbuf_putc(struct strbuf *b, char c)
 {
-	strbuf_add(b, &c, 1);
+	reserve(b, 1);
+	b->s[b->len++] = c;
+	b->s[b->len] = '\0';
+}
+
+void strbuf_put_int(struct strbuf *b, int64_t v)
+{
+	char digits[24];
+	size_t at = sizeof(digits);
+	uint64_t left = v < 0 ? -(uint64_t)v : (uint64_t)v;
+
+	do {
+		digits[--at] = (char)('0' + left % 10);
+		left /= 10;
+	} while (left);
+	if (v < 0)
+		digits[--at] = '-';
+	strbuf_add(b, digits + at, sizeof(digits) - at);
 }
 
 void strbuf_printf(struct strbuf *b, const char *fmt, ...)
@@ -34,15 +62,18 @@ void strbuf_printf(struct strbuf *b, const char *fmt, ...)
 	va_list ap;
 	int n;
 
+	reserve(b, 0);
 	va_start(ap, fmt);
-	n = vsnprintf(NULL, 0, fmt, ap);
+	n = vsnprintf(b->s + b->len, b->cap - b->len, fmt, ap);
 	va_end(ap);
 	if (n < 0)
 		abort();
-	b->s = xgrow(b->s, &b->cap, b->len + (size_t)n + 1, 1);
-	va_start(ap, fmt);
-	vsnprintf(b->s + b->len, (size_t)n + 1, fmt, ap);
-	va_end(ap);
+	if ((size_t)n >= b->cap - b->len) {
+		reserve(b, (size_t)n);
+		va_start(ap, fmt);
+		vsnprintf(b->s + b->len, (size_t)n + 1, fmt, ap);
+		va_end(ap);
+	}
 	b->len += (size_t)n;
 }
 
@@ -146,7 +177,7 @@ size_t str_utf8_sequence(const char *text, size_t len)
 bool str_utf8_valid(const char *s, size_t len)
 {
 	for (size_t i = 0, n; i < len; i += n) {
-		n = str_utf8_sequence(s + i, len - i);
+		n = (unsigned char)s[i] < 0x80 ? 1 : str_utf8_sequence(s + i, len - i);
 		if (!n)
 			return false;
 	}

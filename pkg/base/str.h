@@ -17,6 +17,7 @@ struct strbuf {
 void strbuf_add(struct strbuf *b, const char *data, size_t len);
 void strbuf_puts(struct strbuf *b, const char *s);
 void strbuf_putc(struct strbuf *b, char c);
+void strbuf_put_int(struct strbuf *b, int64_t v); /* decimal */
 void strbuf_printf(struct strbuf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 const char *strbuf_str(const struct strbuf *b); /* borrowed; "" while empty */
 char *strbuf_steal(struct strbuf *b);		/* heap string for the caller; the buffer is empty after */

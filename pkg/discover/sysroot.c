@@ -223,11 +223,18 @@ int sysroot_link_name(const struct sysroot *root, char *buf, size_t size, const 
 bool sysroot_exists(const struct sysroot *root, const char *fmt, ...)
 {
 	_cleanup_close_ int fd = -1;
+	char path[PATH_MAX];
 	va_list ap;
+	int n;
 
 	va_start(ap, fmt);
-	fd = open_formatted(root, O_PATH, fmt, ap);
+	n = vsnprintf(path, sizeof(path), fmt, ap);
 	va_end(ap);
+	if (n < 0 || (size_t)n >= sizeof(path))
+		return false;
+	if (root->live)
+		return faccessat(root->fd, path + strspn(path, "/"), F_OK, 0) == 0;
+	fd = open_path(root, path, O_PATH);
 	return fd >= 0;
 }
 

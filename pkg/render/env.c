@@ -11,30 +11,28 @@
 
 /* One value per VF, joined by commas. */
 static const char *joined(const struct grant *grant, struct arena *arena,
-			  const char *(*value)(const struct grant *, const struct grant_dev *,
-					       struct arena *))
+			  void (*put)(struct strbuf *, const struct grant *, const struct grant_dev *))
 {
 	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
 
 	for (size_t i = 0; i < grant->n_devs; i++) {
 		if (i)
 			strbuf_putc(&b, ',');
-		strbuf_puts(&b, value(grant, &grant->devs[i], arena));
+		put(&b, grant, &grant->devs[i]);
 	}
 	return arena_strdup(arena, strbuf_str(&b));
 }
 
-static const char *id_of(const struct grant *grant, const struct grant_dev *dev, struct arena *arena)
+static void put_id(struct strbuf *b, const struct grant *grant, const struct grant_dev *dev)
 {
 	(void)grant;
-	(void)arena;
-	return dev->dev->id;
+	strbuf_puts(b, dev->dev->id);
 }
 
-static const char *numa_of(const struct grant *grant, const struct grant_dev *dev, struct arena *arena)
+static void put_numa(struct strbuf *b, const struct grant *grant, const struct grant_dev *dev)
 {
 	(void)grant;
-	return arena_printf(arena, "%d", dev->dev->numa);
+	strbuf_put_int(b, dev->dev->numa);
 }
 
 /* additionalInfo: does this entry hold for the device? Its own keys override those of "*". */
@@ -88,7 +86,7 @@ static void put_rdma(struct json *j, const struct grant *grant, const struct gra
 		json_kv_string(j, "rdma_cm", "/dev/infiniband/rdma_cm");
 	json_kv_string(j, "rdma_dev", dev->rdma);
 	if (dev->uverbs)
-		json_kv_string(j, "uverbs", arena_printf(arena, "/dev/infiniband/%s", dev->uverbs));
+		json_kv_string(j, "uverbs", verbs_node(dev, arena));
 	json_end_object(j);
 }
 
@@ -123,7 +121,7 @@ void render_peer_env(const struct grant *grant, struct arena *arena, struct edit
 {
 	const char *resource = grant->pool->cfg->resource;
 
-	add_env(edits, render_env_name("PCIDEVICE", resource, "", arena), joined(grant, arena, id_of));
+	add_env(edits, render_env_name("PCIDEVICE", resource, "", arena), joined(grant, arena, put_id));
 	add_env(edits, render_env_name("PCIDEVICE", resource, "INFO", arena), info(grant, arena));
 }
 
@@ -179,10 +177,10 @@ static bool all_have_rdma(const struct grant *grant)
 
 void render_fact_env(const struct grant *grant, struct arena *arena, struct edits *edits)
 {
-	add_env(edits, fact_name(grant, "VFS", arena), joined(grant, arena, id_of));
-	add_env(edits, fact_name(grant, "NUMA", arena), joined(grant, arena, numa_of));
+	add_env(edits, fact_name(grant, "VFS", arena), joined(grant, arena, put_id));
+	add_env(edits, fact_name(grant, "NUMA", arena), joined(grant, arena, put_numa));
 	if (grant->pool->cfg->is_rdma && all_have_rdma(grant))
-		add_env(edits, fact_name(grant, "HCAS", arena), joined(grant, arena, grant_hca));
+		add_env(edits, fact_name(grant, "HCAS", arena), joined(grant, arena, put_hca));
 	if (grant->n_pairs)
 		add_env(edits, fact_name(grant, "MAP", arena), map(grant, arena));
 }

@@ -29,8 +29,8 @@ static void put_hcas(const struct grant *grant, struct arena *arena, struct edit
 	for (size_t i = 0; i < grant->n_devs && n < HCAS_MAX; i++) {
 		if (!grant->devs[i].rdma)
 			continue;
-		strbuf_printf(&b, "%c%s", n ? ',' : '=', grant_hca(grant, &grant->devs[i], arena));
-		n++;
+		strbuf_putc(&b, n++ ? ',' : '=');
+		put_hca(&b, grant, &grant->devs[i]);
 	}
 	if (n)
 		add_env(edits, "NCCL_IB_HCA", arena_strdup(arena, strbuf_str(&b)));

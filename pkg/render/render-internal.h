@@ -19,7 +19,9 @@ int render_nccl_env(const struct grant *grant, struct arena *arena, struct edits
 /* The port NCCL should use: the first ACTIVE one, else the first. */
 int grant_port(const struct grant *grant, const struct grant_dev *dev);
 /* "mlx5_4:1" */
-const char *grant_hca(const struct grant *grant, const struct grant_dev *dev, struct arena *arena);
+void put_hca(struct strbuf *b, const struct grant *grant, const struct grant_dev *dev);
+/* "/dev/infiniband/uverbs4" */
+const char *verbs_node(const struct grant_dev *dev, struct arena *arena);
 enum hw_link grant_link(const struct grant *grant, const struct grant_dev *dev);
 
 #endif

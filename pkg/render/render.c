@@ -72,9 +72,22 @@ enum hw_link grant_link(const struct grant *grant, const struct grant_dev *dev)
 	return port ? port->link : HW_LINK_UNKNOWN;
 }
 
-const char *grant_hca(const struct grant *grant, const struct grant_dev *dev, struct arena *arena)
+void put_hca(struct strbuf *b, const struct grant *grant, const struct grant_dev *dev)
 {
-	return arena_printf(arena, "%s:%d", dev->rdma, grant_port(grant, dev));
+	strbuf_puts(b, dev->rdma);
+	strbuf_putc(b, ':');
+	strbuf_put_int(b, grant_port(grant, dev));
+}
+
+const char *verbs_node(const struct grant_dev *dev, struct arena *arena)
+{
+	static const char dir[] = "/dev/infiniband/";
+	size_t len = strlen(dev->uverbs) + 1;
+	char *path = arena_alloc(arena, sizeof(dir) - 1 + len);
+
+	memcpy(path, dir, sizeof(dir) - 1);
+	memcpy(path + sizeof(dir) - 1, dev->uverbs, len);
+	return path;
 }
 
 /* The kernel's own device names are plain words; one that is not would change the meaning of a list or a
@@ -120,7 +133,7 @@ static void render_nodes(const struct grant *grant, struct arena *arena, struct 
 	edits->devs = arena_array(arena, grant->n_devs + 1, sizeof(*edits->devs));
 	for (size_t i = 0; i < grant->n_devs; i++) {
 		if (grant->devs[i].uverbs)
-			add_node(edits, arena_printf(arena, "/dev/infiniband/%s", grant->devs[i].uverbs));
+			add_node(edits, verbs_node(&grant->devs[i], arena));
 	}
 	if (edits->n_devs && grant->node->inv->has_rdma_cm)
 		add_node(edits, RDMA_CM);

@@ -59,6 +59,21 @@ static void copies_are_the_arenas_own(void **state)
 	assert_string_equal(arena_printf(a, "%s-%d", s, 7), "abc-7");
 }
 
+static void printf_takes_any_length(void **state)
+{
+	_cleanup_arena_ struct arena *a = arena_new(64);
+	char word[600];
+
+	(void)state;
+	memset(word, 'x', sizeof(word));
+	for (int len = 0; len < (int)sizeof(word); len++) {
+		const char *s = arena_printf(a, "%.*s>", len, word);
+
+		assert_int_equal(strlen(s), len + 1);
+		assert_int_equal(s[len], '>');
+	}
+}
+
 static void free_takes_null(void **state)
 {
 	struct arena *none = NULL;
@@ -126,6 +141,7 @@ int main(void)
 		cmocka_unit_test(memory_is_zeroed_aligned_and_apart),
 		cmocka_unit_test(older_blocks_stay_while_it_grows),
 		cmocka_unit_test(copies_are_the_arenas_own),
+		cmocka_unit_test(printf_takes_any_length),
 		cmocka_unit_test(free_takes_null),
 		cmocka_unit_test(an_array_too_large_aborts),
 		cmocka_unit_test(grown_arrays_keep_their_content),

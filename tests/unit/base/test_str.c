@@ -43,6 +43,38 @@ static void stealing_an_empty_buffer_gives_an_empty_string(void **state)
 	assert_string_equal(s, "");
 }
 
+static void printf_fits_whatever_room_is_left(void **state)
+{
+	char word[400];
+
+	(void)state;
+	memset(word, 'x', sizeof(word));
+	for (int len = 0; len < (int)sizeof(word); len++) {
+		_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+
+		strbuf_puts(&b, "<");
+		strbuf_printf(&b, "%.*s>", len, word);
+		assert_int_equal(b.len, len + 2);
+		assert_int_equal(strlen(b.s), len + 2);
+		assert_int_equal(b.s[len + 1], '>');
+	}
+}
+
+static void writes_ints_to_the_limit(void **state)
+{
+	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+
+	(void)state;
+	strbuf_put_int(&b, 0);
+	strbuf_putc(&b, ' ');
+	strbuf_put_int(&b, -10);
+	strbuf_putc(&b, ' ');
+	strbuf_put_int(&b, INT64_MAX);
+	strbuf_putc(&b, ' ');
+	strbuf_put_int(&b, INT64_MIN);
+	assert_string_equal(b.s, "0 -10 9223372036854775807 -9223372036854775808");
+}
+
 static void numbers_are_read_whole_or_not_at_all(void **state)
 {
 	static const struct {
@@ -180,6 +212,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_buffer_grows_and_ends_with_nul),
 		cmocka_unit_test(stealing_an_empty_buffer_gives_an_empty_string),
+		cmocka_unit_test(printf_fits_whatever_room_is_left),
+		cmocka_unit_test(writes_ints_to_the_limit),
 		cmocka_unit_test(numbers_are_read_whole_or_not_at_all),
 		cmocka_unit_test(ints_may_be_negative_to_the_limit),
 		cmocka_unit_test(compares_with_null),
