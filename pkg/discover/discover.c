@@ -60,6 +60,7 @@ int discover_host(const struct sysroot *root, const struct gpu_match *gpus, size
 	scan_classes(&s);
 	scan_pci(&s);
 	scan_class_rdma(&s);
+	scan_missing_bridges(&s);
 	scan_place(&s);
 	scan_default_route(&s);
 	*ret = finish(&s);

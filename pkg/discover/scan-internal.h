@@ -108,6 +108,8 @@ void scan_class_rest(const struct scan *s, enum class_kind kind, struct names *r
 
 void scan_pci(struct scan *s);
 int scan_find(const struct scan *s, struct bdf bdf); /* among the functions committed so far; -1 */
+/* Gives every bridge that others' ways name a record: before scan_place(). Moves the functions' indices. */
+void scan_missing_bridges(struct scan *s);
 void scan_place(struct scan *s);
 
 /*

@@ -26,7 +26,8 @@ struct hw_pci {
 	uint32_t class_code;	/* 24 bits: 0x020000 Ethernet, 0x020700 InfiniBand, 0x060400 bridge */
 	uint16_t vendor, device;
 	uint16_t subvendor, subdevice; /* bridges and GPUs only; 0 when unknown */
-	int parent;		/* index of the next bridge up; -1: directly on the root bus */
+	int parent;		/* index of the next bridge up (vendor 0: only known from the way of others); -1: directly on
+				 * the root bus */
 	uint32_t root_domain;	/* root complex: pciDDDD:BB of the device path */
 	uint8_t root_bus;
 	bool has_root;		/* the path names a root complex */

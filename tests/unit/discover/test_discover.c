@@ -113,6 +113,39 @@ static void finds_an_empty_root_to_be_a_machine_without_anything(void **state)
 	leave(&m);
 }
 
+/* A GPU and a NIC behind one switch, whose three ports nobody describes; a NIC beside them that is whole. */
+static void finds_the_way_through_bridges_without_a_record(void **state)
+{
+	struct machine m = look_at(
+		LINK("0000:05:00.0", "pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0/")
+			LINK("0000:06:00.0", "pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:01.0/") IDS(
+				"sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0/0000:05:00.0",
+				"0x10de", "0x2330", "0x030200")
+				IDS("sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:01.0/"
+				    "0000:06:00.0",
+				    "0x15b3", "0x1021",
+				    "0x020000") "d "
+						"sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/"
+						"0000:02:01.0/0000:06:00.0/infiniband/mlx5_0\n" BRIDGE PF_ONLY
+							VFS);
+	const struct hw_pci *gpu = at(&m, "0000:05:00.0"), *nic = at(&m, "0000:06:00.0");
+
+	(void)state;
+	assert_int_equal(m.inv->n_notes, 0);
+	assert_int_equal(m.inv->n_pci, 10);
+	assert_ptr_equal(&m.inv->pci[gpu->parent], at(&m, "0000:02:00.0"));
+	assert_ptr_equal(&m.inv->pci[nic->parent], at(&m, "0000:02:01.0"));
+	assert_int_equal(at(&m, "0000:02:00.0")->parent, at(&m, "0000:02:01.0")->parent);
+	assert_int_equal(at(&m, "0000:00:01.0")->parent, -1);
+	assert_true(at(&m, "0000:00:01.0")->has_root);
+	assert_int_equal(at(&m, "0000:01:00.0")->class_code, 0x060400);
+	assert_ptr_equal(&m.inv->pci[m.inv->gpu[0].pci], gpu);
+	assert_ptr_equal(&m.inv->pci[m.inv->rdma[0].pci], nic);
+	assert_ptr_equal(&m.inv->pci[at(&m, "0000:3b:00.2")->physfn], at(&m, "0000:3b:00.0"));
+	assert_int_equal(at(&m, "0000:3b:00.2")->vf_index, 1);
+	leave(&m);
+}
+
 static void reads_a_function_and_its_place(void **state)
 {
 	struct machine m = look_at(
@@ -403,7 +436,7 @@ static void breaks_rings_of_parents(void **state)
 	leave(&m);
 }
 
-static void climbs_past_a_bridge_that_was_skipped(void **state)
+static void keeps_the_place_of_a_bridge_that_was_skipped(void **state)
 {
 	struct machine m = look_at(BRIDGE LINK("0000:3b:00.0", BELOW) VALUE(PF "/class", "broken")
 					   LINK("0000:3c:00.0", BELOW "0000:3b:00.0/")
@@ -411,7 +444,9 @@ static void climbs_past_a_bridge_that_was_skipped(void **state)
 
 	(void)state;
 	assert_int_equal(m.inv->n_notes, 1);
-	assert_ptr_equal(&m.inv->pci[at(&m, "0000:3c:00.0")->parent], at(&m, "0000:3a:00.0"));
+	assert_ptr_equal(&m.inv->pci[at(&m, "0000:3c:00.0")->parent], at(&m, "0000:3b:00.0"));
+	assert_ptr_equal(&m.inv->pci[at(&m, "0000:3b:00.0")->parent], at(&m, "0000:3a:00.0"));
+	assert_int_equal(at(&m, "0000:3b:00.0")->vendor, 0);
 	assert_int_equal(at(&m, "0000:3c:00.0")->numa, 1);
 	leave(&m);
 }
@@ -910,6 +945,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_an_empty_root_to_be_a_machine_without_anything),
+		cmocka_unit_test(finds_the_way_through_bridges_without_a_record),
 		cmocka_unit_test(reads_a_function_and_its_place),
 		cmocka_unit_test(reads_32_bit_domains),
 		cmocka_unit_test(hangs_a_nested_root_complex_below_its_function),
@@ -926,7 +962,7 @@ int main(void)
 		cmocka_unit_test(does_not_follow_a_link_out_of_the_root),
 		cmocka_unit_test(skips_names_that_are_no_addresses_and_links_that_lie),
 		cmocka_unit_test(breaks_rings_of_parents),
-		cmocka_unit_test(climbs_past_a_bridge_that_was_skipped),
+		cmocka_unit_test(keeps_the_place_of_a_bridge_that_was_skipped),
 		cmocka_unit_test(keeps_a_vf_whose_pf_is_not_there),
 		cmocka_unit_test(keeps_a_vf_whose_pf_is_no_pf),
 		cmocka_unit_test(counts_vfs_by_address_where_the_pf_has_no_virtfn_links),

@@ -1,0 +1,148 @@
+/*
+ * Bridges that lie on the way to others and have no record: no entry of their own, or one that was skipped.
+ * The way is known all the same, from the others' links, and distances must not depend on such a gap.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "discover/scan-internal.h"
+
+#define CLASS_PCI_BRIDGE 0x060400
+
+struct gap {
+	struct bdf bdf;
+	const char *path;
+};
+
+struct gaps {
+	struct gap *v;
+	size_t n, cap;
+};
+
+static bool parse_component(const char *text, size_t len, struct bdf *ret)
+{
+	char copy[BDF_STRLEN + 1] = "";
+
+	if (len >= sizeof(copy))
+		return false;
+	memcpy(copy, text, len);
+	return !bdf_parse(copy, ret);
+}
+
+/* Every address on a function's way, its own included, that has no record. */
+static void find_gaps(struct scan *s, const char *path, struct gaps *gaps)
+{
+	struct bdf bdf;
+	size_t len;
+
+	for (const char *c = path; *c; c += len + strspn(c + len, "/")) {
+		len = strcspn(c, "/");
+		if (!parse_component(c, len, &bdf) || scan_find(s, bdf) >= 0)
+			continue;
+		gaps->v = xgrow(gaps->v, &gaps->cap, gaps->n + 1, sizeof(*gaps->v));
+		gaps->v[gaps->n++] =
+			(struct gap) { bdf, arena_printf(s->arena, "%.*s", (int)(c + len - path), path) };
+	}
+}
+
+/* The functions of one slot are neighbours in the table, and a PF's VFs are many. */
+static bool same_way(const char *a, const char *b)
+{
+	const char *end = strrchr(b, '/');
+	size_t len = end ? (size_t)(end - b) + 1 : 0;
+
+	return a && !strncmp(a, b, len) && !strchr(a + len, '/');
+}
+
+static int by_address(const void *a, const void *b)
+{
+	return bdf_cmp(((const struct gap *)a)->bdf, ((const struct gap *)b)->bdf);
+}
+
+static void sort_unique(struct gaps *gaps)
+{
+	size_t n = 0;
+
+	qsort(gaps->v, gaps->n, sizeof(*gaps->v), by_address);
+	for (size_t i = 0; i < gaps->n; i++) {
+		if (!n || bdf_cmp(gaps->v[n - 1].bdf, gaps->v[i].bdf))
+			gaps->v[n++] = gaps->v[i];
+	}
+	gaps->n = n;
+}
+
+static void make_bridge(const struct gap *gap, struct hw_pci *ret, struct place *ret_place)
+{
+	*ret = (struct hw_pci) { .bdf = gap->bdf,
+				 .class_code = CLASS_PCI_BRIDGE,
+				 .parent = -1,
+				 .numa = -1,
+				 .physfn = -1,
+				 .vf_index = -1,
+				 .carrier = -1,
+				 .acpi_index = -1,
+				 .iommu_group = -1,
+				 .acs_ctrl = -1 };
+	*ret_place =
+		(struct place) { .path = gap->path, .numa = -1, .pf = gap->bdf, .offset = -1, .stride = -1 };
+}
+
+/* Both are in order of address. now[i] is where record i goes. */
+static void merge(struct scan *s, const struct gaps *gaps, int *now)
+{
+	size_t n = s->n_pci + gaps->n, old = 0, gap = 0;
+	struct hw_pci *pci = xcalloc(n, sizeof(*pci));
+	struct place *place = xcalloc(n, sizeof(*place));
+
+	for (size_t i = 0; i < n; i++) {
+		if (gap == gaps->n || (old < s->n_pci && bdf_cmp(s->pci[old].bdf, gaps->v[gap].bdf) < 0)) {
+			pci[i] = s->pci[old];
+			place[i] = s->place[old];
+			now[old++] = (int)i;
+		} else {
+			make_bridge(&gaps->v[gap++], &pci[i], &place[i]);
+		}
+	}
+	free(s->pci);
+	free(s->place);
+	s->pci = pci;
+	s->place = place;
+	s->n_pci = s->cap_pci = s->cap_place = n;
+}
+
+static void follow(struct scan *s, const int *now)
+{
+	for (size_t i = 0; i < s->n_rdma; i++) {
+		if (s->rdma[i].pci >= 0)
+			s->rdma[i].pci = now[s->rdma[i].pci];
+	}
+	for (size_t i = 0; i < s->n_gpu; i++)
+		s->gpu[i].pci = now[s->gpu[i].pci];
+	for (size_t i = 0; i < s->n_vf; i++)
+		s->vf[i].pf = now[s->vf[i].pf];
+}
+
+void scan_missing_bridges(struct scan *s)
+{
+	_cleanup_free_ int *now = NULL;
+	struct gaps gaps = { NULL, 0, 0 };
+	const char *last = NULL;
+
+	for (size_t i = 0; i < s->n_pci; i++) {
+		const char *path = s->place[i].path;
+
+		if (!path || same_way(last, path))
+			continue;
+		find_gaps(s, path, &gaps);
+		last = path;
+	}
+	if (gaps.n) {
+		now = xcalloc(s->n_pci, sizeof(*now));
+		sort_unique(&gaps);
+		merge(s, &gaps, now);
+		follow(s, now);
+	}
+	free(gaps.v);
+}
