@@ -1,20 +1,23 @@
 /*
- * GetPreferredAllocation, the decision only: choose_vfs() on 8 GPUs and 8 PFs × 16 VFs, 10,000 random free
+ * GetPreferredAllocation, the decision only: choose_vfs() on 8 GPUs and 8 PFs × 16 VFs, many random free
  * sets, beside a floor that looks at the same functions and takes the nearest free VF for each GPU in turn.
+ *
+ *   bench_align [--json] [COUNT]     COUNT free sets a row (10,000)
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "align/choose.h"
 #include "base/arena.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "support/synth.h"
 
 #define MACHINE "numa:2 root:4 switch:1 gpu:1 pf:1 vf:16"
-#define ROUNDS	10000
 #define MAX_VFS 128
 
 struct bench {
@@ -23,6 +26,18 @@ struct bench {
 	struct node node;
 	int gpus[8], free_set[MAX_VFS];
 	struct choose_in in;
+	size_t rounds;
+	bool json;
+};
+
+struct row {
+	size_t gpus, want;
+	int one_in;
+};
+
+struct series {
+	uint64_t *ns;
+	int64_t cost;
 };
 
 static uint64_t now_ns(void)
@@ -109,19 +124,36 @@ static int by_time(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void print(const char *what, uint64_t *ns)
+static double percentile_us(const struct bench *b, const struct series *s, size_t percent)
 {
-	qsort(ns, ROUNDS, sizeof(*ns), by_time);
-	printf("  %-28s p50 %7.1f us   p99 %7.1f us", what, (double)ns[ROUNDS / 2] / 1e3,
-	       (double)ns[ROUNDS - ROUNDS / 100] / 1e3);
+	return (double)s->ns[(b->rounds - 1) * percent / 100] / 1e3;
 }
 
-/* Costs compare only where both make as many pairs. */
-static void print_cost(const struct bench *b, int64_t cost)
+static void print_line(const struct bench *b, const struct row *row, const char *what, const struct series *s)
 {
-	if (b->in.n_gpus > 0 && b->in.want >= b->in.n_gpus)
-		printf("   mean cost %6.3f", (double)cost / ROUNDS);
+	printf("  %-28s p50 %7.1f us   p99 %7.1f us", what, percentile_us(b, s, 50), percentile_us(b, s, 99));
+	/* Costs compare only where both make as many pairs. */
+	if (row->gpus > 0 && row->want >= row->gpus)
+		printf("   mean cost %6.3f", (double)s->cost / (double)b->rounds);
 	printf("\n");
+}
+
+static void print_text(const struct bench *b, const struct row *row, const struct series *chosen,
+		       const struct series *floor)
+{
+	printf("%zu GPUs, pick %zu, one VF in %d free\n", row->gpus, row->want, row->one_in);
+	print_line(b, row, "choose_vfs", chosen);
+	print_line(b, row, "floor: greedy, nearest first", floor);
+}
+
+static void print_json(const struct bench *b, const struct row *row, const struct series *chosen,
+		       const struct series *floor)
+{
+	printf("{\"gpus\": %zu, \"want\": %zu, \"one_in\": %d, ", row->gpus, row->want, row->one_in);
+	printf("\"choose\": {\"p50_us\": %.1f, \"p99_us\": %.1f}, ", percentile_us(b, chosen, 50),
+	       percentile_us(b, chosen, 99));
+	printf("\"floor\": {\"p50_us\": %.1f, \"p99_us\": %.1f}}", percentile_us(b, floor, 50),
+	       percentile_us(b, floor, 99));
 }
 
 static uint64_t time_choice(struct bench *b, int64_t *cost)
@@ -143,38 +175,69 @@ static uint64_t time_greedy(struct bench *b, int64_t *cost)
 	return now_ns() - begin;
 }
 
-static void run(struct bench *b, size_t gpus, size_t want, int one_in)
+static void run(struct bench *b, const struct row *row)
 {
-	static uint64_t chosen[ROUNDS], floor[ROUNDS];
-	int64_t cost = 0, floor_cost = 0;
+	struct series chosen = { .ns = xcalloc(b->rounds, sizeof(uint64_t)) };
+	struct series floor = { .ns = xcalloc(b->rounds, sizeof(uint64_t)) };
 
-	for (int i = 0; i < ROUNDS; i++) {
-		draw(b, gpus, want, one_in);
-		chosen[i] = time_choice(b, &cost);
-		floor[i] = time_greedy(b, &floor_cost);
+	for (size_t i = 0; i < b->rounds; i++) {
+		draw(b, row->gpus, row->want, row->one_in);
+		chosen.ns[i] = time_choice(b, &chosen.cost);
+		floor.ns[i] = time_greedy(b, &floor.cost);
 	}
-	printf("%zu GPUs, pick %zu, one VF in %d free\n", gpus, want, one_in);
-	print("choose_vfs", chosen);
-	print_cost(b, cost);
-	print("floor: greedy, nearest first", floor);
-	print_cost(b, floor_cost);
+	qsort(chosen.ns, b->rounds, sizeof(uint64_t), by_time);
+	qsort(floor.ns, b->rounds, sizeof(uint64_t), by_time);
+	if (b->json)
+		print_json(b, row, &chosen, &floor);
+	else
+		print_text(b, row, &chosen, &floor);
+	free(chosen.ns);
+	free(floor.ns);
 }
 
-int main(void)
+static void run_all(struct bench *b)
 {
-	static const struct {
-		size_t gpus, want;
-		int one_in;
-	} rows[] = { { 8, 8, 1 },  { 8, 8, 2 }, { 8, 8, 10 }, { 8, 4, 2 },
-		     { 8, 3, 10 }, { 2, 2, 2 }, { 0, 4, 2 } };
-	struct hw_inventory *inv = synth_inventory(MACHINE);
-	struct topo *topo = topo_new(inv);
-	static struct bench b;
+	static const struct row rows[] = { { 8, 8, 1 },	 { 8, 8, 2 }, { 8, 8, 10 }, { 8, 4, 2 },
+					   { 8, 3, 10 }, { 2, 2, 2 }, { 0, 4, 2 } };
 
+	if (!b->json)
+		printf("bench_align: %s, %zu free sets each\n", MACHINE, b->rounds);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		if (b->json)
+			fputs(i ? ",\n " : "[", stdout);
+		run(b, &rows[i]);
+	}
+	if (b->json)
+		puts("]");
+}
+
+static int parse(int argc, char **argv, struct bench *b)
+{
+	uint64_t rounds = 10000;
+	int i = 1;
+
+	b->json = argc > 1 && !strcmp(argv[1], "--json");
+	i += b->json;
+	if (i < argc && (str_to_u64(argv[i++], 10, 10000000, &rounds) < 0 || !rounds))
+		return -1;
+	b->rounds = rounds;
+	return i == argc ? 0 : -1;
+}
+
+int main(int argc, char **argv)
+{
+	static struct bench b;
+	struct hw_inventory *inv;
+	struct topo *topo;
+
+	if (parse(argc, argv, &b) < 0) {
+		fputs("usage: bench_align [--json] [COUNT]\n", stderr);
+		return 2;
+	}
+	inv = synth_inventory(MACHINE);
+	topo = topo_new(inv);
 	set_up(&b, inv, topo);
-	printf("bench_align: %s, %d free sets each\n", MACHINE, ROUNDS);
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-		run(&b, rows[i].gpus, rows[i].want, rows[i].one_in);
+	run_all(&b);
 	topo_free(topo);
 	hw_inventory_free(inv);
 	return 0;

@@ -1,0 +1,307 @@
+#!/usr/bin/env python3
+"""
+Every figure that railmate promises, measured on this machine beside a floor or a rival in the same run. Builds nothing:
+
+    tests/bench/run.py --build DIR [--json] [--quick] [--only NAME,…]
+
+Nothing fails because the machine is slow; the exit status is non-zero only when a figure could not be taken.
+"""
+
+import argparse
+import contextlib
+import functools
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PROGRAMS = {"RAILMATED": "cmd/railmated", "RAILMATECTL": "cmd/railmatectl",
+            "FAKEKUBELET": "tests/fakekubelet/fakekubelet", "FAKEGPU": "tests/fakekubelet/fakegpu"}
+GPU, VF = "nvidia.com/gpu", "rdma/vf"
+OPTIONS = "GetDevicePluginOptions, same server"
+
+
+def pick(values, p):
+    values = sorted(values)
+    return values[min(len(values) - 1, int(p * len(values)))]
+
+
+def ran(*argv, **popen):
+    return subprocess.run(argv, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, **popen).stdout
+
+
+class Bench:
+    def __init__(self, args):
+        self.build, self.quick = args.build, args.quick
+        self.figures = []
+
+    def rounds(self, full, quick):
+        return quick if self.quick else full
+
+    def tool(self, name):
+        return os.path.join(self.build, "tests/bench", name)
+
+    def add(self, name, what, value, unit, bar=None, floor=None, floor_is=None, ratio=None, **more):
+        """`ratio` None: value / floor where both are there."""
+        if ratio is None and floor:
+            ratio = value / floor
+        met = None if bar is None else value <= bar
+        self.figures.append({"name": name, "what": what, "value": value, "unit": unit, "bar": bar, "met": met,
+                             "floor": floor, "floor_is": floor_is, "ratio": ratio, **more})
+
+    def machine(self, node, pfs, vfs, gpus):
+        """The root of `node` becomes a machine of that size."""
+        with tempfile.NamedTemporaryFile("w", dir=node.dir) as tree:
+            tree.write(ran(self.tool("bench_scan"), "tree", str(pfs), str(vfs), str(gpus)))
+            tree.flush()
+            node.unpack(tree.name)
+        return node
+
+    @contextlib.contextmanager
+    def running(self, pfs, vfs, gpus, live=False):
+        """A machine with the fake kubelet, the GPU plugin and railmated: (node, kubelet, daemon, VF ids)."""
+        import harness
+
+        with harness.Node(None) as node:
+            self.machine(node, pfs, vfs, gpus)
+            if live:
+                on_its_own_sys(node)
+            kubelet, daemon = node.start()
+            kubelet.wait(VF, pfs * vfs)
+            ids = [d["id"] for d in kubelet.resource(VF)["devices"]]
+            yield node, kubelet, daemon, sorted(ids)
+
+    def call(self, node, *args):
+        sock = os.path.join(node.kubelet_dir, "rdma_vf.sock")
+        return json.loads(ran(self.tool("bench_plugin"), sock, *map(str, args)))
+
+
+def may_mount():
+    return subprocess.run(["unshare", "--mount", "mount", "--bind", "/sys", "/sys"], stdin=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL).returncode == 0
+
+
+def on_its_own_sys(node):
+    """As on a node, where the machine is /sys: railmated in a mount namespace of its own, without --root."""
+    argv = node.daemon_argv
+
+    def wrapped(*options):
+        plain = argv(*options)
+        plain[plain.index("--root") + 1] = "/"
+        return ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /sys && exec "$@"',
+                os.path.join(node.root, "sys"), *plain]
+
+    node.daemon_argv = wrapped
+
+
+def memory_kib(pid):
+    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as f:
+        fields = dict(line.split(":", 1) for line in f if ":" in line.rsplit(" ", 1)[0] and line[0].isupper())
+    return {k: int(fields[k].split()[0]) for k in ("Rss", "Pss", "Anonymous", "Shared_Clean", "Private_Clean")}
+
+
+def idle(daemon):
+    time.sleep(0.3)
+    return memory_kib(daemon.pid)
+
+
+# --- Allocate, and what 100,000 of them leave behind ---
+
+def bench_allocate(b):
+    rounds, calls, warm_up = b.rounds((10, 9900, 1000), (2, 50, 20))
+    live = may_mount()
+    with b.running(8, 16, 8, live) as (node, _, daemon, ids):
+        eight = [i for n, i in enumerate(ids) if n % 16 == 0]
+        b.call(node, "allocate", warm_up, *eight)
+        memory, runs = [idle(daemon)], []
+        for _ in range(rounds):
+            runs.append(b.call(node, "allocate", calls, *eight))
+            memory.append(idle(daemon))
+    series = functools.partial(median_of, runs)
+    for p in ("p99", "p50"):
+        b.add(f"allocate-{p}", f"Allocate of 8 VFs{'' if live else ', below --root'}, {p}", series(lambda r: r["call"][f"{p}_us"]), "µs",
+              floor=series(lambda r: r["floor"][f"{p}_us"]), floor_is=OPTIONS, ratio=series(lambda r: r[f"{p}_ratio"]),
+              ratio_bar=1.25 if p == "p99" else None, ratios=[r[f"{p}_ratio"] for r in runs])
+    total = warm_up + rounds * calls
+    b.add("rss", f"RSS, idle, 128 VFs, after {total:,} Allocates", memory[-1]["Rss"] / 1000 * 1.024, "MB", bar=12,
+          floor=memory[0]["Rss"] / 1000 * 1.024, floor_is=f"after {warm_up:,}", memory_kib=memory)
+    b.add("rss-anonymous", "of it anonymous", memory[-1]["Anonymous"] / 1000 * 1.024, "MB",
+          floor=memory[0]["Anonymous"] / 1000 * 1.024, floor_is=f"after {warm_up:,}")
+
+
+def median_of(runs, value):
+    return statistics.median(value(r) for r in runs)
+
+
+# --- GetPreferredAllocation ---
+
+def bench_choice(b):
+    rows = json.loads(ran(b.tool("bench_align"), "--json", str(b.rounds(10000, 100))))
+    for row in rows:
+        if (row["gpus"], row["want"]) == (8, 8):
+            b.add(f"choice-1in{row['one_in']}",
+                  f"the choice alone: 8 GPUs, 8 PFs × 16 VFs, 1 in {row['one_in']} free, pick 8, p99",
+                  row["choose"]["p99_us"], "µs", bar=200, floor=row["floor"]["p99_us"],
+                  floor_is="greedy, nearest first", p50=row["choose"]["p50_us"])
+
+
+def bench_preferred(b):
+    pods, rounds = 100, b.rounds(1000, 20)
+    with b.running(8, 29, 8) as (node, kubelet, _, ids):
+        for i in range(pods):
+            kubelet.admit(f"standing{i}", f"main:{VF}=1")
+        took = []
+        for i in range(rounds):
+            pod = kubelet.admit("pod", f"main:{GPU}=8,{VF}=8", order="gpu-first")
+            took += [r["preferred_us"] for c in pod["containers"] for r in c["rpcs"] if r["resource"] == VF]
+            kubelet.ask("remove pod")
+        held = {i for p in kubelet.ask("pods")["pods"] for c in p["containers"].values() for i in c[VF]}
+        free = [i for i in ids if i not in held]
+        raw = b.call(node, "preferred", b.rounds(2000, 20), 8, *free)
+    b.add("preferred-p99", f"GetPreferredAllocation in an admission, {pods} pods, {len(free)} VFs free, pick 8, p99",
+          pick(took, 0.99) / 1000, "ms", bar=3, floor=raw["floor"]["p99_us"] / 1000, floor_is=OPTIONS,
+          p50=pick(took, 0.5) / 1000, calls=len(took))
+    b.add("preferred-raw-p99", "the same, called back to back, no pod in admission, p99", raw["call"]["p99_us"] / 1000,
+          "ms", bar=3, floor=raw["floor"]["p99_us"] / 1000, floor_is=OPTIONS, p50=raw["call"]["p50_us"] / 1000)
+
+
+# --- start and restart ---
+
+def ended(argv):
+    begin = time.monotonic()
+    subprocess.run(argv, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    return (time.monotonic() - begin) * 1000
+
+
+def bench_start(b):
+    import harness
+
+    starts, floors = [], []
+    with harness.Node(None) as node:
+        b.machine(node, 16, 64, 8)
+        kubelet = node.start_kubelet()
+        for i in range(b.rounds(20, 2)):
+            line = kubelet.send(f"wait {VF} 1024 20000")
+            begin = time.monotonic()
+            daemon = subprocess.Popen(node.daemon_argv(), stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                starts.append(kubelet.answer(line)["t"] / 1000 - begin * 1000)
+            finally:
+                daemon.terminate()
+                daemon.wait()
+            kubelet.ask(f"wait {VF} =0")
+            floors.append(ended([harness.program("railmated"), "--version"]))
+    b.add("start", f"process start → list of 1,024 VFs at the kubelet, p50 of {len(starts)}", pick(starts, 0.5), "ms",
+          bar=80, floor=pick(floors, 0.5), floor_is="railmated --version", starts=starts)
+    b.add("start-p99", "the same, slowest", max(starts), "ms", bar=80, floor=max(floors),
+          floor_is="railmated --version")
+
+
+def bench_restart(b):
+    restarts = b.rounds(200, 5)
+    with b.running(8, 16, 8) as (_, kubelet, _, _):
+        answers = [kubelet.ask("restart")["us"] for _ in range(restarts)]
+    ours, rival = ([a[r] / 1000 for a in answers] for r in (VF, GPU))
+    for name, p in (("p99", 0.99), ("p50", 0.5)):
+        b.add(f"restart-{name}", f"kubelet's socket accepts → list there, {restarts} restarts, {name}", pick(ours, p), "ms",
+              bar=20 if name == "p99" else None, floor=pick(rival, p),
+              floor_is="fake GPU plugin, 8 devices")
+
+
+# --- the scan ---
+
+def bench_scan(b):
+    import harness
+
+    sizes, per_pf = (1, 2, 4, 8, 16), {}
+    for pfs in sizes:
+        with harness.Node(None) as node:
+            b.machine(node, pfs, 127, pfs)
+            r = json.loads(ran(b.tool("bench_scan"), "time", node.root, str(b.rounds(40, 2))))
+        per_pf[pfs] = r["scan"]["p50_ms"] / pfs
+        if pfs in (1, 16):
+            b.add(f"scan-{pfs}", f"scan + node, {pfs} PFs × 127 VFs + {pfs} GPUs, p50", r["scan"]["p50_ms"], "ms",
+                  bar=60 if pfs == 16 else None, floor=r["floor"]["p50_ms"],
+                  floor_is=f"reading its {r['files']:,} files and links once", min_ms=r["scan"]["min_ms"])
+    b.add("scan-linear", "scan time of a PF, 16 PFs against 1", per_pf[16], "ms", floor=per_pf[1],
+          floor_is="of 1 PF", per_pf={str(k): v for k, v in per_pf.items()})
+
+
+BENCHES = {"allocate": bench_allocate, "choice": bench_choice, "preferred": bench_preferred, "start": bench_start,
+           "restart": bench_restart, "scan": bench_scan}
+
+
+# --- the table ---
+
+def amount(value, unit):
+    return f"{value:.1f} {unit}" if value >= 10 else f"{value:.2f} {unit}"
+
+
+def bar_of(f):
+    if f.get("ratio_bar"):
+        return f"≤ {f['ratio_bar']} ×", "met" if f["ratio"] <= f["ratio_bar"] else "MISSED"
+    if f["bar"] is None:
+        return "", ""
+    return f"≤ {f['bar']} {f['unit']}", "met" if f["met"] else "MISSED"
+
+
+def row_of(f):
+    floor = f"{amount(f['floor'], f['unit'])}  {f['floor_is']}" if f["floor"] is not None else ""
+    return (f["what"], amount(f["value"], f["unit"]), *bar_of(f), f"{f['ratio']:.2f} ×" if f["ratio"] else "", floor)
+
+
+def print_table(figures):
+    rows = [("figure", "measured", "bar", "", "ratio", "floor or rival, same run"), *map(row_of, figures)]
+    widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
+    for r in rows:
+        print("  ".join(c.rjust(w) if i in (1, 4) else c.ljust(w) for i, (c, w) in enumerate(zip(r, widths))).rstrip())
+
+
+def machine_in_words():
+    with open("/proc/cpuinfo", encoding="utf-8") as f:
+        model = next((line.split(":", 1)[1].strip() for line in f if line.startswith("model name")), "unknown CPU")
+    return f"{len(os.sched_getaffinity(0))} CPUs ({model}), Linux {os.uname().release}, load {os.getloadavg()[0]:.1f}"
+
+
+def parse():
+    p = argparse.ArgumentParser(description="Takes every figure that railmate promises.")
+    p.add_argument("--build", required=True, help="a build directory")
+    p.add_argument("--json", action="store_true", help="one JSON object instead of the table")
+    p.add_argument("--quick", action="store_true", help="a few iterations: does it run at all?")
+    p.add_argument("--only", default=",".join(BENCHES), help=f"some of {','.join(BENCHES)}")
+    args = p.parse_args()
+    args.build = os.path.abspath(args.build)
+    unknown = [n for n in args.only.split(",") if n not in BENCHES]
+    if unknown:
+        p.error(f"--only: {unknown[0]} is none of {', '.join(BENCHES)}")
+    return args
+
+
+def main():
+    args = parse()
+    for variable, path in PROGRAMS.items():
+        os.environ[variable] = os.path.join(args.build, path)
+    sys.path.insert(0, os.path.join(HERE, "../integration"))
+    sys.dont_write_bytecode = True
+    machine, began, bench = machine_in_words(), time.monotonic(), Bench(args)
+    for name in args.only.split(","):
+        print(f"{name} …", file=sys.stderr, flush=True)
+        BENCHES[name](bench)
+    seconds = time.monotonic() - began
+    untaken = [f["name"] for f in bench.figures if not 0 < f["value"] < float("inf")]
+    if untaken:
+        sys.exit(f"no figure came out: {', '.join(untaken)}")
+    if args.json:
+        print(json.dumps({"machine": machine, "seconds": seconds, "figures": bench.figures}, indent=1,
+                         ensure_ascii=False))
+        return
+    print(f"{machine} at the start; took {seconds:.0f} s\n")
+    print_table(bench.figures)
+
+
+if __name__ == "__main__":
+    main()
