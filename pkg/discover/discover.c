@@ -19,14 +19,30 @@ static void *into_arena(struct arena *arena, void *table, size_t n, size_t size)
 	return copy;
 }
 
+/*
+ * A misc device. A tree that shows none at all (a running kernel always has some) does not tell; then it is
+ * taken to be there, as the module is wherever RDMA is used.
+ */
+static bool has_rdma_cm(const struct scan *s)
+{
+	static const char *const folders[] = { "sys/class/misc", "sys/devices/virtual/misc" };
+	bool told = false;
+
+	for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
+		if (sysroot_exists(s->root, "%s/rdma_cm", folders[i]))
+			return true;
+		told = told || sysroot_exists(s->root, "%s", folders[i]);
+	}
+	return !told && s->n_rdma;
+}
+
 static struct hw_inventory *finish(struct scan *s)
 {
 	struct hw_inventory *inv = arena_alloc(s->arena, sizeof(*inv));
 
 	inv->arena = s->arena;
 	inv->hypervisor = scan_hypervisor(s);
-	inv->has_rdma_cm = sysroot_exists(s->root, "sys/class/misc/rdma_cm") ||
-			   sysroot_exists(s->root, "sys/devices/virtual/misc/rdma_cm");
+	inv->has_rdma_cm = has_rdma_cm(s);
 	inv->n_pci = s->n_pci;
 	inv->n_rdma = s->n_rdma;
 	inv->n_gpu = s->n_gpu;

@@ -238,15 +238,19 @@ static int add_virtfn(void *arg, const char *name)
 	return 0;
 }
 
+/* Without a readable count the virtfn links count. */
 static void read_sriov(struct function *fn)
 {
+	size_t before = fn->s->n_vf;
+
 	fn->rec.sriov_total = scan_int(fn->s, &fn->dir, "sriov_totalvfs", UINT16_MAX, 0);
 	if (!fn->rec.sriov_total)
 		return;
-	fn->rec.sriov_num = scan_int(fn->s, &fn->dir, "sriov_numvfs", UINT16_MAX, 0);
 	fn->place.offset = scan_int(fn->s, &fn->dir, "sriov_offset", UINT16_MAX, -1);
 	fn->place.stride = scan_int(fn->s, &fn->dir, "sriov_stride", UINT16_MAX, -1);
 	dir_each(&fn->dir, add_virtfn, fn);
+	fn->rec.sriov_num =
+		scan_int(fn->s, &fn->dir, "sriov_numvfs", UINT16_MAX, (int)(fn->s->n_vf - before));
 	if (fn->s->n_vf > 1)
 		qsort(fn->s->vf, fn->s->n_vf, sizeof(*fn->s->vf), by_vf);
 }

@@ -605,6 +605,41 @@ static void reads_rdma_devices_and_their_ports(void **state)
 	leave(&m);
 }
 
+static void takes_rdma_cm_to_be_there_in_a_tree_that_shows_no_misc_devices(void **state)
+{
+#define A_DEVICE "d " RDMA(PF, "mlx5_0") "\n"
+	static const struct {
+		const char *text;
+		bool there;
+	} rows[] = {
+		{ BRIDGE PF_ONLY A_DEVICE, true },
+		{ BRIDGE PF_ONLY A_DEVICE "d sys/class/misc/rdma_cm\n", true },
+		{ BRIDGE PF_ONLY A_DEVICE "d sys/devices/virtual/misc/rdma_cm\n", true },
+		{ BRIDGE PF_ONLY A_DEVICE "d sys/class/misc/kvm\n", false },
+		{ BRIDGE PF_ONLY A_DEVICE "d sys/devices/virtual/misc/kvm\n", false },
+		{ BRIDGE PF_ONLY, false },
+	};
+#undef A_DEVICE
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct machine m = look_at(rows[i].text);
+
+		assert_int_equal(m.inv->has_rdma_cm, rows[i].there);
+		leave(&m);
+	}
+}
+
+static void counts_the_links_to_vfs_where_the_kernels_count_is_missing(void **state)
+{
+	struct machine m = look_at(BRIDGE LINK("0000:3b:00.0", BELOW) IDS(PF, "0x15b3", "0x1021", "0x020000")
+					   VALUE(PF "/sriov_totalvfs", "8") VFS);
+
+	(void)state;
+	assert_int_equal(at(&m, "0000:3b:00.0")->sriov_num, 2);
+	leave(&m);
+}
+
 static void gives_a_vf_what_it_shares_with_its_pfs_only_port(void **state)
 {
 	struct machine m = look_at(BRIDGE PF_ONLY VFS A_PORT(RDMA(PF, "mlx5_0"), "1", "4: ACTIVE",
@@ -972,6 +1007,8 @@ int main(void)
 		cmocka_unit_test(picks_the_uplink_among_the_netdevs_of_a_switchdev_pf),
 		cmocka_unit_test(takes_a_carrier_that_cannot_be_read_as_down),
 		cmocka_unit_test(reads_rdma_devices_and_their_ports),
+		cmocka_unit_test(takes_rdma_cm_to_be_there_in_a_tree_that_shows_no_misc_devices),
+		cmocka_unit_test(counts_the_links_to_vfs_where_the_kernels_count_is_missing),
 		cmocka_unit_test(gives_a_vf_what_it_shares_with_its_pfs_only_port),
 		cmocka_unit_test(finds_rdma_devices_through_the_class_directories_too),
 		cmocka_unit_test(matches_uverbs_by_ibdev_when_there_are_several),
