@@ -6,9 +6,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -165,12 +168,28 @@ static void try_leave(void *arg)
 		kubelet_gone();
 }
 
+/* A kubelet that ends leaves its sockets, which refuse until the next one wipes them: as 1.33 and 1.36 do. */
+static void leave_dead_socket(const char *dir, const char *name)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int n = snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%s", dir, name);
+	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || n < 0 || (size_t)n >= sizeof(addr.sun_path) ||
+	    bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
+		fprintf(stderr, "fakekubelet: %s/%s: %s\n", dir, name, strerror(errno));
+}
+
 static void on_server_gone(void *arg)
 {
 	struct kubelet *k = arg;
 
 	if (--k->closing)
 		return;
+	if (!k->leaving) {
+		leave_dead_socket(k->opt.dir, "kubelet.sock");
+		leave_dead_socket(k->opt.root, "pod-resources/kubelet.sock");
+	}
 	if (k->going_down)
 		answer_simple(STEAL(k->going_down), "down", NULL, NULL);
 	if (k->leaving)

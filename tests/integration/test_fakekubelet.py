@@ -52,6 +52,17 @@ class FakeKubelet(Case):
         self.assertEqual({(e["ContainerName"], e["ResourceName"]) for e in entries}, {("main", GPU), ("main", VF)})
         self.assertTrue(all(e["AllocResp"] and e["DeviceIDs"] for e in entries))
 
+    def test_a_kubelet_that_is_down_leaves_sockets_that_refuse(self):
+        node = self.node()
+        kubelet, _ = node.start()
+        kubelet.ask("down")
+        for path in (os.path.join(node.kubelet_dir, "kubelet.sock"),
+                     os.path.join(node.kubelet_root, "pod-resources/kubelet.sock")):
+            with socket.socket(socket.AF_UNIX) as s, self.assertRaises(ConnectionRefusedError):
+                s.connect(path)
+        kubelet.ask("up")
+        kubelet.wait(VF, "=64")
+
     def test_devices_of_a_removed_pod_are_collected_by_the_next_admission(self):
         node = self.node()
         kubelet, _ = node.start()

@@ -3,7 +3,7 @@
 
 import os
 
-from harness import GPU, VF, Case, main, vfs_of
+from harness import GPU, VF, Case, main, until, vfs_of
 
 RESTARTS = 200
 # The sanitizer keeps freed memory back; not so much that a leak could hide in it.
@@ -26,7 +26,8 @@ class Restarts(Case):
               f"ms, max {took[-1]:.1f} ms; fds {fds[0]}..{max(fds)}; RSS {rss[0]}..{rss[-1]} KiB")
         self.assertGreaterEqual(took[0], 0, "a list did not come back")
         self.assertLess(took[-1], SLOWEST_MS)
-        self.assertLessEqual(max(fds[-20:]), max(fds[:20]) + 2, "descriptors leak")
+        # Calls that a dead kubelet's socket refused take a moment to go.
+        until(lambda: daemon.fds() <= fds[0] + 2, "descriptors to be as few as at the start")
         slack = 8 * 1024 if os.environ.get("SANITIZED") else 2 * 1024
         self.assertLess(rss[-1] - rss[20], slack, "memory leaks")
         self.assertFalse(held & set(vfs_of(kubelet.admit("last", f"main:{VF}=8"))))
