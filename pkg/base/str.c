@@ -174,10 +174,19 @@ size_t str_utf8_sequence(const char *text, size_t len)
 	return n;
 }
 
+/* Eight ASCII bytes at the front: most of what we check is nothing else. */
+static bool ascii_word(const char *s)
+{
+	uint64_t word;
+
+	memcpy(&word, s, sizeof(word));
+	return !(word & UINT64_C(0x8080808080808080));
+}
+
 bool str_utf8_valid(const char *s, size_t len)
 {
 	for (size_t i = 0, n; i < len; i += n) {
-		n = (unsigned char)s[i] < 0x80 ? 1 : str_utf8_sequence(s + i, len - i);
+		n = len - i >= 8 && ascii_word(s + i) ? 8 : str_utf8_sequence(s + i, len - i);
 		if (!n)
 			return false;
 	}

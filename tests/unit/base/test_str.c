@@ -174,6 +174,10 @@ static void knows_utf8(void **state)
 		{ "\xf4\x90\x80\x80", false }, /* above U+10FFFF */
 		{ "\xff", false },
 		{ "a\xc3(", false },
+		{ "sixteen letters\xc3\xa9", true },
+		{ "sixteen letters\xc3", false }, /* across and behind a word of eight */
+		{ "eight ..\xa9", false },
+		{ "seven .\xa9 more behind", false },
 	};
 
 	(void)state;
