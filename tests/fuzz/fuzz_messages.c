@@ -79,7 +79,7 @@ static void check_one(int (*fuzz)(struct bytes, struct arena *, struct bytes *, 
 	int r = fuzz(in, a, &once, &err);
 
 	if (r < 0) {
-		assert((r == -EBADMSG || r == -EILSEQ) && err.code == -r && err.msg[0]);
+		assert(r == -EBADMSG && (err.code == EBADMSG || err.code == EILSEQ) && err.msg[0]);
 		assert(str_utf8_valid(err.msg, strlen(err.msg)) && !strchr(err.msg, '\n'));
 		return;
 	}
