@@ -2,13 +2,16 @@
 #include <errno.h>
 #include <getopt.h>
 #include <spawn.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "daemon/load.h"
@@ -20,7 +23,7 @@
 
 struct snapshot_options {
 	const char *root, *output, *tar;
-	bool scrub;
+	bool scrub, json;
 };
 
 static int write_file(const char *path, const struct strbuf *text)
@@ -73,6 +76,49 @@ static int write_tar(const char *path, const struct strbuf *text)
 	return code;
 }
 
+static int64_t count_lines(const char *text, size_t len)
+{
+	int64_t n = 0;
+
+	for (size_t i = 0; i < len; i++)
+		n += text[i] == '\n';
+	return n;
+}
+
+/* The text itself is in it where it would be on standard output without --json. */
+static int print_capture(const struct snapshot_options *opt, const struct strbuf *text, bool to_stdout)
+{
+	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+	struct json j;
+
+	json_init(&j, &out, 1);
+	json_begin_object(&j);
+	json_kv_string(&j, "tree", to_stdout ? strbuf_str(text) : NULL);
+	json_kv_int(&j, "entries", count_lines(strbuf_str(text), text->len));
+	json_kv_bool(&j, "scrubbed", opt->scrub);
+	json_kv_string(&j, "output", opt->output);
+	json_kv_string(&j, "tar", opt->tar);
+	json_end_object(&j);
+	strbuf_putc(&out, '\n');
+	return print_out(&out);
+}
+
+static int write_all(const struct snapshot_options *opt, const struct strbuf *text)
+{
+	bool to_stdout = !opt->output && !opt->tar;
+	int code = EXIT_DONE;
+
+	if (opt->tar)
+		code = write_tar(opt->tar, text);
+	if (code == EXIT_DONE && opt->output)
+		code = write_file(opt->output, text);
+	if (code != EXIT_DONE)
+		return code;
+	if (opt->json)
+		return print_capture(opt, text, to_stdout);
+	return to_stdout ? print_out(text) : EXIT_DONE;
+}
+
 static int capture(const struct snapshot_options *opt)
 {
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
@@ -83,45 +129,69 @@ static int capture(const struct snapshot_options *opt)
 	if (sysroot_open(opt->root, &root, &err) < 0 || hosttree_capture(root, opt->scrub, &text, &err) < 0)
 		code = fail(EXIT_FAILED, "%s", err.msg);
 	sysroot_close(root);
-	if (code == EXIT_DONE && opt->tar)
-		code = write_tar(opt->tar, &text);
-	if (code == EXIT_DONE && opt->output)
-		code = write_file(opt->output, &text);
-	else if (code == EXIT_DONE && !opt->tar)
-		code = print_out(&text);
-	return code;
+	return code == EXIT_DONE ? write_all(opt, &text) : code;
 }
 
-static int unpack(const char *file, const char *dir)
+static int print_unpacked(const char *dir, int64_t entries)
+{
+	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+	struct json j;
+
+	json_init(&j, &out, 1);
+	json_begin_object(&j);
+	json_kv_string(&j, "directory", dir);
+	json_kv_int(&j, "entries", entries);
+	json_end_object(&j);
+	strbuf_putc(&out, '\n');
+	return print_out(&out);
+}
+
+static int unpack(const char *file, const char *dir, bool json)
 {
 	_cleanup_free_ char *text = NULL;
 	struct err err = { 0 };
+	bool made;
 	size_t len;
 
-	if (load_file(file, TREE_BYTES_MAX, &text, &len, &err) < 0 ||
-	    hosttree_unpack(text, len, dir, &err) < 0)
+	if (load_file(file, TREE_BYTES_MAX, &text, &len, &err) < 0)
 		return fail(EXIT_FAILED, "%s", err.msg);
-	return EXIT_DONE;
+	made = mkdir(dir, 0777) == 0;
+	if (!made && errno != EEXIST)
+		return fail(EXIT_FAILED, "make the directory %s: %m", dir);
+	if (hosttree_unpack(text, len, dir, &err) < 0) {
+		if (made)
+			rmdir(dir); /* still empty when the text was refused */
+		return fail(EXIT_FAILED, "%s", err.msg);
+	}
+	return json ? print_unpacked(dir, count_lines(text, len)) : EXIT_DONE;
 }
 
 static const struct option options[] = {
-	{ "root", required_argument, NULL, 'r' },
-	{ "scrub", no_argument, NULL, 's' },
-	{ "output", required_argument, NULL, 'o' },
-	{ "tar", required_argument, NULL, 't' },
-	{ 0 },
+	{ "root", required_argument, NULL, 'r' },   { "scrub", no_argument, NULL, 's' },
+	{ "output", required_argument, NULL, 'o' }, { "tar", required_argument, NULL, 't' },
+	{ "json", no_argument, NULL, 'j' },	    { 0 },
 };
+
+/* What is not an option: nothing, or unpack FILE DIR. */
+static int run(const struct snapshot_options *opt, int argc, char **argv)
+{
+	if (!argc) {
+		return capture(opt);
+	} else if (strcmp(argv[0], "unpack") != 0) {
+		return fail(EXIT_USAGE, "snapshot takes no argument '%s'", argv[0]);
+	} else if (argc != 3) {
+		return fail(EXIT_USAGE, "snapshot unpack needs FILE and DIR");
+	} else if (strcmp(opt->root, "/") != 0 || opt->scrub || opt->output || opt->tar) {
+		return fail(EXIT_USAGE, "snapshot unpack takes no option but --json");
+	}
+	return unpack(argv[1], argv[2], opt->json);
+}
 
 int cmd_snapshot(int argc, char **argv)
 {
 	struct snapshot_options opt = { .root = "/" };
 	int c;
 
-	if (argc > 1 && !strcmp(argv[1], "unpack")) {
-		if (argc != 4)
-			return fail(EXIT_USAGE, "snapshot unpack needs FILE and DIR");
-		return unpack(argv[2], argv[3]);
-	}
 	while ((c = getopt_long(argc, argv, "o:", options, NULL)) != -1) {
 		if (c == 'r')
 			opt.root = optarg;
@@ -131,10 +201,10 @@ int cmd_snapshot(int argc, char **argv)
 			opt.output = optarg;
 		else if (c == 't')
 			opt.tar = optarg;
+		else if (c == 'j')
+			opt.json = true;
 		else
 			return EXIT_USAGE;
 	}
-	if (optind < argc)
-		return fail(EXIT_USAGE, "snapshot takes no argument '%s'", argv[optind]);
-	return capture(&opt);
+	return run(&opt, argc - optind, argv + optind);
 }

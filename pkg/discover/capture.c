@@ -472,6 +472,9 @@ static void take_machine(struct capture *c)
 
 	for (size_t i = 0; i < ARRAY_LEN(files); i++)
 		take_files(c, files[i].dir, &files[i].file, 1);
+	/* Tells a machine that has no rdma_cm from a tree that does not say. */
+	if (sysroot_exists(c->root, "sys/class/misc"))
+		line_dir(c->out, "sys/class/misc");
 	take_cpu_flags(c);
 }
 
