@@ -219,23 +219,11 @@ static void json_edits(struct json *j, const struct edits *e)
 	json_end_object(j);
 	json_key(j, "devices");
 	json_begin_array(j);
-	for (size_t i = 0; i < e->n_devs; i++) {
-		json_begin_object(j);
-		json_kv_string(j, "host", e->devs[i].host);
-		json_kv_string(j, "container", e->devs[i].container);
-		json_kv_string(j, "permissions", e->devs[i].permissions);
-		json_end_object(j);
-	}
+	edits_json_devices(e, j);
 	json_end_array(j);
 	json_key(j, "mounts");
 	json_begin_array(j);
-	for (size_t i = 0; i < e->n_mounts; i++) {
-		json_begin_object(j);
-		json_kv_string(j, "host", e->mounts[i].host);
-		json_kv_string(j, "container", e->mounts[i].container);
-		json_kv_bool(j, "read_only", e->mounts[i].read_only);
-		json_end_object(j);
-	}
+	edits_json_mounts(e, j);
 	json_end_array(j);
 }
 

@@ -75,16 +75,8 @@ static void sort_unique(struct gaps *gaps)
 
 static void make_bridge(const struct gap *gap, struct hw_pci *ret, struct place *ret_place)
 {
-	*ret = (struct hw_pci) { .bdf = gap->bdf,
-				 .class_code = CLASS_PCI_BRIDGE,
-				 .parent = -1,
-				 .numa = -1,
-				 .physfn = -1,
-				 .vf_index = -1,
-				 .carrier = -1,
-				 .acpi_index = -1,
-				 .iommu_group = -1,
-				 .acs_ctrl = -1 };
+	*ret = hw_pci_unknown(gap->bdf);
+	ret->class_code = CLASS_PCI_BRIDGE;
 	*ret_place =
 		(struct place) { .path = gap->path, .numa = -1, .pf = gap->bdf, .offset = -1, .stride = -1 };
 }

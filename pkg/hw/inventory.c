@@ -9,6 +9,19 @@
 #include "base/mem.h"
 #include "base/str.h"
 
+struct hw_pci hw_pci_unknown(struct bdf bdf)
+{
+	return (struct hw_pci) { .bdf = bdf,
+				 .parent = -1,
+				 .numa = -1,
+				 .physfn = -1,
+				 .vf_index = -1,
+				 .carrier = -1,
+				 .acpi_index = -1,
+				 .iommu_group = -1,
+				 .acs_ctrl = -1 };
+}
+
 int hw_find_pci(const struct hw_inventory *inv, struct bdf bdf)
 {
 	size_t lo = 0, hi = inv->n_pci;

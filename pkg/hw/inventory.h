@@ -93,6 +93,8 @@ struct hw_inventory {
 	const char **notes;	size_t n_notes;	/* one sentence for each thing that was skipped */
 };
 
+/* A function of which only the address is known: every index and fact says so. */
+struct hw_pci hw_pci_unknown(struct bdf bdf);
 /* Index into inv->pci, or -1. */
 int hw_find_pci(const struct hw_inventory *inv, struct bdf bdf);
 /* First RDMA device of a function, or -1. */

@@ -14,6 +14,7 @@
 struct arena;
 struct err;
 struct gid_entry;
+struct json;
 struct node;
 struct pool;
 
@@ -26,6 +27,10 @@ struct edits {
 	struct devnode *devs;		size_t n_devs;
 	struct bindmount *mounts;	size_t n_mounts;
 };
+
+/* The members of the arrays `devices` and `mounts` as every program of ours prints them. */
+void edits_json_devices(const struct edits *edits, struct json *j);
+void edits_json_mounts(const struct edits *edits, struct json *j);
 
 /* One VF as it is now (discover_function_now), not as the snapshot remembers it. */
 struct grant_dev {

@@ -77,28 +77,6 @@ static void report_envs(struct json *j, const struct container *c, bool conflict
 	}
 }
 
-static void report_device_nodes(struct json *j, const struct edits *e)
-{
-	for (size_t i = 0; i < e->n_devs; i++) {
-		json_begin_object(j);
-		json_kv_string(j, "host", e->devs[i].host);
-		json_kv_string(j, "container", e->devs[i].container);
-		json_kv_string(j, "permissions", e->devs[i].permissions);
-		json_end_object(j);
-	}
-}
-
-static void report_mounts(struct json *j, const struct edits *e)
-{
-	for (size_t i = 0; i < e->n_mounts; i++) {
-		json_begin_object(j);
-		json_kv_string(j, "host", e->mounts[i].host);
-		json_kv_string(j, "container", e->mounts[i].container);
-		json_kv_bool(j, "read_only", e->mounts[i].read_only);
-		json_end_object(j);
-	}
-}
-
 static void report_edits(struct json *j, const struct container *c)
 {
 	json_key(j, "env");
@@ -112,12 +90,12 @@ static void report_edits(struct json *j, const struct container *c)
 	json_key(j, "device_nodes");
 	json_begin_array(j);
 	for (size_t h = 0; h < c->n_held; h++)
-		report_device_nodes(j, &c->held[h].edits);
+		edits_json_devices(&c->held[h].edits, j);
 	json_end_array(j);
 	json_key(j, "mounts");
 	json_begin_array(j);
 	for (size_t h = 0; h < c->n_held; h++)
-		report_mounts(j, &c->held[h].edits);
+		edits_json_mounts(&c->held[h].edits, j);
 	json_end_array(j);
 }
 
