@@ -66,10 +66,24 @@ struct bytes msg_encode_device_list(const struct device_list *list, struct arena
 	return message_pack(&m, a);
 }
 
+/* An error would be the end of the pod: an id that is no text becomes one that nobody has. */
+static V1beta1__PreferredAllocationRequest *unpack_preferred(struct bytes in, struct arena *a,
+							     struct err *err)
+{
+	const ProtobufCMessageDescriptor *desc = &v1beta1__preferred_allocation_request__descriptor;
+	struct err why = { 0 };
+	void *m = message_unpack(desc, in, a, &why);
+
+	if (!m && why.code == EILSEQ)
+		return message_unpack(desc, message_as_text(desc, in, a), a, err);
+	if (!m && err)
+		*err = why;
+	return m;
+}
+
 int msg_decode_preferred(struct bytes in, struct arena *a, struct preferred_request *ret, struct err *err)
 {
-	V1beta1__PreferredAllocationRequest *m =
-		message_unpack(&v1beta1__preferred_allocation_request__descriptor, in, a, err);
+	V1beta1__PreferredAllocationRequest *m = unpack_preferred(in, a, err);
 	struct preferred_container *v;
 
 	if (!m)

@@ -150,6 +150,43 @@ void *message_unpack(const ProtobufCMessageDescriptor *desc, struct bytes in, st
 	return NULL;
 }
 
+static void string_as_text(uint8_t *s, size_t len)
+{
+	bool utf8 = str_utf8_valid((const char *)s, len);
+
+	for (size_t i = 0; i < len; i++) {
+		if (!s[i] || (!utf8 && s[i] >= 0x80))
+			s[i] = '?';
+	}
+}
+
+/* `out` is a copy of `in`. */
+static void strings_as_text(const ProtobufCMessageDescriptor *desc, struct bytes in, uint8_t *out)
+{
+	const ProtobufCFieldDescriptor *field;
+	const uint8_t *begin = in.data;
+	struct bytes body;
+	uint32_t tag;
+
+	while (in.len && take_field(&in, &tag, &body)) {
+		field = protobuf_c_message_descriptor_get_field(desc, tag);
+		if (!field || !body.data)
+			continue;
+		if (field->type == PROTOBUF_C_TYPE_MESSAGE)
+			strings_as_text(field->descriptor, body, out + (body.data - begin));
+		else if (field->type == PROTOBUF_C_TYPE_STRING)
+			string_as_text(out + (body.data - begin), body.len);
+	}
+}
+
+struct bytes message_as_text(const ProtobufCMessageDescriptor *desc, struct bytes in, struct arena *a)
+{
+	uint8_t *out = arena_copy(a, in.data, in.len);
+
+	strings_as_text(desc, in, out);
+	return (struct bytes) { out, in.len };
+}
+
 struct bytes message_pack(const void *message, struct arena *a)
 {
 	const ProtobufCMessage *m = message;

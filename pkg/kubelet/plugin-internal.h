@@ -37,7 +37,7 @@ struct listener {
 /* May List be called at all? Known once Get was tried on this kubelet. */
 enum pods_support { PODS_UNKNOWN, PODS_NEVER, PODS_USABLE };
 
-enum warning { WARN_SERVE, WARN_REGISTER, WARN_DEVINFO, WARN_PODS, WARN_REQUEST, WARN_MAX };
+enum warning { WARN_SERVE, WARN_REGISTER, WARN_DEVINFO, WARN_PODS, WARN_MAX };
 
 struct plugin {
 	const struct plugin_env *env;

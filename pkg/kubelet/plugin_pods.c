@@ -5,7 +5,6 @@
  */
 #include "kubelet/plugin-internal.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -228,17 +227,6 @@ static bool worth_asking(const struct plugin *p, const struct preferred_request 
 	       !request->v[0].must.n && request->v[0].size > 0;
 }
 
-/* An error would be the end of the pod. Ids that are no text cannot be ours: we prefer none of them. */
-static void refuse_preferred(struct plugin *p, struct rpc_call *call, const struct err *err)
-{
-	if (err->code != EILSEQ) {
-		rpc_reply(call, rpc_status_of(err->code), err->msg, (struct bytes) { NULL, 0 });
-		return;
-	}
-	plugin_warn(p, WARN_REQUEST, "%s; nothing is preferred", err->msg);
-	rpc_reply(call, RPC_OK, NULL, (struct bytes) { NULL, 0 });
-}
-
 void plugin_preferred(void *ctx, struct rpc_call *call, struct bytes request)
 {
 	struct plugin *p = ctx;
@@ -248,7 +236,7 @@ void plugin_preferred(void *ctx, struct rpc_call *call, struct bytes request)
 
 	p->stats.preferred++;
 	if (msg_decode_preferred(request, rpc_call_arena(call), &r, &err) < 0) {
-		refuse_preferred(p, call, &err);
+		rpc_reply(call, rpc_status_of(err.code), err.msg, (struct bytes) { NULL, 0 });
 		return;
 	}
 	if (p->dying || !worth_asking(p, &r)) {

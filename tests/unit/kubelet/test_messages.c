@@ -392,6 +392,28 @@ static void bad_bytes_are_refused_with_a_sentence(void **state)
 	}
 }
 
+static void preferred_takes_ids_that_are_no_text_for_ids_nobody_has(void **state)
+{
+	static const char wire[] = "\x0a\x13\x0a\x03"
+				   "a\0b"
+				   "\x0a\x02\xc3\xa4\x12\x02"
+				   "c\xff\x0a\x02"
+				   "ok\x18\x02",
+			  cut[] = "\x0a\x05\x0a\x01\xff\x0a\x09";
+	struct preferred_request back;
+	struct err err = { 0 };
+
+	(void)state;
+	assert_int_equal(msg_decode_preferred(BYTES(wire), a, &back, NULL), 0);
+	assert_int_equal(back.n, 1);
+	assert_ids(back.v[0].available, IDS("a?b", "\xc3\xa4", "ok"));
+	assert_ids(back.v[0].must, IDS("c?"));
+	assert_int_equal(back.v[0].size, 2);
+	assert_int_equal(msg_decode_preferred(BYTES(cut), a, &back, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "are not protobuf"));
+	assert_int_equal(err.code, EBADMSG);
+}
+
 static void unknown_fields_are_skipped(void **state)
 {
 	static const char wire[] =
@@ -516,6 +538,7 @@ int main(void)
 		T(plugin_info_round_trips),
 		T(registration_status_round_trips),
 		T(bad_bytes_are_refused_with_a_sentence),
+		T(preferred_takes_ids_that_are_no_text_for_ids_nobody_has),
 		T(unknown_fields_are_skipped),
 		T(every_decoder_refuses_garbage),
 		T(number_of_ids_is_bounded),

@@ -898,20 +898,6 @@ static void allocate_of_a_cut_id_is_not_mistaken(void **state)
 	assert_string_equal(r.message, "ContainerAllocateRequest: a value of devices_ids holds a NUL byte");
 }
 
-static void preferred_does_not_fail_for_ids_that_are_no_text(void **state)
-{
-	static const char *const wires[] = { "\x0a\x05\x0a\x01\x80\x18\x01", "\x0a\x05\x0a\x01\0\x18\x01" };
-
-	(void)state;
-	start_all();
-	for (size_t i = 0; i < ARRAY_LEN(wires); i++) {
-		struct reply r = call(PATH_PREFERRED, (struct bytes) { (const uint8_t *)wires[i], 7 });
-
-		assert_int_equal(r.status, RPC_OK);
-		assert_int_equal(r.body.len, 0);
-	}
-}
-
 static void allocate_grants_or_tells_why_not(void **state)
 {
 	const char *good[] = { id(4) }, *bad[] = { "0000:ff:00.0" };
@@ -1268,7 +1254,6 @@ int main(void)
 		T(list_is_sent_only_when_it_changed),
 		T(pool_without_devices_is_not_served),
 		T(garbage_is_an_invalid_argument),
-		T(preferred_does_not_fail_for_ids_that_are_no_text),
 		T(allocate_of_a_cut_id_is_not_mistaken),
 		T(allocate_grants_or_tells_why_not),
 		T(pre_start_knows_its_devices),
