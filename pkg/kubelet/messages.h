@@ -1,7 +1,8 @@
 /*
  * Kubelet messages ↔ plain structs: DevicePlugin v1beta1, PodResources v1, pluginregistration v1. The only user
  * of protobuf-c. Decoders return -EBADMSG with a sentence for bytes that do not parse, hold invalid UTF-8 or NUL in
- * an id (err->code is EILSEQ for these two), or exceed MESSAGE_IDS_MAX; results live in the arena. Encoders cannot
+ * an id (err->code is EILSEQ for these two), or exceed MESSAGE_IDS_MAX; results live in the arena. A preference must not
+ * fail: msg_decode_preferred() takes an id that is no text for one nobody has ('?' for each bad byte). Encoders cannot
  * fail: strings that are not UTF-8 are an assertion (render and node guarantee it). Both directions of every message
  * exist: the fake kubelet and the fake GPU plugin of the tests speak through this header too.
  */
