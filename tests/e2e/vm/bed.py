@@ -5,7 +5,6 @@ What the scenarios share, in the guest: the daemons on the live machine (tests/i
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -13,7 +12,7 @@ import time
 import traceback
 
 import harness
-from harness import Daemon, Node, Process
+from harness import Node, Process
 from optimum import Machine, assignment, best_total
 
 SHARE = "/share"
@@ -101,7 +100,8 @@ class LiveNode(Node):
         self.root, self.gpu, self.inside = root, gpu, list(inside)
 
     def topo(self):
-        return Machine(json.loads(output(*self.inside, os.environ["RAILMATECTL"], "topo", "--json", "--root", self.root)))
+        argv = [*self.inside, os.environ["RAILMATECTL"], "topo", "--json", "--root", self.root]
+        return Machine(json.loads(output(*argv)))
 
     def start_gpu_plugin(self, *options):
         p = Process([*self.inside, os.environ["FAKEGPU"], "--root", self.root, "--kubelet-dir", self.kubelet_dir,
@@ -149,7 +149,8 @@ class LiveNode(Node):
         return {d["id"] for d in self.kubelet.resource(VF)["devices"] if not d["healthy"]}
 
     def held(self):
-        return {vf for pod in self.kubelet.ask("pods")["pods"] for c in pod["containers"].values() for vf in c.get(VF, [])}
+        containers = [c for pod in self.kubelet.ask("pods")["pods"] for c in pod["containers"].values()]
+        return {vf for c in containers for vf in c.get(VF, [])}
 
     def listed(self):
         return {d["id"] for d in self.kubelet.resource(VF)["devices"]}
@@ -168,15 +169,18 @@ class LiveNode(Node):
             check(word in answer["message"], f"the refusal of {vf} does not say '{word}': {answer['message']}")
         return answer["message"]
 
-    def change(self, what, act, allocatable):
+    def change(self, what, act, allocatable, at_once=None):
         """
         Changes the hardware by act() and waits until the kubelet was told of so many allocatable VFs. Says when: in
-        milliseconds after the kernel was done; negative when the kubelet knew before that.
+        milliseconds after the kernel was done; negative when the kubelet knew before that. at_once() is called in the
+        time between.
         """
         since = self.kubelet.mark()
         began = time.monotonic()
         act()
         done = time.monotonic()
+        if at_once:
+            at_once()
         told = self.kubelet.event("list", since, resource=VF, allocatable=allocatable)
         return f"{what}: kernel {(done - began) * 1e3:.0f} ms, told {told['t'] / 1e3 - done * 1e3:+.0f} ms"
 
@@ -230,13 +234,13 @@ def run_one(function):
             "seconds": round(time.monotonic() - began, 1), "words": words}
 
 
-def run_all(wanted):
+def run_all(words):
     """One JSON object a line into the share."""
     signal.signal(signal.SIGALRM, on_alarm)
     failed = 0
     with open(f"{SHARE}/results", "w", encoding="utf-8") as results:
         for function in SCENARIOS:
-            if not re.search(wanted, function.__name__):
+            if words and not any(w in function.__name__ for w in words):
                 continue
             print(f"--- {function.__name__}", file=sys.stderr, flush=True)
             line = run_one(function)

@@ -3,7 +3,7 @@
 import os
 
 import harness
-from bed import AMD, NVIDIA, LiveNode, check, check_answer, equal, scenario, shell
+from bed import AMD, NVIDIA, PCI, LiveNode, check, check_answer, equal, scenario, shell
 
 VIEW = "/run/view"
 
@@ -51,7 +51,7 @@ def pods_under_numa_policies():
 
 
 def make_view():
-    """Once: /sys with the soft devices where hardware has them, and the cards of the second switch as NVIDIA's."""
+    """Once: /sys with the soft devices where hardware has them, and the cards are NVIDIA's."""
     if os.path.ismount(f"{VIEW}/sys"):
         return
     shell(f"mkdir -p {VIEW}/proc; mount --bind /proc {VIEW}/proc;"
@@ -61,7 +61,8 @@ def make_view():
 def hardware_layout(machine):
     for v in machine.topo["vfs"]:
         if v["rdma"]:
-            check(os.path.isdir(f"{VIEW}/sys/bus/pci/devices/{v['pci']}/infiniband/{v['rdma']}"), f"{v['rdma']}: no folder")
+            folder = f"{VIEW}{PCI}/{v['pci']}/infiniband/{v['rdma']}"
+            check(os.path.isdir(folder), f"{folder} is not there")
     equal([g["vendor"] for g in machine.topo["gpus"]], ["10de"] * 4, "vendors")
 
 

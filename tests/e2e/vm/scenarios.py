@@ -8,9 +8,5 @@ import pods  # noqa: F401
 import traffic  # noqa: F401
 import events  # noqa: F401
 
-try:
-    with open(f"{bed.SHARE}/only", encoding="utf-8") as f:
-        only = f.read().strip()
-except FileNotFoundError:
-    only = ""
-sys.exit(bed.run_all(only))
+with open(f"{bed.SHARE}/words", encoding="utf-8") as f:
+    sys.exit(bed.run_all(f.read().split()))

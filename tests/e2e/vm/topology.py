@@ -11,8 +11,8 @@ DISPLAY = {"0300", "0302", "0380", "1200"}
 GPU_VENDORS = {"1002", "10de", "8086"}
 
 
-def topo():
-    return json.loads(output(RAILMATECTL, "topo", "--json"))
+def topo(*options):
+    return json.loads(output(RAILMATECTL, "topo", "--json", *options))
 
 
 def lspci():
@@ -124,3 +124,17 @@ def an_nvme_with_vfs_is_no_nic():
     finally:
         write(f"{PCI}/{nvme}/sriov_numvfs", "0")
     return nvme
+
+
+@scenario
+def a_snapshot_is_the_same_machine():
+    """topo of a snapshot of this machine is topo of this machine, also when scrubbed"""
+    words = []
+    for name, options in (("plain", []), ("scrubbed", ["--scrub"])):
+        tree = f"/tmp/{name}.tree"
+        output(RAILMATECTL, "snapshot", *options, "-o", tree)
+        os.mkdir(f"/tmp/{name}")
+        output(RAILMATECTL, "snapshot", "unpack", tree, f"/tmp/{name}")
+        equal(topo("--root", f"/tmp/{name}"), topo(), f"topo of the {name} snapshot")
+        words.append(f"{name} {os.path.getsize(tree) // 1024} KiB")
+    return ", ".join(words)

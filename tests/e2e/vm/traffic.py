@@ -12,7 +12,8 @@ from bed import LIMIT, LiveNode, check, equal, output, rdma_links, read, scenari
 HOST_NETWORK = {"resourceList": [{"resourcePrefix": "rdma", "resourceName": "vf", "selectors": {"isRdma": True},
                                   "railmate": {"network": "host"}}]}
 BUNDLE = "/run/bundle"
-CAPABILITIES = [f"CAP_{c}" for c in ("CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "MKNOD", "SETUID", "SETGID", "IPC_LOCK")]
+CAPABILITIES = ["CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_KILL", "CAP_MKNOD", "CAP_SETUID", "CAP_SETGID",
+                "CAP_IPC_LOCK"]
 
 # Between the first VF and the second; all it knows is its environment.
 BANDWIDTH = r"""

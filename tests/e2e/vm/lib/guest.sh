@@ -1,5 +1,5 @@
-# Sourced in the guest: VFs with names, addresses and MACs that are the same in every run, soft RDMA devices on
-# them, and a view of /sys in which those look like hardware.
+# Sourced in the guest: VFs with names, addresses and MACs that are the same in every run, soft RDMA devices
+# on them, and a view of /sys in which those look like hardware.
 
 vm_modules() {
 	local m
@@ -15,33 +15,35 @@ pf_up() { # bus of the PF
 }
 
 vfs_up() { # bus of the PF, number of VFs
-	local d=/sys/bus/pci/devices/0000:$1:00.0 vf v
+	local d=/sys/bus/pci/devices/0000:$1:00.0 v
 	echo 0 > $d/sriov_drivers_autoprobe # igbvf shall see the MAC below when it first looks
 	echo $2 > $d/sriov_numvfs
-	for ((v = 0; v < $2; v++)); do ip link set pf$1 vf $v mac 02:00:00:$1:00:0$v; done
+	for ((v = 0; v < $2; v++)); do echo "link set pf$1 vf $v mac 02:00:00:$1:00:0$v"; done | ip -batch -
 	echo 1 > $d/sriov_drivers_autoprobe
-	for ((v = 0; v < $2; v++)); do vf_bind $1 $v; done
+	vf_bind $1 $(seq 0 $(($2 - 1)))
 }
 
-vf_address() { # bus of the PF, VF index
-	basename "$(readlink /sys/bus/pci/devices/0000:$1:00.0/virtfn$2)"
+vf_bind() { # bus of the PF, VF indexes
+	local d=/sys/bus/pci/devices/0000:$1:00.0 v vf net
+	for v in ${@:2}; do
+		vf=$(readlink $d/virtfn$v)
+		echo ${vf##*/} > /sys/bus/pci/drivers_probe
+		net=($d/virtfn$v/net/*)
+		echo "link set ${net##*/} name vf$1_$v"
+	done | ip -batch -
 }
 
-vf_bind() { # bus of the PF, VF index
-	local vf
-	vf=$(vf_address $1 $2)
-	echo $vf > /sys/bus/pci/drivers_probe
-	ip link set $(ls /sys/bus/pci/devices/$vf/net) name vf$1_$2
+rxe_up() { # bus of the PF, VF indexes
+	local v
+	for v in ${@:2}; do
+		echo "link set vf$1_$v addrgenmode none up"
+		echo "addr replace 10.0.$((10#$1)).$((10 + v))/24 dev vf$1_$v"
+	done | ip -batch -
+	for v in ${@:2}; do echo "link add rxe$1_$v type rxe netdev vf$1_$v"; done | rdma -b -
 }
 
-rxe_up() { # bus of the PF, VF index
-	ip link set vf$1_$2 addrgenmode none up
-	ip addr replace 10.0.$((10#$1)).$((10 + $2))/24 dev vf$1_$2
-	rdma link add rxe$1_$2 type rxe netdev vf$1_$2
-}
-
-# At $1, a view of /sys as with hardware RDMA: each soft device below its VF, as <function>/infiniband/<device>.
-# $1.up holds the difference. The view is of now: later devices are not in it.
+# A view of /sys as with hardware RDMA: each soft device below its VF, as <function>/infiniband/<device>. What
+# differs is in <mount point>.up. The view is of now: later devices are not in it.
 hardware_view() { # mount point
 	local up=$1.up r p u f at
 	mkdir -p $1 $up

@@ -4,7 +4,8 @@
 # What it makes is kept in $cache, outside of the repository; kernel and initrd are made once.
 vm_lib=$(dirname "${BASH_SOURCE[0]}")
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/railmate/vm
-modules="igb igbvf rdma_rxe crc32_generic ib_uverbs rdma_ucm 9p 9pnet_virtio virtio_pci overlay nvme vfio-pci pci-stub"
+# crc32_generic: rxe needs it and does not say so
+modules="igb igbvf rdma_rxe crc32_generic ib_uverbs rdma_ucm 9p 9pnet_virtio virtio_pci overlay nvme"
 
 # What is missing for a run, as one sentence; silent when nothing is.
 vm_obstacle() {
@@ -38,32 +39,23 @@ vm_install_tools() {
 	for p in qemu-system-x86 qemu-system-common qemu-system-data seabios; do
 		backports+=($p/bookworm-backports)
 	done
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${backports[@]}" \
-		busybox-static cpio zstd xz-utils kmod iproute2 pciutils numactl rdma-core ibverbs-utils perftest
+	DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends \
+		"${backports[@]}" busybox-static cpio zstd xz-utils kmod iproute2 pciutils numactl rdma-core ibverbs-utils perftest
 }
 
-# Debian's kernel with its modules, unpacked and not installed; the cloud kernel has neither igb nor rxe.
-vm_unpack_kernel() {
-	local name at=$cache/kernel.part
-	name=$(apt-cache depends linux-image-amd64/bookworm-backports | awk '/Depends:/ { print $2; exit }')
+# A package that is used and not installed: its files come below $cache/<directory>.
+vm_unpack() { # package, directory
+	local at=$cache/$2.part
 	rm -rf "$at"
 	mkdir -p "$at"
-	(cd "$at" && apt-get download -qq "$name" && dpkg-deb -x "$name"_*.deb . && rm "$name"_*.deb)
-	depmod -b "$at" "$(vm_version "$at")" # the package has no modules.dep
-	mv "$at" "$cache/kernel"
+	(cd "$at" && apt-get download -qq "$1" && dpkg-deb -x "$1"_*.deb . && rm "$1"_*.deb) && mv "$at" "$cache/$2"
 }
 
-# A package that is used, but not installed: what it brings lies below $cache/NAME.
-vm_unpack() { # package
-	local at=$cache/$1.part
-	(
-		flock 9
-		[ ! -d "$cache/$1" ] || exit 0
-		rm -rf "$at"
-		mkdir -p "$at"
-		cd "$at"
-		apt-get download -qq "$1" && dpkg-deb -x "$1"_*.deb . && rm "$1"_*.deb && mv "$at" "$cache/$1"
-	) 9> "$cache/lock"
+# Debian's kernel with its modules; the cloud kernel has neither igb nor rxe.
+vm_unpack_kernel() {
+	local name
+	name=$(apt-cache depends linux-image-amd64/bookworm-backports | awk '/Depends:/ { print $2; exit }')
+	vm_unpack "$name" kernel
 }
 
 vm_version() { # directory of the kernel
@@ -74,6 +66,7 @@ vm_version() { # directory of the kernel
 vm_make_initrd() {
 	local root=$cache/initrd.d version dir f rel
 	version=$(vm_version "$cache/kernel")
+	depmod -b "$cache/kernel" "$version" # the package has no modules.dep
 	dir=$root/lib/modules/$version
 	rm -rf "$root"
 	mkdir -p "$root"/{bin,proc,sys,dev,new,low,rw} "$dir"
@@ -93,13 +86,15 @@ vm_make_initrd() {
 	mv "$cache/initrd.part" "$cache/initrd"
 }
 
-# One preparation at a time. What it says goes to standard error.
+# One preparation at a time; a failed one fails at its first failure. What it says goes to standard error.
 vm_prepare() {
 	mkdir -p "$cache"
 	(
 		flock 9
-		vm_has_tools || { vm_add_backports && vm_install_tools; }
-		[ -d "$cache/kernel" ] || { vm_add_backports && vm_unpack_kernel; }
+		if ! vm_has_tools || [ ! -d "$cache/kernel" ]; then vm_add_backports || exit 1; fi
+		vm_has_tools || vm_install_tools || exit 1
+		[ -d "$cache/kernel" ] || vm_unpack_kernel || exit 1
+		[ -d "$cache/runc" ] || vm_unpack runc runc || exit 1
 		[ "$cache/initrd" -nt "$vm_lib/init" ] && [ "$cache/initrd" -nt "$vm_lib/machine.sh" ] || vm_make_initrd
 	) 9> "$cache/lock" >&2
 }
@@ -111,7 +106,8 @@ vm_topology() { # [third]
 	local n d nvme
 	topology=(-machine q35 -smp 2,sockets=2,cores=1 -m 1536M
 		-object memory-backend-ram,id=m0,size=768M -object memory-backend-ram,id=m1,size=768M
-		-numa node,nodeid=0,cpus=0,memdev=m0 -numa node,nodeid=1,cpus=1,memdev=m1 -numa dist,src=0,dst=1,val=21
+		-numa node,nodeid=0,cpus=0,memdev=m0 -numa node,nodeid=1,cpus=1,memdev=m1
+		-numa dist,src=0,dst=1,val=21
 		-device intel-iommu,intremap=on,device-iotlb=on
 		-device pxb-pcie,id=pxb0,bus=pcie.0,bus_nr=32,numa_node=0
 		-device pxb-pcie,id=pxb1,bus=pcie.0,bus_nr=96,numa_node=1)
@@ -134,11 +130,12 @@ vm_topology() { # [third]
 		-device nvme,$nvme)
 }
 
-# Runs SHARE/guest in the guest, whose root is this machine's, read-only below a tmpfs; SHARE is its /share.
-# The guest ends by itself; results are files in SHARE (guest.log, status), never the serial log, which loses lines
-# now and then. One virtual CPU a node and one thread: more of either hangs now and then.
+# Runs SHARE/guest in the guest, whose root is this machine's, read-only below a tmpfs; SHARE is its /share. The
+# guest ends by itself; results are files in SHARE (guest.log, status), never the serial log, which loses lines.
+# One virtual CPU a node and one thread: more of either hangs now and then. Replaces the shell that calls it: to be
+# called in the background or in parentheses; a signal to that process ends QEMU.
 vm_boot() { # SHARE, seconds, serial log, [monitor]; uses $topology
-	timeout -k 5 "$2" qemu-system-x86_64 -accel tcg,thread=single -cpu max "${topology[@]}" \
+	exec timeout -k 5 "$2" qemu-system-x86_64 -accel tcg,thread=single -cpu max "${topology[@]}" \
 		-nodefaults -vga none -display none -monitor "${4:-none}" -no-reboot -serial "file:$3" \
 		-fsdev "local,id=share,path=$1,security_model=none" \
 		-device virtio-9p-pci,fsdev=share,mount_tag=share,bus=pcie.0 \
