@@ -22,6 +22,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 
+#define FAREWELL_MS 30000 /* gRPC itself gives up connecting after 20 s */
+
 struct rpc_channel {
 	LIST_ENTRY(rpc_channel) link;
 	struct rpc *rpc;
@@ -88,11 +90,64 @@ bool channel_busy(const struct rpc_channel *ch)
 	return !LIST_EMPTY(&ch->calls);
 }
 
+static gpr_timespec deadline_in(unsigned ms)
+{
+	if (!ms)
+		return gpr_inf_future(GPR_CLOCK_MONOTONIC);
+	return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(ms, GPR_TIMESPAN));
+}
+
+/*
+ * A channel that its owner gave up while it was still connecting. Destroyed at that moment, gRPC 1.51 forgets
+ * the socket and never closes it; so it goes on connecting, and is destroyed when it knows the outcome.
+ */
+struct rpc_farewell {
+	LIST_ENTRY(rpc_farewell) link;
+	struct tag decided;
+	grpc_channel *channel;
+};
+
+static void farewell_decided(void *owner, bool ok)
+{
+	struct rpc_farewell *f = owner;
+
+	(void)ok; /* false: out of time, or we stop */
+	LIST_REMOVE(f, link);
+	if (f->channel)
+		grpc_channel_destroy(f->channel);
+	free(f);
+}
+
+static void see_off(struct rpc *rpc, grpc_channel *channel)
+{
+	struct rpc_farewell *f = xcalloc(1, sizeof(*f));
+
+	*f = (struct rpc_farewell) { .decided = { farewell_decided, f }, .channel = channel };
+	LIST_INSERT_HEAD(&rpc->farewells, f, link);
+	grpc_channel_watch_connectivity_state(channel, GRPC_CHANNEL_CONNECTING, deadline_in(FAREWELL_MS),
+					      rpc->queue, &f->decided);
+}
+
+void farewells_cut_short(struct rpc *rpc)
+{
+	struct rpc_farewell *f;
+
+	LIST_FOREACH(f, &rpc->farewells, link)
+	if (f->channel)
+		grpc_channel_destroy(STEAL(f->channel));
+}
+
 static void disconnect(struct rpc_channel *ch)
 {
-	if (ch->channel)
-		grpc_channel_destroy(ch->channel);
-	ch->channel = NULL;
+	grpc_channel *channel = STEAL(ch->channel);
+
+	if (!channel)
+		return;
+	if (!ch->rpc->stopping &&
+	    grpc_channel_check_connectivity_state(channel, 0) == GRPC_CHANNEL_CONNECTING)
+		see_off(ch->rpc, channel);
+	else
+		grpc_channel_destroy(channel);
 }
 
 static void disconnect_if_failed(struct rpc_channel *ch)
@@ -260,13 +315,6 @@ static void received(void *owner, bool ok)
 	s->reading = false; /* not earlier: message() may have unpaused */
 	read_next(s);
 	end_batch(s);
-}
-
-static gpr_timespec deadline_in(unsigned ms)
-{
-	if (!ms)
-		return gpr_inf_future(GPR_CLOCK_MONOTONIC);
-	return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(ms, GPR_TIMESPAN));
 }
 
 static struct rpc_subscription *new_call(struct rpc_channel *ch, const char *path, struct bytes request,

@@ -46,6 +46,7 @@ struct incoming;
 LIST_HEAD(incoming_list, incoming);
 LIST_HEAD(server_list, rpc_server);
 LIST_HEAD(channel_list, rpc_channel);
+LIST_HEAD(farewell_list, rpc_farewell);
 LIST_HEAD(client_call_list, rpc_subscription);
 
 struct rpc {
@@ -59,6 +60,7 @@ struct rpc {
 	struct timers timers;
 	struct server_list servers;
 	struct channel_list channels;
+	struct farewell_list farewells;
 	struct incoming_list orphans; /* calls whose handler still owes an answer that nobody waits for */
 	uint64_t last_server;
 	bool stopping;
@@ -156,6 +158,7 @@ void stream_closed(struct incoming *in); /* the call is over */
 void stream_free(struct incoming *in);
 
 /* --- client.c --- */
+void farewells_cut_short(struct rpc *rpc);
 void channel_cancel_calls(struct rpc_channel *ch);
 bool channel_busy(const struct rpc_channel *ch);
 void channel_free(struct rpc_channel *ch); /* no call is under way */

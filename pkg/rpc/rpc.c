@@ -152,6 +152,7 @@ static void begin_stop(struct rpc *rpc)
 		server_shut(s);
 	for (ch = LIST_FIRST(&rpc->channels); ch; ch = channel_next(ch))
 		channel_cancel_calls(ch);
+	farewells_cut_short(rpc);
 }
 
 static void kicked(void *owner, bool ok)
@@ -189,7 +190,7 @@ static bool busy(const struct rpc *rpc)
 	for (ch = LIST_FIRST(&rpc->channels); ch; ch = channel_next(ch))
 		if (channel_busy(ch))
 			return true;
-	return false;
+	return !LIST_EMPTY(&rpc->farewells);
 }
 
 /* Handles that their owners never gave back, once no callback can run any more. */

@@ -218,6 +218,62 @@ static void request_of_four_mebibytes_passes_and_one_byte_more_does_not(void **s
 	assert_echo(*state, "alive");
 }
 
+static int listen_raw(const char *path)
+{
+	struct sockaddr_un address = unix_address(path);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(listen(fd, 256), 0);
+	return fd;
+}
+
+/* Closed a little earlier or later, a channel is at one step or another of connecting. */
+static void connections_given_up_half_way_are_closed(void **state)
+{
+	struct peer *p = *state;
+	size_t before;
+
+	assert_echo(p, "once");
+	assert_true(rpc_run(p->rpc, close_channel, p));
+	usleep(100000);
+	before = count_fds();
+	for (useconds_t i = 0; i < 400; i++) {
+		struct answer a;
+
+		assert_true(rpc_run(p->rpc, open_channel, p));
+		call_begin(&a, p, "/t.T/Echo", text("x"));
+		usleep(i * 5);
+		assert_true(rpc_run(p->rpc, close_channel, p));
+		assert_in_set(call_end(&a), ((const unsigned long[]) { RPC_CANCELLED, RPC_OK }), 2);
+		free(a.body);
+	}
+	assert_fds_fall_to(before);
+}
+
+/* The stop does not wait for the outcome. */
+static void stop_closes_connections_given_up_half_way(void **state)
+{
+	struct peer *p = *state;
+	int listener = listen_raw(p->path), fd;
+	uint64_t began;
+	struct answer a;
+
+	assert_true(rpc_run(p->rpc, open_channel, p));
+	call_begin(&a, p, "/t.T/Echo", text("x"));
+	while ((fd = accept(listener, NULL, NULL)) < 0)
+		assert_int_equal(errno, EAGAIN);
+	assert_true(rpc_run(p->rpc, close_channel, p));
+	assert_int_equal(call_end(&a), RPC_CANCELLED);
+	free(a.body);
+	began = now_ms();
+	rpc_stop(STEAL(p->rpc));
+	assert_true(now_ms() - began < 5000);
+	close(fd);
+	close(listener);
+}
+
 static void errno_maps_to_status(void **state)
 {
 	static const struct {
@@ -261,6 +317,9 @@ int main(void)
 		SERVED(missing_socket_is_unavailable_at_once),
 		SERVED(socket_that_came_back_is_reached_at_once),
 		cmocka_unit_test_setup_teardown(answer_above_the_clients_limit_is_refused, peer_setup,
+						peer_teardown),
+		SERVED(connections_given_up_half_way_are_closed),
+		cmocka_unit_test_setup_teardown(stop_closes_connections_given_up_half_way, peer_setup,
 						peer_teardown),
 		SERVED(request_of_four_mebibytes_passes_and_one_byte_more_does_not),
 		cmocka_unit_test(errno_maps_to_status),
