@@ -179,20 +179,26 @@ class Node:
         self.args, self.logs, self.work = args, args.logs, args.work
         self.machine = private_machine(args.work, args.build / "cmd/railmatectl")
         self.env = {**os.environ, "PATH": f"{args.containerd}/usr/bin:{os.environ['PATH']}"}
+        self.image = args.build / "railmate.oci.tar"
         self.kubelet, self.railmates, self.n_started = None, {}, 0
 
     def spawn(self, log, *argv):
         with open(self.logs / log, "ab") as out:
-            return subprocess.Popen([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=self.env)
+            return subprocess.Popen([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                                    env=self.env)
+
+    def ctr_command(self):
+        return self.args.containerd / "usr/bin/ctr", "--address", SOCKET
 
     def ctr(self, *args, check=True):
-        done = call(self.args.containerd / "usr/bin/ctr", "--address", SOCKET, *args, check=False, env=self.env,
-                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        done = call(*self.ctr_command(), *args, check=False, env=self.env, stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE, text=True)
         scenarios.check(done.returncode == 0 or not check, f"ctr {' '.join(map(str, args))}: {done.stderr.strip()}")
         return done.stdout
 
     def start_containerd(self):
-        version = call(self.args.containerd / "usr/bin/containerd", "--version", stdout=subprocess.PIPE, text=True).stdout
+        version = call(self.args.containerd / "usr/bin/containerd", "--version", stdout=subprocess.PIPE,
+                       text=True).stdout
         self.runtime = re.search(r" v?(\d+\.\d+\.\d+)", version).group(1)
         text = CONTAINERD_1 if self.runtime.startswith("1.") else CONTAINERD_2
         config = self.work / "containerd.toml"
@@ -201,12 +207,12 @@ class Node:
         until(lambda: "Server:" in self.ctr("version", check=False), "containerd", START_LIMIT)
 
     def load_images(self):
-        busybox = self.args.runc.parents[2] / "bin/busybox"
+        """From files that the node sees under the same names."""
         for tag, command in ((PROBE, ["/bin/busybox", "sh"]), (PAUSE, ["/bin/busybox", "sleep", "1000000000"])):
             file = self.work / "image.tar"
-            file.write_bytes(small_image(tag, busybox, command))
+            file.write_bytes(small_image(tag, self.args.busybox, command))
             self.ctr("-n", "k8s.io", "images", "import", file)
-        self.ctr("-n", "railmate", "images", "import", self.args.build / "railmate.oci.tar")
+        self.ctr("-n", "railmate", "images", "import", self.image)
         names = self.ctr("-n", "railmate", "images", "list", "-q").split()
         self.ctr("-n", "railmate", "images", "tag", names[0], RAILMATE)
 
@@ -278,8 +284,11 @@ class Node:
             return "".join(line.split(" ", 3)[3] for line in file.open(encoding="utf-8") if line.count(" ") >= 3)
         return ""
 
+    def podres_command(self):
+        return (self.args.build / "tests/e2e/kubelet/podres",)
+
     def podres(self, *args):
-        done = call(self.args.build / "tests/e2e/kubelet/podres", POD_RESOURCES / "kubelet.sock", *args, check=False,
+        done = call(*self.podres_command(), POD_RESOURCES / "kubelet.sock", *args, check=False,
                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         return json.loads(done.stdout) if done.returncode == 0 else None
 
@@ -301,10 +310,12 @@ class Node:
         except FileNotFoundError:
             return None
 
+    def kubelet_log(self):
+        return (self.logs / "kubelet.log").read_text(errors="replace")
+
     def order(self, pod):
-        """The resources in the order in which the kubelet allocated them, or None if that is not known."""
-        text = (self.logs / "kubelet.log").read_text(errors="replace")
-        found = re.findall(r'"Making allocation request for device plugin".*', text)
+        """The resources in the order in which the kubelet allocated them; it says so with --v=4."""
+        found = re.findall(r'"Making allocation request for device plugin".*', self.kubelet_log())
         lines = [line for line in found if self.name_of(pod) in line]
         return [re.search(r'resourceName="([^"]*)"', line).group(1) for line in lines]
 
@@ -343,10 +354,9 @@ class Node:
         mounts = [a for src, dst, mode in binds
                   for a in ("--mount", f"type=bind,src={src},dst={dst},options=rbind:{mode}")]
         self.railmates[name] = self.spawn(
-            f"{name}.log", self.args.containerd / "usr/bin/ctr", "--address", SOCKET, "-n", "railmate", "run", "--rm",
-            "--net-host", "--read-only", "--runc-binary", self.args.runc, "--cgroup", f"{self.args.cgroup}/{name}",
-            "--seccomp", *mounts, RAILMATE, name, "/usr/bin/railmated", "--root", "/machine", "--log-level", "debug",
-            *options)
+            f"{name}.log", *self.ctr_command(), "-n", "railmate", "run", "--rm", "--net-host", "--read-only",
+            "--seccomp", "--runc-binary", self.args.runc, "--cgroup", f"{self.args.cgroup}/{name}", *mounts, RAILMATE,
+            name, "/usr/bin/railmated", "--root", "/machine", "--log-level", "debug", *options)
         until(lambda: "starts:" in self.railmate_log(name), f"{name} to start", START_LIMIT)
         return name
 
@@ -414,7 +424,7 @@ def die_with_parent():
 
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("kubelet", "containerd", "runc", "build", "logs", "work"):
+    for name in ("kubelet", "containerd", "runc", "busybox", "build", "logs", "work"):
         parser.add_argument("--" + name, type=pathlib.Path, required=True)
     parser.add_argument("--cgroup", required=True)
     parser.add_argument("words", nargs="*")

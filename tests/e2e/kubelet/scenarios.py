@@ -3,9 +3,9 @@ What has to be true on a real kubelet, whatever runs it: node.py's standalone on
 Each scenario looks at what the container itself printed and at what PodResources says. Standard library only.
 
 A cluster has: topo(), create(pod), delete(name), status(name), log(name, container, instance), held(),
-held_by_get(name), allocatable(), devinfo(id), order(name), running(name), describe(), keep_state(scenario), name_of(name); and, or else
-raises Unsupported: kubelet_restart(signal), start_railmate(), stop_railmate(name, signal), newest_railmate(),
-railmate_log(name), break_vf(id), wait_registered().
+held_by_get(name), allocatable(), devinfo(id), order(name), running(name), describe(), keep_state(scenario);
+and, or else raises Unsupported: kubelet_restart(signal), start_railmate(), stop_railmate(name, signal),
+newest_railmate(), railmate_log(name), break_vf(id), wait_registered().
 """
 import contextlib
 import itertools
@@ -22,7 +22,8 @@ from optimum import Machine, assignment, best_total  # noqa: E402 (the path come
 GPU, VF = "nvidia.com/gpu", "rdma/vf"
 LIMIT = 30  # seconds for anything that a pod or a daemon does
 IMAGE = "railmate.test/probe:1"
-REFUSED = ("not permitted", "denied")  # the runtime's device rules; a node without a driver behind it says something else
+# The runtime's device rules say so; a node that is allowed and has no driver behind it says something else.
+REFUSED = ("not permitted", "denied")
 NCCL_MAX = 32  # it drops the rest without a word
 INSTANCES = itertools.count(1)
 

@@ -1,0 +1,41 @@
+"""What `run` and hack/kind-e2e both build before they start. Standard library only."""
+import pathlib
+import subprocess
+
+BED = pathlib.Path(__file__).resolve().parent
+TOP = BED.parent.parent.parent
+
+
+class Lacking(Exception):
+    """This machine cannot run the bed, and why."""
+
+
+def helper(name, *args):
+    """The last line that one of the bed's scripts prints: a path."""
+    done = subprocess.run([BED / name, *args], stdout=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode == 77:
+        raise Lacking(f"what {name} {' '.join(args)} needs")
+    if done.returncode != 0:
+        print(f"kubelet bed: FAILED: {name} {' '.join(args)}\n0 passed, 1 failed")
+        raise SystemExit(1)
+    return done.stdout.strip().splitlines()[-1]
+
+
+def quietly(*argv):
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        print(done.stdout[-4000:])
+        print(f"kubelet bed: FAILED: {argv[0]} exits with {done.returncode}\n0 passed, 1 failed")
+        raise SystemExit(1)
+
+
+def build_programs(build):
+    quietly(TOP / "hack/install-deps", "test", "image")
+    if not (build / "build.ninja").exists():
+        quietly("cmake", "-S", TOP, "-B", build, "-G", "Ninja")
+    quietly("ninja", "-C", build, "railmated", "railmatectl", "fakegpu", "podres")
+    image = build / "railmate.oci.tar"
+    made_of = [build / "cmd/railmated", build / "cmd/railmatectl", TOP / "hack/image", TOP / "hack/image-root"]
+    if image.exists() and all(file.stat().st_mtime < image.stat().st_mtime for file in made_of):
+        return
+    quietly(TOP / "hack/image", "--build", build, "-o", image)
