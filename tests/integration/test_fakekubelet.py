@@ -65,7 +65,7 @@ class FakeKubelet(Case):
 
     def test_devices_of_a_removed_pod_are_collected_by_the_next_admission(self):
         node = self.node()
-        kubelet, _ = node.start()
+        kubelet, _ = node.start(daemon=("--pod-resources", "off"))  # a List collects, too
         kubelet.admit("p", f"main:{GPU}=8")
         kubelet.ask("remove p")
         self.assertEqual(kubelet.resource(GPU)["allocated"], 8)
