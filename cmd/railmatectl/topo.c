@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
+#include "discover/discover.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "railmatectl.h"
@@ -66,6 +67,16 @@ static void put_numa(struct strbuf *out, int numa)
 		strbuf_printf(out, "%-6d", numa);
 }
 
+/* The driver's own name, else that of pci.ids, else the vendor's. */
+static void put_model(const struct machine *m, const struct hw_gpu *gpu, struct strbuf *out)
+{
+	const struct hw_pci *f = &m->node->inv->pci[gpu->pci];
+	_cleanup_free_ char *listed = gpu->model ? NULL : discover_pci_name(m->root, f->vendor, f->device);
+
+	strbuf_puts(out, gpu->model ? gpu->model : listed ? listed : gpu->vendor);
+	strbuf_putc(out, '\n');
+}
+
 static void put_matrix(const struct machine *m, const struct columns *c, struct strbuf *out)
 {
 	const struct hw_inventory *inv = m->node->inv;
@@ -84,8 +95,8 @@ static void put_matrix(const struct machine *m, const struct columns *c, struct 
 				out, "%-7s",
 				topo_class_name(topo_between(m->node->topo, gpu->pci, c->pci[k]).class));
 		put_numa(out, inv->pci[gpu->pci].numa);
-		strbuf_printf(out, "%-*s %s\n", BDF_WIDTH, bdf_format(inv->pci[gpu->pci].bdf, buf),
-			      gpu->model ? gpu->model : gpu->vendor);
+		strbuf_printf(out, "%-*s ", BDF_WIDTH, bdf_format(inv->pci[gpu->pci].bdf, buf));
+		put_model(m, gpu, out);
 	}
 	strbuf_putc(out, '\n');
 }

@@ -2,6 +2,7 @@
 import os
 import pathlib
 import re
+import shutil
 import tempfile
 import unittest
 
@@ -32,6 +33,16 @@ class Topo(ProgramTest):
             done = run(CTL, "topo", "--root", empty)
             self.assertEqual(done.returncode, 0)
             self.assertIn("no GPUs", done.stdout)
+
+    def test_a_gpu_without_a_driver_is_named_from_pci_ids(self):
+        with tempfile.TemporaryDirectory() as top:
+            run(CTL, "snapshot", "unpack", FIXTURES / HGX / "host.tree", top)
+            shutil.rmtree(f"{top}/proc/driver")
+            ids = pathlib.Path(top, "usr/share/misc/pci.ids")
+            ids.unlink()
+            self.assertRegex(run(CTL, "topo", "--root", top).stdout, r"(?m)^GPU0 .* NVIDIA$")
+            ids.write_text("10de  Maker\n\t2330  Best GPU\n", encoding="utf-8")
+            self.assertRegex(run(CTL, "topo", "--root", top).stdout, r"(?m)^GPU0 .* Maker Best GPU$")
 
     def test_this_machine_is_scanned_without_complaint_about_root(self):
         self.one_object(run(CTL, "topo", "--json"))
