@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "config/config.h"
-#include "config/document.h"
+#include "document/document.h"
 
 #define WARNINGS_MAX 64
 #define POOLS_MAX    1024 /* far above what a kubelet handles; keeps the comparison of names short */

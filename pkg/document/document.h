@@ -1,13 +1,14 @@
 /*
  * A JSON text as a tree of items that know their line. jansson parses but forgets where values of a
  * valid text stood; messages about a wrong value need the line, so a second walk over the same text
- * notes it. Internal to the room.
+ * notes it. Writing JSON is base/json.h.
  */
-#ifndef RAILMATE_CONFIG_DOCUMENT_H
-#define RAILMATE_CONFIG_DOCUMENT_H
+#ifndef RAILMATE_DOCUMENT_DOCUMENT_H
+#define RAILMATE_DOCUMENT_DOCUMENT_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct arena;
 struct err;
@@ -21,6 +22,8 @@ struct item {
 	int line;		   /* of a member's key, of an element's first character; from 1 */
 	enum item_type type;
 	bool truth;		   /* ITEM_BOOL */
+	bool whole;		   /* ITEM_NUMBER: an integer that number holds */
+	int64_t number;
 	const char *string;	   /* ITEM_STRING, UTF-8 without NUL */
 	const struct item *kids;   /* ITEM_LIST, ITEM_OBJECT: in the order of the text */
 	size_t n_kids;
@@ -32,6 +35,12 @@ int document_parse(const char *text, size_t len, const char *name, struct arena 
 const char *item_type_name(enum item_type type); /* "a string" */
 /* Text of the file as a message may carry it: short, without control characters. */
 const char *document_shown(const char *text, struct arena *arena);
+/* A member of an object; NULL: none of that name, or no object. Exact case. */
+const struct item *item_get(const struct item *object, const char *key);
+/* The text of a member that is a string, else NULL. */
+const char *item_string(const struct item *object, const char *key);
+/* The value of a member that is a whole number, else otherwise. */
+int64_t item_number(const struct item *object, const char *key, int64_t otherwise);
 /* "resourceList[0].selectors.vendors[1]"; "" for the document. */
 const char *item_path(const struct item *item, struct arena *arena);
 

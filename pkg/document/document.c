@@ -1,4 +1,4 @@
-#include "config/document.h"
+#include "document/document.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -114,6 +114,8 @@ static void build(struct walk *w, const json_t *json, struct item *out)
 		out->string = arena_strdup(w->arena, json_string_value(json));
 		skip_string(w);
 	} else {
+		out->whole = json_is_integer(json);
+		out->number = json_integer_value(json);
 		skip_word(w);
 	}
 }
@@ -209,4 +211,27 @@ const char *item_path(const struct item *item, struct arena *arena)
 	if (!item->key)
 		return arena_printf(arena, "%s[%zu]", base, item->index);
 	return arena_printf(arena, "%s%s%s", base, *base ? "." : "", document_shown(item->key, arena));
+}
+
+const struct item *item_get(const struct item *object, const char *key)
+{
+	for (size_t i = 0; object && object->type == ITEM_OBJECT && i < object->n_kids; i++) {
+		if (!strcmp(object->kids[i].key, key))
+			return &object->kids[i];
+	}
+	return NULL;
+}
+
+const char *item_string(const struct item *object, const char *key)
+{
+	const struct item *item = item_get(object, key);
+
+	return item && item->type == ITEM_STRING ? item->string : NULL;
+}
+
+int64_t item_number(const struct item *object, const char *key, int64_t otherwise)
+{
+	const struct item *item = item_get(object, key);
+
+	return item && item->whole ? item->number : otherwise;
 }

@@ -1,0 +1,68 @@
+/* document_parse() itself is tested through the rooms that use it (config: lines, paths, bad text). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "document/document.h"
+
+static const struct item *parse(struct arena *a, const char *text)
+{
+	const struct item *item;
+	struct err err = { 0 };
+
+	assert_int_equal(document_parse(text, strlen(text), "x.json", a, &item, &err), 0);
+	return item;
+}
+
+static void a_member_is_found_by_its_exact_name(void **state)
+{
+	_cleanup_arena_ struct arena *a = arena_new(0);
+	const struct item *top = parse(a, "{\"pod\": \"a\", \"Pod\": \"b\", \"n\": 1}");
+
+	(void)state;
+	assert_string_equal(item_string(top, "pod"), "a");
+	assert_string_equal(item_string(top, "Pod"), "b");
+	assert_null(item_get(top, "POD"));
+}
+
+static void a_member_of_another_type_is_no_string_and_no_number(void **state)
+{
+	_cleanup_arena_ struct arena *a = arena_new(0);
+	const struct item *top = parse(a, "{\"n\": 1, \"s\": \"1\", \"x\": null, \"l\": [1]}");
+
+	(void)state;
+	assert_null(item_string(top, "n"));
+	assert_null(item_string(top, "x"));
+	assert_int_equal(item_number(top, "s", -7), -7);
+	assert_int_equal(item_number(top, "l", -7), -7);
+	assert_null(item_get(item_get(top, "l"), "n"));
+	assert_null(item_get(NULL, "n"));
+}
+
+static void whole_numbers_keep_every_digit_and_fractions_are_none(void **state)
+{
+	_cleanup_arena_ struct arena *a = arena_new(0);
+	const struct item *top = parse(a, "{\"big\": 9223372036854775807, \"low\": -3, \"half\": 0.5}");
+
+	(void)state;
+	assert_true(item_number(top, "big", 0) == INT64_MAX);
+	assert_int_equal(item_number(top, "low", 0), -3);
+	assert_int_equal(item_number(top, "half", 42), 42);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_member_is_found_by_its_exact_name),
+		cmocka_unit_test(a_member_of_another_type_is_no_string_and_no_number),
+		cmocka_unit_test(whole_numbers_keep_every_digit_and_fractions_are_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
