@@ -1,0 +1,54 @@
+/*
+ * Late binding: slots → VFs, when the container and all its GPUs are known. One binder for all late pools; on the rpc thread.
+ * bind is idempotent: whoever comes first, PreStartContainer or the CNI plugin, decides; the other one is told the same.
+ */
+#ifndef RAILMATE_KUBELET_BINDER_H
+#define RAILMATE_KUBELET_BINDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "kubelet/messages.h"
+
+struct binder;
+struct err;
+struct keeper;
+struct node;
+struct podres;
+struct podspec_source;
+struct rpc;
+struct sysroot;
+
+struct binder_env {
+	struct rpc *rpc;
+	const struct sysroot *root;
+	struct podres *podres;
+	struct keeper *keeper;
+	const struct podspec_source *specs; /* NULL: none */
+	const char *cdi_dir;		    /* the runtime's, e.g. /var/run/cdi */
+};
+
+/* Which pod asks, as far as the asker knows (the CNI plugin does: CNI_ARGS; the kubelet never says). */
+struct binder_pod { const char *ns, *name, *uid; };
+
+/* One slot of the container and its VF now. */
+struct bound {
+	const char *slot, *resource, *vf;
+};
+
+/* err NULL: bound holds every slot of the container, sorted by slot, of every late pool. Lives until the return. */
+typedef void (*binder_done_fn)(void *arg, const struct err *err, const struct bound *bound, size_t n);
+
+struct binder *binder_new(const struct binder_env *env);
+void binder_free(struct binder *b);
+void binder_update(struct binder *b, struct node *node); /* a reference is taken */
+/*
+ * Bind the container that holds these slots: all its slots of all late pools at once. The CDI specs and the ledger are durable when
+ * done is called. Errors are retryable (EAGAIN, EBUSY) unless a slot is unknown (ENOENT). pod may be NULL.
+ */
+void binder_bind(struct binder *b, const struct ids *slots, const struct binder_pod *pod, unsigned timeout_ms,
+		 binder_done_fn done, void *arg);
+/* Slots whose pods are gone: specs removed, VFs drained. Called with every List (beside keeper_reconcile()). */
+void binder_reconcile(struct binder *b, const struct pod_list *pods);
+
+#endif

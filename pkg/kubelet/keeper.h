@@ -1,0 +1,51 @@
+/*
+ * The ledger of the running daemon, on the rpc thread: one for all resources. Changes are told to the disk in the background
+ * (a reply of Allocate never waits), or are waited for (PreStartContainer answers when its binding is durable).
+ */
+#ifndef RAILMATE_KUBELET_KEEPER_H
+#define RAILMATE_KUBELET_KEEPER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct err;
+struct keeper;
+struct ledger;
+struct ledger_file;
+struct node;
+struct pod_list;
+struct pool;
+struct pool_dev;
+struct rpc;
+
+/* Does somebody still use this RDMA device (user contexts)? -errno: cannot be known here. */
+typedef int (*keeper_users_fn)(void *ctx, const char *rdma, unsigned *ret_users);
+
+/* file may be NULL: memory only (no --state-dir). ledger and file are taken. [rpc thread, or before it runs] */
+struct keeper *keeper_new(struct rpc *rpc, struct ledger *ledger, struct ledger_file *file, keeper_users_fn users, void *users_ctx);
+void keeper_free(struct keeper *k); /* stores what is not stored yet */
+struct ledger *keeper_ledger(struct keeper *k);
+/* The ledger was changed: store it soon. done (may be NULL) runs on the rpc thread once what the ledger holds now is on disk, or
+ * with the error; never before the return. */
+void keeper_save(struct keeper *k, void (*done)(void *arg, const struct err *err), void *arg);
+
+/*
+ * Is this VF free to be given to another container? Not if the ledger has a hold on it by somebody else, or if it is not at rest: its
+ * netdev or RDMA device is away in a network namespace, or a process has it open. ret_why: a sentence in the arena for the pod's
+ * status. me: the owner who asks (NULL nobody); his own holds do not count.
+ */
+struct ledger_owner;
+struct arena;
+bool keeper_is_free(struct keeper *k, const struct node *node, const struct pool_dev *dev, const struct ledger_owner *me,
+		    struct arena *a, const char **ret_why);
+
+/*
+ * What the kubelet says now (a List), against the ledger: holds of pods that are gone become draining and, once at rest, are dropped;
+ * ids that a container holds and the ledger does not know are entered (a lost ledger is rebuilt). listed_ms: when the List was
+ * asked for (monotonic); holds younger than that are left alone. Returns true if holds changed (lists have to be sent anew).
+ */
+bool keeper_reconcile(struct keeper *k, const struct node *node, const struct pod_list *pods, int64_t listed_ms);
+/* The VF is draining: not offered (ListAndWatch says Unhealthy) until it is at rest. */
+bool keeper_is_draining(const struct keeper *k, const char *vf);
+
+#endif

@@ -1,0 +1,39 @@
+/*
+ * What pods ask for, from whoever knows the pod specs: the kubelet's /pods, the API server (kubeapi, over HTTP), or the
+ * kubelet's Pods API (gRPC, where its gate is on). Data and the interface of a source; sources are handed in by the daemon.
+ */
+#ifndef RAILMATE_KUBELET_PODSPEC_H
+#define RAILMATE_KUBELET_PODSPEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum spec_kind { SPEC_INIT, SPEC_SIDECAR /* an init container with restartPolicy Always */, SPEC_APP };
+
+struct spec_limit { const char *resource; int64_t count; }; /* extended resources only ("vendor/name") */
+struct spec_container {
+	const char *name;
+	enum spec_kind kind;
+	const struct spec_limit *limits;	size_t n_limits;
+};
+struct spec_pod {
+	const char *ns, *name, *uid;
+	bool over;		/* phase Succeeded or Failed */
+	bool deleted;		/* has a deletionTimestamp */
+	int64_t created;	/* creationTimestamp, Unix seconds; 0 unknown (static pods) */
+	const struct spec_container *containers; size_t n_containers;	/* init containers first, in spec order */
+};
+struct spec_list { const struct spec_pod *v; size_t n; };
+
+/* specs NULL: could not be had, why is a sentence. Both live until the return. */
+typedef void (*podspec_done_fn)(void *arg, const struct spec_list *specs, const char *why);
+
+struct podspec_source {
+	const char *name; /* "kubelet /pods" */
+	/* On the rpc thread; done exactly once, later, on the rpc thread, after timeout_ms at most. */
+	void (*fetch)(void *ctx, unsigned timeout_ms, podspec_done_fn done, void *arg);
+	void *ctx;
+};
+
+#endif
