@@ -8,9 +8,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct binder;
 struct err;
+struct keeper;
 struct node;
 struct plugin;
+struct podres;
+struct podspec_source;
 struct rpc;
 struct sysroot;
 
@@ -26,6 +30,11 @@ struct plugin_env {
 	enum plugin_registration registration;
 	unsigned pod_resources_timeout_ms; /* 200; the kubelet's sync loop waits for us */
 	unsigned registry_patience_ms;	/* REGISTER_AUTO: how long to wait for the plugin watcher; 0: 10 s */
+	/* Shared by all resources, NULL: absent. Looked at with every call: they may appear while plugins run. */
+	struct podres *podres;		/* who holds what; without it nobody's GPUs are known */
+	struct keeper *keeper;		/* the ledger */
+	const struct podspec_source *specs;
+	struct binder *binder;		/* late pools */
 };
 
 /* env is borrowed and outlives the plugin. Opens nothing yet. */
