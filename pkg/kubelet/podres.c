@@ -1,0 +1,329 @@
+#include "kubelet/podres.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "rpc/rpc.h"
+
+#define ANSWER_BYTES_MAX (16u << 20) /* what Kubernetes' own callers take */
+#define BACKOFF_MS	 20
+
+enum kind { ASK_LIST, ASK_GET, ASK_ALLOCATABLE };
+
+/* A question under way. Outlives the client if that goes first. */
+struct question {
+	LIST_ENTRY(question) link;
+	struct podres *p; /* NULL: gone, and the question has been answered */
+	enum kind kind;
+	char *ns, *name; /* ASK_GET */
+	unsigned timeout_ms;
+	int64_t until_ms;
+	uint64_t epoch; /* of the kubelet that was asked */
+	bool probing;
+	struct rpc_timer *timer; /* NULL: a call is under way */
+	podres_done_fn done;
+	void *arg;
+};
+
+struct podres {
+	struct rpc *rpc;
+	char *socket;
+	struct rpc_channel *channel; /* opened with the first question */
+	enum podres_support support;
+	uint64_t epoch; /* grows with every kubelet */
+	uint32_t random;
+	LIST_HEAD(, question) questions;
+};
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+struct podres *podres_open(struct rpc *rpc, const char *socket)
+{
+	struct podres *p = xcalloc(1, sizeof(*p));
+
+	p->rpc = rpc;
+	p->socket = xstrdup(socket);
+	p->random = (uint32_t)now_ms() ^ (uint32_t)getpid();
+	LIST_INIT(&p->questions);
+	return p;
+}
+
+void podres_reset(struct podres *p)
+{
+	p->support = PODRES_UNKNOWN;
+	p->epoch++;
+}
+
+enum podres_support podres_support(const struct podres *p)
+{
+	return p->support;
+}
+
+/* --- the end of a question --- */
+
+static void question_free(struct question *q)
+{
+	free(q->ns);
+	free(q->name);
+	free(q);
+}
+
+static void finish(struct question *q, enum podres_result result, const struct pod_list *pods,
+		   const char *why)
+{
+	LIST_REMOVE(q, link);
+	q->done(q->arg, result, pods, why);
+	question_free(q);
+}
+
+static const char *method_of(const struct question *q)
+{
+	static const char *const names[] = { "List", "Get", "GetAllocatableResources" };
+
+	return names[q->kind];
+}
+
+static void fail(struct question *q, const char *message)
+{
+	_cleanup_free_ char *why = xasprintf("%s: %s: %s", q->p->socket, method_of(q), message);
+
+	finish(q, PODRES_FAILED, NULL, why);
+}
+
+static void fail_late(struct question *q)
+{
+	char message[64];
+
+	snprintf(message, sizeof(message), "no answer within %u ms", q->timeout_ms);
+	fail(q, message);
+}
+
+/* --- answers --- */
+
+static int decode(const struct question *q, struct bytes body, struct arena *a, struct pod_list *ret,
+		  struct err *err)
+{
+	struct pod *pod;
+	int r;
+
+	if (q->kind == ASK_LIST)
+		return msg_decode_pod_list(body, a, ret, err);
+	pod = arena_array(a, 1, sizeof(*pod));
+	if (q->kind == ASK_GET) {
+		r = msg_decode_pod_get_reply(body, a, pod, err);
+	} else {
+		pod->ns = pod->name = "";
+		pod->containers = arena_array(a, 1, sizeof(*pod->containers));
+		pod->n_containers = 1;
+		r = msg_decode_allocatable(body, a, pod->containers, err);
+	}
+	*ret = (struct pod_list) { pod, 1 };
+	return r;
+}
+
+static void take(struct question *q, struct bytes body)
+{
+	_cleanup_arena_ struct arena *a = arena_new(4096);
+	struct pod_list pods;
+	struct err err = { 0 };
+
+	if (decode(q, body, a, &pods, &err) < 0)
+		fail(q, err.msg);
+	else
+		finish(q, PODRES_OK, &pods, NULL);
+}
+
+/* The kubelet knows errors by their text only. */
+static bool says_not_found(enum rpc_status status, const char *message)
+{
+	return status == RPC_NOT_FOUND || (status == RPC_UNKNOWN && strstr(message, "not found"));
+}
+
+static bool is_silence(enum rpc_status status)
+{
+	return status == RPC_UNAVAILABLE || status == RPC_DEADLINE_EXCEEDED || status == RPC_CANCELLED ||
+	       status == RPC_RESOURCE_EXHAUSTED;
+}
+
+/*
+ * What an answer to Get tells of its kubelet. Get came with 1.27 (and says so even where it is switched off).
+ * A List at the wrong moment could bring kubelets of that time down (issue #119560): older ones are never
+ * asked for one.
+ */
+static void learn(struct podres *p, enum rpc_status status, const char *message)
+{
+	if (status == RPC_UNIMPLEMENTED)
+		p->support = PODRES_NOTHING;
+	else if (status == RPC_OK || says_not_found(status, message))
+		p->support = PODRES_GET;
+	else if (!is_silence(status))
+		p->support = PODRES_LIST;
+}
+
+static void ask(struct question *q);
+
+static void ask_again(void *arg)
+{
+	struct question *q = arg;
+
+	q->timer = NULL;
+	ask(q);
+}
+
+static int64_t time_left(const struct question *q)
+{
+	return q->until_ms - now_ms();
+}
+
+/* All clients of the node share one limit: what it rejects is asked again while there is time. */
+static void retry(struct question *q, const char *message)
+{
+	struct podres *p = q->p;
+	unsigned ms;
+
+	p->random = p->random * 1664525u + 1013904223u;
+	ms = BACKOFF_MS / 2 + (p->random >> 16) % BACKOFF_MS;
+	if (ms < time_left(q))
+		q->timer = rpc_after(p->rpc, ms, ask_again, q);
+	else
+		fail(q, message);
+}
+
+static void answered(void *arg, enum rpc_status status, const char *message, struct bytes body)
+{
+	struct question *q = arg;
+	struct podres *p = q->p;
+
+	if (!p) {
+		question_free(q);
+		return;
+	}
+	if (!message)
+		message = "";
+	if ((q->probing || q->kind == ASK_GET) && q->epoch == p->epoch)
+		learn(p, status, message);
+	if (status == RPC_RESOURCE_EXHAUSTED && strstr(message, "rate limit"))
+		retry(q, message);
+	else if (q->probing && !is_silence(status))
+		ask(q);
+	else if (status == RPC_OK)
+		take(q, body);
+	else if (q->kind == ASK_GET && says_not_found(status, message))
+		finish(q, PODRES_GONE, NULL, message);
+	else if (status == RPC_DEADLINE_EXCEEDED)
+		fail_late(q);
+	else
+		fail(q, message);
+}
+
+/* --- questions --- */
+
+static void call(struct question *q)
+{
+	static const char *const paths[] = { PATH_POD_LIST, PATH_POD_GET, PATH_ALLOCATABLE };
+	_cleanup_arena_ struct arena *a = arena_new(256);
+	struct bytes request = { NULL, 0 };
+	int64_t left = time_left(q);
+
+	if (q->probing || q->kind == ASK_GET)
+		request = msg_encode_pod_get_request(q->ns ? q->ns : "", q->name ? q->name : "", a);
+	if (!q->p->channel)
+		q->p->channel = rpc_channel_open(q->p->rpc, q->p->socket, ANSWER_BYTES_MAX);
+	rpc_call_unary(q->p->channel, q->probing ? PATH_POD_GET : paths[q->kind], request,
+		       left > 1 ? (unsigned)left : 1, answered, q);
+}
+
+static bool is_harmful(const struct question *q)
+{
+	return q->p->support == PODRES_NOTHING && q->kind != ASK_ALLOCATABLE;
+}
+
+static void ask(struct question *q)
+{
+	if (is_harmful(q)) {
+		fail(q, "this kubelet is older than 1.27");
+		return;
+	}
+	q->epoch = q->p->epoch;
+	q->probing = q->kind == ASK_LIST && q->p->support == PODRES_UNKNOWN;
+	call(q);
+}
+
+static void begin(struct podres *p, enum kind kind, const char *ns, const char *name, unsigned timeout_ms,
+		  podres_done_fn done, void *arg)
+{
+	struct question *q = xcalloc(1, sizeof(*q));
+
+	q->p = p;
+	q->kind = kind;
+	q->ns = ns ? xstrdup(ns) : NULL;
+	q->name = name ? xstrdup(name) : NULL;
+	q->timeout_ms = timeout_ms;
+	q->until_ms = now_ms() + timeout_ms;
+	q->done = done;
+	q->arg = arg;
+	LIST_INSERT_HEAD(&p->questions, q, link);
+	/* An answer that is known already still comes later. */
+	if (is_harmful(q))
+		q->timer = rpc_after(p->rpc, 0, ask_again, q);
+	else
+		ask(q);
+}
+
+void podres_list(struct podres *p, unsigned timeout_ms, podres_done_fn done, void *arg)
+{
+	begin(p, ASK_LIST, NULL, NULL, timeout_ms, done, arg);
+}
+
+void podres_get(struct podres *p, const char *ns, const char *name, unsigned timeout_ms, podres_done_fn done,
+		void *arg)
+{
+	begin(p, ASK_GET, ns, name, timeout_ms, done, arg);
+}
+
+void podres_allocatable(struct podres *p, unsigned timeout_ms, podres_done_fn done, void *arg)
+{
+	begin(p, ASK_ALLOCATABLE, NULL, NULL, timeout_ms, done, arg);
+}
+
+/* One that waits for a timer ends here; one whose call is under way is freed when that comes back. */
+static void abandon(struct question *q)
+{
+	_cleanup_free_ char *why = xasprintf("%s: %s: we are stopping", q->p->socket, method_of(q));
+
+	LIST_REMOVE(q, link);
+	q->p = NULL;
+	q->done(q->arg, PODRES_FAILED, NULL, why);
+	if (!q->timer)
+		return;
+	rpc_timer_cancel(q->timer);
+	question_free(q);
+}
+
+void podres_close(struct podres *p)
+{
+	struct question *q;
+
+	if (!p)
+		return;
+	while ((q = LIST_FIRST(&p->questions)))
+		abandon(q);
+	rpc_channel_close(p->channel);
+	free(p->socket);
+	free(p);
+}
