@@ -1,0 +1,168 @@
+#!/usr/bin/python3
+""".ci/run with small steps in place of the real ones: what it says of each, how it counts, what it leaves behind."""
+import contextlib
+import os
+import pathlib
+import subprocess
+import tempfile
+import time
+import unittest
+
+AGES = 10_000_000 + os.getpid()  # seconds that nobody else sleeps for
+RUN = pathlib.Path(__file__).resolve().parents[2] / ".ci/run"
+
+STEPS = {
+    "pass": 'echo "built"\necho "3 passed, 0 failed"',
+    "few": 'echo "2 passed, 0 failed, 1 skipped"',
+    "none": 'echo "0 passed, 0 failed"',
+    "fail": 'echo "1 passed, 2 failed"\nexit 1',
+    "lies": 'echo "4 passed, 0 failed"\nexit 3',
+    "shameless": 'echo "4 passed, 1 failed"',
+    "mute": 'echo "done"',
+    "lacks": 'echo "some bed: skipped: this machine lacks a mouse"\nexit 77',
+    "quiet": 'echo "fetched"',
+    "broken": 'echo "nothing here"\nexit 1',
+    "asks": 'read -r line && echo "got $line"\n[ -t 1 ] && echo "a terminal"\necho "1 passed, 0 failed"',
+    # Asked to end, it cleans up; somebody that it started outlives it, deaf.
+    "slow": """
+folder=$(mktemp -d)
+(trap '' TERM; exec setsid sleep AGES) &
+trap 'sleep 0.5; echo "cleaned up"; rm -r "$folder"; exit 1' TERM
+sleep 600 & wait $!""",
+    "deaf": "trap '' TERM\nwhile :; do sleep 0.1; done",
+    "leaver": 'setsid sleep AGES &\ntouch "$TMPDIR/left"\necho "1 passed, 0 failed"',
+}
+
+
+def can_make_namespaces():
+    return subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "true"], capture_output=True).returncode == 0
+
+
+class Ci(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="railmate-ci-")
+        self.addCleanup(folder.cleanup)
+        self.top = pathlib.Path(folder.name)
+        self.tmp = self.top / "tmp"
+        self.tmp.mkdir()
+        for name, script in STEPS.items():
+            (self.top / name).write_text(f"#!/bin/bash\n{script}\n".replace("AGES", str(AGES)))
+            (self.top / name).chmod(0o755)
+
+    def run_steps(self, *steps):
+        """(exit status, the verdicts by step, the last line); a step is "KIND LIMIT NAME"."""
+        lines = [" ".join([*step.split()[:2], str(self.top / step.split()[2])]) for step in steps]
+        (self.top / "steps").write_text("\n".join(lines) + "\n")
+        done = subprocess.run([RUN, "--steps", self.top / "steps", "--logs", self.top / "logs", "--grace", "2"],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              timeout=60, env={**os.environ, "TMPDIR": str(self.tmp)})
+        self.said = done.stdout
+        summary = done.stdout[done.stdout.rindex("=== summary"):].splitlines()
+        said = [line.removeprefix(f"{self.top}/").partition(": ") for line in summary[1:-1]]
+        return done.returncode, {name: words for name, _, words in said}, summary[-1]
+
+    def one(self, step):
+        code, verdicts, last = self.run_steps(step, "test 20 pass")
+        return code, verdicts[step.split()[2]], last
+
+    def test_a_test_that_passes_has_its_count_and_time(self):
+        code, verdicts, last = self.run_steps("test 20 pass")
+        self.assertRegex(verdicts["pass"], r"^passed, 3 tests, \d+ s$")
+        self.assertEqual((code, last), (0, "3 passed, 0 failed, 0 skipped"))
+        self.assertIn("built\n", self.said)
+
+    def test_a_bed_counts_scenarios_and_those_it_left_out(self):
+        code, verdicts, last = self.run_steps("bed 20 few")
+        self.assertRegex(verdicts["few"], r"^passed, 2 scenarios, 1 skipped, \d+ s$")
+        self.assertEqual((code, last), (0, "2 passed, 0 failed, 1 skipped"))
+
+    def test_a_failure_does_not_keep_later_steps_from_running(self):
+        code, verdict, last = self.one("test 20 fail")
+        self.assertRegex(verdict, r"^FAILED, 2 of 3 tests, \d+ s$")
+        self.assertEqual((code, last), (1, "4 passed, 2 failed, 0 skipped"))
+
+    def test_a_bed_that_cannot_run_says_why_and_is_no_pass(self):
+        code, verdict, last = self.one("bed 20 lacks")
+        self.assertRegex(verdict, r"^skipped: this machine lacks a mouse, \d+ s$")
+        self.assertEqual((code, last), (0, "3 passed, 0 failed, 1 skipped"))
+
+    def test_beds_alone_that_cannot_run_are_not_enough(self):
+        code, _, last = self.run_steps("bed 20 lacks")
+        self.assertEqual((code, last), (1, "0 passed, 0 failed, 1 skipped"))
+
+    def test_a_test_may_not_be_skipped(self):
+        code, verdict, last = self.one("test 20 lacks")
+        self.assertRegex(verdict, "^FAILED, exit status 77")
+        self.assertEqual((code, last), (1, "3 passed, 1 failed, 0 skipped"))
+
+    def test_neither_counts_nor_exit_status_are_believed_alone(self):
+        for name, words, last in (("lies", "FAILED, exit status 3", "7 passed, 1 failed, 0 skipped"),
+                                  ("shameless", "FAILED, 1 of 5", "7 passed, 1 failed, 0 skipped"),
+                                  ("mute", "FAILED, exit status 0 and no counts", "3 passed, 1 failed, 0 skipped"),
+                                  ("none", "FAILED, no tests ran", "3 passed, 1 failed, 0 skipped")):
+            with self.subTest(name):
+                code, verdict, told = self.one(f"test 20 {name}")
+                self.assertIn(words, verdict)
+                self.assertEqual((code, told), (1, last))
+
+    def test_a_step_that_cannot_be_started_has_failed(self):
+        code, verdict, last = self.one("test 20 nowhere")
+        self.assertIn("FAILED, exit status 127", verdict)
+        self.assertEqual((code, last), (1, "3 passed, 1 failed, 0 skipped"))
+
+    def test_a_preparation_counts_only_when_it_failed(self):
+        for name, words, failed in (("quiet", "done", 0), ("lacks", "could not be had: ", 0), ("broken", "FAILED", 1)):
+            with self.subTest(name):
+                code, verdict, last = self.one(f"prepare 20 {name}")
+                self.assertTrue(verdict.startswith(words), verdict)
+                self.assertEqual((code, last), (failed, f"3 passed, {failed} failed, 0 skipped"))
+
+    def test_steps_have_no_input_and_no_terminal(self):
+        code, _, last = self.run_steps("test 20 asks")
+        self.assertEqual((code, last), (0, "1 passed, 0 failed, 0 skipped"))
+        self.assertNotIn("got", self.said)
+        self.assertNotIn("terminal", self.said)
+
+    def test_time_that_is_up_is_a_failure_after_a_chance_to_clean_up(self):
+        began = time.monotonic()
+        code, verdict, last = self.one("bed 1 slow")
+        self.assertRegex(verdict, r"^FAILED, stopped at its limit of 1 s, \d+ s$")
+        self.assertEqual((code, last), (1, "3 passed, 1 failed, 0 skipped"))
+        self.assertIn("cleaned up", (self.top / "logs" / self.log_of("slow")).read_text())
+        self.assertLess(time.monotonic() - began, 30)
+
+    def test_whoever_does_not_listen_is_ended(self):
+        code, verdict, last = self.one("bed 1 deaf")
+        self.assertRegex(verdict, "^FAILED, stopped at its limit of 1 s")
+        self.assertEqual((code, last), (1, "3 passed, 1 failed, 0 skipped"))
+
+    def log_of(self, name):
+        return "".join(c if c.isalnum() else "-" for c in str(self.top / name)) + ".log"
+
+    @unittest.skipUnless(can_make_namespaces(), "no right to make namespaces")
+    def test_no_process_and_no_file_stays(self):
+        self.run_steps("bed 1 slow", "test 20 leaver")
+        self.assertEqual(list(self.tmp.iterdir()), [])
+        for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):  # it just ended
+                self.assertNotIn(str(AGES).encode(), path.read_bytes())
+
+    @unittest.skipUnless(os.geteuid() == 0 and can_make_namespaces(), "no right to make cgroups and namespaces")
+    def test_cgroups_of_a_killed_bed_go_with_its_folder(self):
+        lines = pathlib.Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
+        mounts = [line.split()[1] for line in lines if line.split()[2] in ("cgroup", "cgroup2")]
+        mounts = [mount for mount in mounts if os.access(mount, os.W_OK)]
+        if not mounts:
+            self.skipTest("no cgroup hierarchy that can be written")
+        group = f'{mounts[0]}/$(basename "$folder")'
+        (self.top / "deaf").write_text(f'#!/bin/bash\nfolder=$(mktemp -d)\nmkdir -p "{group}/below"\n'
+                                       f'echo "{group}"\n' + STEPS["deaf"] + "\n")
+        self.run_steps("bed 1 deaf")
+        made = next(line for line in self.said.splitlines() if line.startswith(mounts[0]))
+        self.addCleanup(subprocess.run, ["find", made, "-depth", "-type", "d", "-exec", "rmdir", "{}", "+"],
+                        stderr=subprocess.DEVNULL)
+        self.assertFalse(os.path.exists(made))
+
+
+if __name__ == "__main__":
+    unittest.main()
