@@ -11,14 +11,15 @@ class Lacking(Exception):
 
 
 def helper(name, *args):
-    """The last line that one of the bed's scripts prints: a path."""
+    """The last line that one of the bed's scripts prints: a path; with exit status 77, what the machine lacks."""
     done = subprocess.run([BED / name, *args], stdout=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL)
+    last = (done.stdout.strip().splitlines() or [""])[-1]
     if done.returncode == 77:
-        raise Lacking(f"what {name} {' '.join(args)} needs")
+        raise Lacking(last)
     if done.returncode != 0:
         print(f"kubelet bed: FAILED: {name} {' '.join(args)}\n0 passed, 1 failed")
         raise SystemExit(1)
-    return done.stdout.strip().splitlines()[-1]
+    return last
 
 
 def quietly(*argv):
