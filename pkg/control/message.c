@@ -1,0 +1,187 @@
+#include "control/control.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "document/document.h"
+
+static const char *const op_names[CONTROL_OP_MAX] = {
+	[CONTROL_STATUS] = "status",
+	[CONTROL_LEDGER] = "ledger",
+	[CONTROL_BIND] = "bind",
+};
+
+/* Numbers of errno differ between machines, names do not. What is not in the table travels as EIO. */
+static const struct {
+	const char *name;
+	int code;
+} codes[] = {
+	{ "EIO", EIO },	      { "EACCES", EACCES }, { "EAGAIN", EAGAIN },     { "EBUSY", EBUSY },
+	{ "EINVAL", EINVAL }, { "ENOENT", ENOENT }, { "ENOSPC", ENOSPC },     { "ENOSYS", ENOSYS },
+	{ "ENODEV", ENODEV }, { "EROFS", EROFS },   { "EMSGSIZE", EMSGSIZE }, { "ETIMEDOUT", ETIMEDOUT },
+};
+
+void control_write_request(const struct control_request *r, struct strbuf *out)
+{
+	struct json j;
+
+	json_init(&j, out, 0);
+	json_begin_object(&j);
+	json_kv_string(&j, "op", op_names[r->op]);
+	if (r->op == CONTROL_BIND) {
+		json_kv_string(&j, "slot", r->slot);
+		json_kv_string(&j, "namespace", r->ns);
+		json_kv_string(&j, "pod", r->pod);
+		json_kv_string(&j, "uid", r->uid);
+	}
+	json_end_object(&j);
+	strbuf_putc(out, '\n');
+}
+
+static const char *string_or_empty(const struct item *object, const char *key)
+{
+	const char *s = item_string(object, key);
+
+	return s ? s : "";
+}
+
+int control_read_request(const char *text, size_t len, struct arena *a, struct control_request *ret,
+			 struct err *err)
+{
+	struct control_request r = { .op = CONTROL_OP_MAX };
+	const struct item *top;
+	const char *op;
+	int rc;
+
+	rc = document_parse(text, len, "request", a, &top, err);
+	if (rc < 0)
+		return rc;
+	op = item_string(top, "op");
+	if (!op)
+		return err_set(err, EINVAL, "the request names no \"op\"");
+	for (int i = 0; i < CONTROL_OP_MAX; i++) {
+		if (str_eq(op, op_names[i]))
+			r.op = (enum control_op)i;
+	}
+	if (r.op == CONTROL_OP_MAX)
+		return err_set(err, ENOSYS, "railmated " RAILMATE_VERSION " does not know the request \"%s\"",
+			       document_shown(op, a));
+	r.slot = string_or_empty(top, "slot");
+	r.ns = string_or_empty(top, "namespace");
+	r.pod = string_or_empty(top, "pod");
+	r.uid = string_or_empty(top, "uid");
+	if (r.op == CONTROL_BIND && !*r.slot)
+		return err_set(err, EINVAL, "the request \"%s\" names no \"slot\"", op_names[r.op]);
+	*ret = r;
+	return 0;
+}
+
+static void write_bound(struct json *j, const struct control_reply *r)
+{
+	json_key(j, "bound");
+	json_begin_array(j);
+	for (size_t i = 0; i < r->n_bound; i++) {
+		json_begin_object(j);
+		json_kv_string(j, "slot", r->bound[i].slot);
+		json_kv_string(j, "resource", r->bound[i].resource);
+		json_kv_string(j, "vf", r->bound[i].vf);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+void control_write_reply(const struct control_reply *r, struct strbuf *out)
+{
+	struct json j;
+
+	json_init(&j, out, 0);
+	json_begin_object(&j);
+	if (r->bound)
+		write_bound(&j, r);
+	if (r->ledger)
+		json_kv_string(&j, "ledger", r->ledger);
+	json_end_object(&j);
+	strbuf_putc(out, '\n');
+}
+
+void control_write_error(const struct err *why, struct strbuf *out)
+{
+	const char *name = codes[0].name;
+	struct json j;
+
+	for (size_t i = 0; i < ARRAY_LEN(codes); i++) {
+		if (codes[i].code == why->code)
+			name = codes[i].name;
+	}
+	json_init(&j, out, 0);
+	json_begin_object(&j);
+	json_key(&j, "error");
+	json_begin_object(&j);
+	json_kv_string(&j, "code", name);
+	json_kv_string(&j, "message", why->msg);
+	json_end_object(&j);
+	json_end_object(&j);
+	strbuf_putc(out, '\n');
+}
+
+static int read_error(const struct item *error, struct err *err)
+{
+	const char *name = item_string(error, "code"), *message = item_string(error, "message");
+	int code = EIO;
+
+	for (size_t i = 0; i < ARRAY_LEN(codes); i++) {
+		if (str_eq(name, codes[i].name))
+			code = codes[i].code;
+	}
+	return err_set(err, code, "%s", message && *message ? message : "railmated gives no reason");
+}
+
+static int read_bound(const struct item *list, struct arena *a, struct control_reply *ret, struct err *err)
+{
+	struct control_bound *bound;
+
+	if (list->type != ITEM_LIST)
+		return err_set(err, EBADMSG, "railmated's reply: \"bound\" is not a list");
+	bound = arena_array(a, list->n_kids + 1, sizeof(*bound)); /* never NULL: that says "not asked for" */
+	for (size_t i = 0; i < list->n_kids; i++) {
+		bound[i] = (struct control_bound) { item_string(&list->kids[i], "slot"),
+						    item_string(&list->kids[i], "resource"),
+						    item_string(&list->kids[i], "vf") };
+		if (!bound[i].slot || !bound[i].resource || !bound[i].vf)
+			return err_set(err, EBADMSG, "railmated's reply: bound[%zu] is not complete", i);
+	}
+	ret->bound = bound;
+	ret->n_bound = list->n_kids;
+	return 0;
+}
+
+int control_read_reply(const char *text, size_t len, struct arena *a, struct control_reply *ret,
+		       struct err *err)
+{
+	struct control_reply reply = { 0 };
+	const struct item *top, *bound;
+	int r;
+
+	if (document_parse(text, len, "railmated's reply", a, &top, err) < 0) {
+		err->code = EBADMSG;
+		return -EBADMSG;
+	}
+	if (top->type != ITEM_OBJECT)
+		return err_set(err, EBADMSG, "railmated's reply is not an object");
+	if (item_get(top, "error"))
+		return read_error(item_get(top, "error"), err);
+	bound = item_get(top, "bound");
+	if (bound) {
+		r = read_bound(bound, a, &reply, err);
+		if (r < 0)
+			return r;
+	}
+	reply.ledger = item_string(top, "ledger");
+	*ret = reply;
+	return 0;
+}
