@@ -2,6 +2,7 @@
 """
 The node of the bed, run by `run` inside its namespaces: containerd, a standalone kubelet with static pods,
 a GPU plugin, railmated from its image. Implements what scenarios.py asks of a cluster. Standard library only.
+tests/e2e/vm has another node made of this one.
 """
 import argparse
 import contextlib
@@ -33,7 +34,8 @@ DEVINFO = pathlib.Path("/var/run/k8s.cni.cncf.io/devinfo/dp")
 SOCKET = "/run/containerd/containerd.sock"
 RAILMATE, PROBE, PAUSE = "docker.io/library/railmate:e2e", "railmate.test/probe:1", "railmate.test/pause:1"
 NODE = "node"
-START_LIMIT = 60
+OURS = {"railmatectl": "cmd", "fakegpu": "tests/fakekubelet", "podres": "tests/e2e/kubelet"}  # where the build has them
+START_LIMIT = 60 * scenarios.SLOWNESS
 
 CONTAINERD_2 = """
 version = 3
@@ -66,7 +68,7 @@ version = 2
 """
 
 
-def kubelet_config(work, cgroup):
+def kubelet_config(work, cgroup, more):
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -89,6 +91,7 @@ def kubelet_config(work, cgroup):
         "containerRuntimeEndpoint": "unix://" + SOCKET,
         "volumePluginDir": str(work / "volume-plugins"),
         "resolvConf": "",
+        **more,
     }
 
 
@@ -125,20 +128,13 @@ def private_dev(machine):
     call("mount", "--move", dev, "/dev")
 
 
-def private_machine(work, railmatectl):
-    """Everything that the kubelet and the runtime write lies in memory; returns the fixture's folder."""
-    call("mount", "--make-rprivate", "/")
-    for target in ("/run", "/var/lib", "/var/log"):
+def memory_folders(work):
+    """Everything that the kubelet and the runtime write lies in memory."""
+    for target in ("/run", "/var/lib", "/var/log", work):
         mount("tmpfs", target)
-    mount("tmpfs", work)
-    call("ip", "link", "set", "lo", "up")
-    for folder in (PLUGINS, POD_RESOURCES, DEVINFO, work / "machine", work / "manifests"):
+    for folder in (PLUGINS, POD_RESOURCES, DEVINFO, work / "manifests"):
         folder.mkdir(parents=True, exist_ok=True)
     POD_RESOURCES.chmod(0o750)
-    call(railmatectl, "snapshot", "unpack", FIXTURE, work / "machine")
-    private_dev(work / "machine")
-    call("mount", "--make-rshared", "/")
-    return work / "machine"
 
 
 # --- images ---
@@ -177,10 +173,28 @@ class Node:
 
     def __init__(self, args):
         self.args, self.logs, self.work = args, args.logs, args.work
-        self.machine = private_machine(args.work, args.build / "cmd/railmatectl")
-        self.env = {**os.environ, "PATH": f"{args.containerd}/usr/bin:{os.environ['PATH']}"}
+        self.machine = self.make_machine()
+        self.env = {**os.environ, "PATH": f"{self.runtime_dir()}:{os.environ['PATH']}"}
         self.image = args.build / "railmate.oci.tar"
-        self.kubelet, self.railmates, self.n_started = None, {}, 0
+        self.kubelet, self.kubelet_options, self.railmates, self.n_started = None, {}, {}, 0
+
+    def make_machine(self):
+        """Namespaces are ours already; returns the root that railmated looks at."""
+        call("mount", "--make-rprivate", "/")
+        call("ip", "link", "set", "lo", "up")
+        memory_folders(self.work)
+        machine = self.work / "machine"
+        machine.mkdir()
+        call(self.program("railmatectl"), "snapshot", "unpack", FIXTURE, machine)
+        private_dev(machine)
+        call("mount", "--make-rshared", "/")
+        return machine
+
+    def runtime_dir(self):
+        return self.args.containerd / "usr/bin"
+
+    def program(self, name):
+        return self.args.build / OURS[name] / name
 
     def spawn(self, log, *argv):
         with open(self.logs / log, "ab") as out:
@@ -188,7 +202,7 @@ class Node:
                                     env=self.env)
 
     def ctr_command(self):
-        return self.args.containerd / "usr/bin/ctr", "--address", SOCKET
+        return self.runtime_dir() / "ctr", "--address", SOCKET
 
     def ctr(self, *args, check=True):
         done = call(*self.ctr_command(), *args, check=False, env=self.env, stdout=subprocess.PIPE,
@@ -197,21 +211,23 @@ class Node:
         return done.stdout
 
     def start_containerd(self):
-        version = call(self.args.containerd / "usr/bin/containerd", "--version", stdout=subprocess.PIPE,
-                       text=True).stdout
+        version = call(self.runtime_dir() / "containerd", "--version", stdout=subprocess.PIPE, text=True).stdout
         self.runtime = re.search(r" v?(\d+\.\d+\.\d+)", version).group(1)
         text = CONTAINERD_1 if self.runtime.startswith("1.") else CONTAINERD_2
         config = self.work / "containerd.toml"
         config.write_text(text % {"pause": PAUSE, "work": self.work, "runc": self.args.runc})
-        self.spawn("containerd.log", self.args.containerd / "usr/bin/containerd", "--config", config)
+        self.spawn("containerd.log", self.runtime_dir() / "containerd", "--config", config)
         until(lambda: "Server:" in self.ctr("version", check=False), "containerd", START_LIMIT)
 
-    def load_images(self):
+    def load_pod_images(self):
         """From files that the node sees under the same names."""
         for tag, command in ((PROBE, ["/bin/busybox", "sh"]), (PAUSE, ["/bin/busybox", "sleep", "1000000000"])):
             file = self.work / "image.tar"
             file.write_bytes(small_image(tag, self.args.busybox, command))
             self.ctr("-n", "k8s.io", "images", "import", file)
+
+    def load_images(self):
+        self.load_pod_images()
         self.ctr("-n", "railmate", "images", "import", self.image)
         names = self.ctr("-n", "railmate", "images", "list", "-q").split()
         self.ctr("-n", "railmate", "images", "tag", names[0], RAILMATE)
@@ -227,7 +243,7 @@ class Node:
         """Returns when its registration socket appeared; the one of a predecessor may still lie there."""
         old = self.socket_birth()
         config = self.work / "kubelet.json"
-        config.write_text(json.dumps(kubelet_config(self.work, self.args.cgroup)))
+        config.write_text(json.dumps(kubelet_config(self.work, self.args.cgroup, self.kubelet_options)))
         self.kubelet = self.spawn("kubelet.log", self.args.kubelet, "--config", config, "--hostname-override", NODE,
                                   "--node-ip", "127.0.0.1", "--root-dir", KUBELET_ROOT, "--v", "4",
                                   "--cert-dir", self.work / "certificates")
@@ -238,20 +254,23 @@ class Node:
         self.start_containerd()
         self.load_images()
         self.start_kubelet()
-        self.spawn("fakegpu.log", self.args.build / "tests/fakekubelet/fakegpu", "--root", self.machine,
-                   "--kubelet-dir", PLUGINS)
+        self.start_gpu_plugin()
         self.start_railmate()
         self.wait_registered()
 
+    def start_gpu_plugin(self):
+        self.spawn("fakegpu.log", self.program("fakegpu"), "--root", self.machine, "--kubelet-dir", PLUGINS,
+                   "--resource", scenarios.GPU)
+
     def wait_registered(self, resource=scenarios.VF):
-        until(lambda: self.allocatable().get(resource), f"devices of {resource}", START_LIMIT)
-        until(lambda: self.allocatable().get(scenarios.GPU), f"devices of {scenarios.GPU}", START_LIMIT)
+        for name in (resource, scenarios.GPU):
+            until(lambda n=name: self.allocatable().get(n), f"devices of {name}", START_LIMIT)
 
     # --- what scenarios ask ---
 
     def topo(self):
-        return json.loads(call(self.args.build / "cmd/railmatectl", "topo", "--json", "--root", self.machine,
-                               stdout=subprocess.PIPE, text=True).stdout)
+        return json.loads(call(self.program("railmatectl"), "topo", "--json", "--root", self.machine, stdout=subprocess.PIPE,
+                               text=True).stdout)
 
     def name_of(self, pod):
         return f"{pod}-{NODE}"
@@ -285,7 +304,7 @@ class Node:
         return ""
 
     def podres_command(self):
-        return (self.args.build / "tests/e2e/kubelet/podres",)
+        return (self.program("podres"),)
 
     def podres(self, *args):
         done = call(*self.podres_command(), POD_RESOURCES / "kubelet.sock", *args, check=False,

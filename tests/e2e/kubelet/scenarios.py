@@ -19,8 +19,10 @@ import traceback
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../integration"))
 from optimum import Machine, assignment, best_total  # noqa: E402 (the path comes first)
 
-GPU, VF = "nvidia.com/gpu", "rdma/vf"
-LIMIT = 30  # seconds for anything that a pod or a daemon does
+GPU, VF = os.environ.get("E2E_GPU", "nvidia.com/gpu"), "rdma/vf"
+GPU_ENV = "NVIDIA_VISIBLE_DEVICES" if GPU.startswith("nvidia") else "GPU_DEVICES"
+SLOWNESS = float(os.environ.get("E2E_SLOWNESS", "1"))  # of this machine: an emulated one is slower
+LIMIT = 30 * SLOWNESS  # seconds for anything that a pod or a daemon does
 IMAGE = "railmate.test/probe:1"
 # The runtime's device rules say so; a node that is allowed and has no driver behind it says something else.
 REFUSED = ("not permitted", "denied")
@@ -55,7 +57,7 @@ def until(true, what, limit=LIMIT):
             return value
         if time.monotonic() > deadline:
             raise AssertionError(f"{what}: not within {limit} s")
-        time.sleep(0.05)
+        time.sleep(0.05 * SLOWNESS)
 
 
 def check(condition, sentence):
@@ -181,7 +183,7 @@ def check_report(c, report, gpu_ids, vfs):
     equal(set(report.devices), expected, "device nodes in the container")
     for node, words in report.opened.items():
         check(not any(refusal in words for refusal in REFUSED), f"{node} cannot be opened in the container: {words}")
-    equal(set(filter(None, report.env.get("NVIDIA_VISIBLE_DEVICES", "").split(","))), set(gpu_ids), "the GPUs' variable")
+    equal(set(filter(None, report.env.get(GPU_ENV, "").split(","))), set(gpu_ids), "the GPUs' variable")
     if not vfs:
         check(not any(k.startswith(("NCCL_", "RAILMATE_", "PCIDEVICE_")) for k in report.env), "variables without VFs")
         return
@@ -260,7 +262,7 @@ def an_init_container_holds_gpus_first(c):
     gpus, vfs = check_container(c, name, "main", 2, 2)
     early = c.report(name, "before").env
     check(early["PCIDEVICE_RDMA_VF"] in vfs, "the VF of the init container did not come to its successor")
-    check(c.machine.gpu(early["NVIDIA_VISIBLE_DEVICES"]) in gpus, "nor did its GPU")
+    check(c.machine.gpu(early[GPU_ENV]) in gpus, "nor did its GPU")
 
 
 @scenario
@@ -280,7 +282,7 @@ def a_container_that_crashes_keeps_its_vfs(c):
     first = c.report(name, "main", 0)
     check_container(c, name, "main", 2, 2, instance=1)
     equal(second.devices, first.devices, "device nodes after the restart")
-    for key in ("NCCL_IB_HCA", "PCIDEVICE_RDMA_VF", "NVIDIA_VISIBLE_DEVICES"):
+    for key in ("NCCL_IB_HCA", "PCIDEVICE_RDMA_VF", GPU_ENV):
         equal(second.env[key], first.env[key], f"{key} after the restart")
     equal(len(c.order(name)), 2, "allocations of a container that restarted once")
 
