@@ -7,7 +7,7 @@
  *   { "resourceList": [ { "resourceName": "vf", …, "railmate": { "gid": "fixed:3", "network": "host" } } ],
  *     "railmate": { "gpus": [ { "vendor": "10de", "classes": ["0300", "0302"], "name": "NVIDIA" } ] } }
  *
- * `gpus` replaces the built-in table of what is a GPU. `binding` of a pool has one legal value, "early".
+ * `gpus` replaces the built-in table of what is a GPU.
  */
 #ifndef RAILMATE_CONFIG_CONFIG_H
 #define RAILMATE_CONFIG_CONFIG_H
@@ -46,6 +46,7 @@ struct selector {
 
 enum gid_mode { GID_AUTO, GID_FIXED, GID_OFF };
 enum pool_network { NETWORK_POD, NETWORK_HOST };
+enum pool_binding { BINDING_EARLY, BINDING_LATE };
 
 /* For additionalInfo: device "*" or an id; values in key order. */
 struct extra_info {
@@ -65,6 +66,7 @@ struct pool_config {
 	enum gid_mode gid;	/* "gid": "auto" (default) | "fixed:N" | "off" */
 	int gid_index;		/* of fixed:N */
 	enum pool_network network; /* "network": "pod" (default) | "host" */
+	enum pool_binding binding; /* "binding": "early" (default; ids are PCI addresses) | "late" (slots) */
 };
 
 struct config {

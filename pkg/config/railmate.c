@@ -49,14 +49,15 @@ static int read_network(struct parse *p, const struct item *value, const struct 
 
 static int read_binding(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
-	static const char *const names[] = { "early" };
-	int choice;
+	static const char *const names[] = { [BINDING_EARLY] = "early", [BINDING_LATE] = "late" };
+	struct pool_config *pool = out;
+	int choice = 0, r;
 
 	(void)key;
-	(void)out;
-	if (value->type == ITEM_STRING && str_eq(value->string, "late"))
-		return refuse(p, value, "'late' is not available in this version; legal values: early");
-	return want_choice(p, value, names, ARRAY_LEN(names), &choice);
+	r = want_choice(p, value, names, ARRAY_LEN(names), &choice);
+	if (r == 0)
+		pool->binding = choice == BINDING_LATE ? BINDING_LATE : BINDING_EARLY;
+	return r;
 }
 
 int read_railmate_pool(struct parse *p, const struct item *value, const struct key *key, void *out)

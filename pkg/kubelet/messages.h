@@ -47,7 +47,13 @@ struct registration_status { bool registered; const char *error; };
 
 /* PodResources. Entries of one resource are merged: 1.36 sends one ContainerDevices per id, 1.20 one per NUMA node. */
 struct held { const char *resource; struct ids ids; };
-struct pod_container { const char *name; struct held *held; size_t n_held; };
+/* One device that a DRA driver gave; CDI names may be none. */
+struct dynamic { const char *driver, *pool, *device; struct ids cdi; };
+struct pod_container {
+	const char *name;
+	struct held *held;		size_t n_held;
+	struct dynamic *dynamic;	size_t n_dynamic;	/* of all its claims */
+};
 struct pod { const char *ns, *name; struct pod_container *containers; size_t n_containers; };
 struct pod_list { struct pod *v; size_t n; };
 

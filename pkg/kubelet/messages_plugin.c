@@ -216,6 +216,10 @@ static struct edits edits_from(const V1beta1__ContainerAllocateResponse *m, stru
 	for (size_t i = 0; i < m->n_mounts; i++)
 		e.mounts[i] = (struct bindmount) { m->mounts[i]->host_path, m->mounts[i]->container_path,
 						   m->mounts[i]->read_only };
+	e.cdi = arena_array(a, m->n_cdi_devices, sizeof(*e.cdi));
+	e.n_cdi = m->n_cdi_devices;
+	for (size_t i = 0; i < e.n_cdi; i++)
+		e.cdi[i] = m->cdi_devices[i]->name;
 	return e;
 }
 
@@ -257,6 +261,10 @@ static void edits_to(const struct edits *e, V1beta1__ContainerAllocateResponse *
 		m->mounts[i]->container_path = (char *)e->mounts[i].container;
 		m->mounts[i]->read_only = e->mounts[i].read_only;
 	}
+	m->cdi_devices = message_array(&v1beta1__cdidevice__descriptor, e->n_cdi, a);
+	m->n_cdi_devices = e->n_cdi;
+	for (size_t i = 0; i < e->n_cdi; i++)
+		m->cdi_devices[i]->name = (char *)e->cdi[i];
 }
 
 struct bytes msg_encode_allocate_reply(const struct edits *v, size_t n, struct arena *a)

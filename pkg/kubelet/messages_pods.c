@@ -42,6 +42,29 @@ static void held_from(V1__ContainerDevices **v, size_t n, struct pod_container *
 	}
 }
 
+static struct dynamic dynamic_of(const V1__ClaimResource *m, struct arena *a)
+{
+	struct dynamic d = { .driver = m->driver_name, .pool = m->pool_name, .device = m->device_name };
+
+	d.cdi.v = arena_array(a, m->n_cdi_devices, sizeof(*d.cdi.v));
+	for (size_t i = 0; i < m->n_cdi_devices; i++)
+		d.cdi.v[d.cdi.n++] = m->cdi_devices[i]->name;
+	return d;
+}
+
+static void dynamic_from(V1__DynamicResource **v, size_t n, struct pod_container *c, struct arena *a)
+{
+	size_t total = 0;
+
+	for (size_t i = 0; i < n; i++)
+		total += v[i]->n_claim_resources;
+	c->dynamic = arena_array(a, total, sizeof(*c->dynamic));
+	for (size_t i = 0; i < n; i++) {
+		for (size_t k = 0; k < v[i]->n_claim_resources; k++)
+			c->dynamic[c->n_dynamic++] = dynamic_of(v[i]->claim_resources[k], a);
+	}
+}
+
 static struct pod pod_from(const V1__PodResources *m, struct arena *a)
 {
 	struct pod p = { m->namespace_, m->name, arena_array(a, m->n_containers, sizeof(*p.containers)),
@@ -50,6 +73,8 @@ static struct pod pod_from(const V1__PodResources *m, struct arena *a)
 	for (size_t i = 0; i < m->n_containers; i++) {
 		p.containers[i].name = m->containers[i]->name;
 		held_from(m->containers[i]->devices, m->containers[i]->n_devices, &p.containers[i], a);
+		dynamic_from(m->containers[i]->dynamic_resources, m->containers[i]->n_dynamic_resources,
+			     &p.containers[i], a);
 	}
 	return p;
 }
@@ -136,6 +161,33 @@ static V1__ContainerDevices **held_to(const struct pod_container *c, bool one_en
 	return v;
 }
 
+static void dynamic_to(const struct dynamic *d, V1__ClaimResource *m, struct arena *a)
+{
+	m->driver_name = (char *)d->driver;
+	m->pool_name = (char *)d->pool;
+	m->device_name = (char *)d->device;
+	m->cdi_devices = message_array(&v1__cdidevice__descriptor, d->cdi.n, a);
+	m->n_cdi_devices = d->cdi.n;
+	for (size_t i = 0; i < d->cdi.n; i++)
+		m->cdi_devices[i]->name = (char *)d->cdi.v[i];
+}
+
+/* One claim that holds them all. */
+static void dynamics_to(const struct pod_container *c, V1__ContainerResources *m, struct arena *a)
+{
+	V1__DynamicResource *claim;
+
+	if (!c->n_dynamic)
+		return;
+	m->dynamic_resources = message_array(&v1__dynamic_resource__descriptor, 1, a);
+	m->n_dynamic_resources = 1;
+	claim = m->dynamic_resources[0];
+	claim->claim_resources = message_array(&v1__claim_resource__descriptor, c->n_dynamic, a);
+	claim->n_claim_resources = c->n_dynamic;
+	for (size_t i = 0; i < c->n_dynamic; i++)
+		dynamic_to(&c->dynamic[i], claim->claim_resources[i], a);
+}
+
 static void pod_to(const struct pod *p, bool one_entry_per_id, V1__PodResources *m, struct arena *a)
 {
 	m->name = (char *)p->name;
@@ -147,6 +199,7 @@ static void pod_to(const struct pod *p, bool one_entry_per_id, V1__PodResources 
 
 		c->name = (char *)p->containers[i].name;
 		c->devices = held_to(&p->containers[i], one_entry_per_id, &c->n_devices, a);
+		dynamics_to(&p->containers[i], c, a);
 	}
 }
 

@@ -26,6 +26,7 @@ struct edits {
 	struct kv *envs;		size_t n_envs;	/* sorted by key */
 	struct devnode *devs;		size_t n_devs;
 	struct bindmount *mounts;	size_t n_mounts;
+	const char **cdi;		size_t n_cdi;	/* names of CDI devices, "vendor/class=name" */
 };
 
 /* The members of the arrays `devices` and `mounts` as every program of ours prints them. */

@@ -210,13 +210,17 @@ static void reads_our_keys(void **state)
 		enum gid_mode gid;
 		int index;
 		enum pool_network network;
+		enum pool_binding binding;
 	} rows[] = {
-		{ "\"railmate\": {}", GID_AUTO, 0, NETWORK_POD },
-		{ "\"railmate\": {\"gid\": \"auto\", \"network\": \"host\"}", GID_AUTO, 0, NETWORK_HOST },
-		{ "\"railmate\": {\"gid\": \"fixed:0\"}", GID_FIXED, 0, NETWORK_POD },
-		{ "\"railmate\": {\"gid\": \"fixed:255\", \"network\": \"pod\"}", GID_FIXED, 255,
-		  NETWORK_POD },
-		{ "\"railmate\": {\"gid\": \"off\", \"binding\": \"early\"}", GID_OFF, 0, NETWORK_POD },
+		{ "\"railmate\": {}", GID_AUTO, 0, NETWORK_POD, BINDING_EARLY },
+		{ "\"railmate\": {\"gid\": \"auto\", \"network\": \"host\"}", GID_AUTO, 0, NETWORK_HOST,
+		  BINDING_EARLY },
+		{ "\"railmate\": {\"gid\": \"fixed:0\"}", GID_FIXED, 0, NETWORK_POD, BINDING_EARLY },
+		{ "\"railmate\": {\"gid\": \"fixed:255\", \"network\": \"pod\"}", GID_FIXED, 255, NETWORK_POD,
+		  BINDING_EARLY },
+		{ "\"railmate\": {\"gid\": \"off\", \"binding\": \"early\"}", GID_OFF, 0, NETWORK_POD,
+		  BINDING_EARLY },
+		{ "\"railmate\": {\"binding\": \"late\"}", GID_AUTO, 0, NETWORK_POD, BINDING_LATE },
 	};
 
 	(void)state;
@@ -226,6 +230,7 @@ static void reads_our_keys(void **state)
 		assert_int_equal(cfg->pools[0].gid, rows[i].gid);
 		assert_int_equal(cfg->pools[0].gid_index, rows[i].index);
 		assert_int_equal(cfg->pools[0].network, rows[i].network);
+		assert_int_equal(cfg->pools[0].binding, rows[i].binding);
 	}
 }
 

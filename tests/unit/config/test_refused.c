@@ -378,10 +378,10 @@ static void wrong_keys_of_ours(void **state)
 		  ".railmate.gid: 'fixed:' is not legal; legal values: auto, off, fixed:0 to fixed:255" },
 		{ "\"railmate\": {\"network\": \"bridge\"}",
 		  ".railmate.network: 'bridge' is not legal; legal values: pod, host" },
-		{ "\"railmate\": {\"binding\": \"late\"}",
-		  ".railmate.binding: 'late' is not available in this version; legal values: early" },
+		{ "\"railmate\": {\"binding\": true}",
+		  ".railmate.binding: must be a string, not true or false" },
 		{ "\"railmate\": {\"binding\": \"never\"}",
-		  ".railmate.binding: 'never' is not legal; legal values: early" },
+		  ".railmate.binding: 'never' is not legal; legal values: early, late" },
 	};
 	static const struct row gpus[] = {
 		{ "{\"gpus\": []}", ".gpus: is an empty list; leave it out for the built-in table" },

@@ -173,7 +173,8 @@ static void allocate_reply_round_trips(void **state)
 	struct kv envs[] = { { "A", "" }, { "B", "2" } };
 	struct devnode devs[] = { { "/dev/infiniband/uverbs4", "/dev/infiniband/uverbs4", "rw" } };
 	struct bindmount mounts[] = { { "/run/railmate", "/run/r", true } };
-	struct edits e[] = { { envs, 2, devs, 1, mounts, 1 }, { NULL, 0, NULL, 0, NULL, 0 } }, *back;
+	const char *cdi[] = { "railmate.io/vf=rdma_vf-n0-0", "railmate.io/vf=rdma_vf-n1-7" };
+	struct edits e[] = { { envs, 2, devs, 1, mounts, 1, cdi, 2 }, { .n_envs = 0 } }, *back;
 	size_t n;
 
 	(void)state;
@@ -189,6 +190,10 @@ static void allocate_reply_round_trips(void **state)
 	assert_string_equal(back[0].mounts[0].host, "/run/railmate");
 	assert_string_equal(back[0].mounts[0].container, "/run/r");
 	assert_true(back[0].mounts[0].read_only);
+	assert_int_equal(back[0].n_cdi, 2);
+	assert_string_equal(back[0].cdi[0], "railmate.io/vf=rdma_vf-n0-0");
+	assert_string_equal(back[0].cdi[1], "railmate.io/vf=rdma_vf-n1-7");
+	assert_int_equal(back[1].n_cdi, 0);
 	assert_int_equal(back[1].n_envs, 0);
 }
 
@@ -224,7 +229,7 @@ static struct pod_list two_pods(void)
 {
 	static const char *gpus[] = { "GPU-1", "GPU-2" }, *vfs[] = { "0000:1a:00.2" };
 	static struct held held[] = { { "nvidia.com/gpu", { gpus, 2 } }, { "rdma/vf", { vfs, 1 } } };
-	static struct pod_container c[] = { { "main", held, 2 }, { "side", NULL, 0 } };
+	static struct pod_container c[] = { { "main", held, 2, NULL, 0 }, { .name = "side" } };
 	static struct pod pods[] = { { "default", "p0", c, 2 }, { "kube-system", "p1", NULL, 0 } };
 
 	return (struct pod_list) { pods, 2 };
@@ -278,6 +283,26 @@ static void entries_of_one_resource_are_merged_across_others(void **state)
 	assert_ids(l.v[0].containers[0].held[2].ids, IDS("2"));
 }
 
+static void devices_of_dra_drivers_round_trip(void **state)
+{
+	const char *names[] = { "k8s.gpu.nvidia.com/device=gpu-3" };
+	struct dynamic gpus[] = { { "gpu.nvidia.com", "node1", "gpu-3", { names, 1 } },
+				  { "gpu.intel.com", "node1", "0000-03-00-0-0x56c0", { NULL, 0 } } };
+	struct pod_container c = { .name = "main", .dynamic = gpus, .n_dynamic = 2 };
+	struct pod pod = { "default", "p", &c, 1 };
+	struct pod_list l = { &pod, 1 };
+
+	(void)state;
+	assert_int_equal(msg_decode_pod_list(msg_encode_pod_list(&l, true, a), a, &l, NULL), 0);
+	assert_int_equal(l.v[0].containers[0].n_dynamic, 2);
+	assert_string_equal(l.v[0].containers[0].dynamic[0].driver, "gpu.nvidia.com");
+	assert_string_equal(l.v[0].containers[0].dynamic[0].pool, "node1");
+	assert_string_equal(l.v[0].containers[0].dynamic[0].device, "gpu-3");
+	assert_ids(l.v[0].containers[0].dynamic[0].cdi, IDS("k8s.gpu.nvidia.com/device=gpu-3"));
+	assert_string_equal(l.v[0].containers[0].dynamic[1].device, "0000-03-00-0-0x56c0");
+	assert_int_equal(l.v[0].containers[0].dynamic[1].cdi.n, 0);
+}
+
 static void pod_get_round_trips(void **state)
 {
 	struct pod_list l = two_pods();
@@ -308,7 +333,7 @@ static void pod_get_reply_without_a_pod_is_refused(void **state)
 static void allocatable_round_trips(void **state)
 {
 	struct held held[] = { { "nvidia.com/gpu", IDS("GPU-1", "GPU-2") } };
-	struct pod_container c = { "", held, 1 }, back;
+	struct pod_container c = { .name = "", .held = held, .n_held = 1 }, back;
 
 	(void)state;
 	assert_int_equal(msg_decode_allocatable(msg_encode_allocatable(&c, true, a), a, &back, NULL), 0);
@@ -532,6 +557,7 @@ int main(void)
 		T(last_of_two_equal_map_keys_wins),
 		T(pod_list_round_trips_in_both_encodings),
 		T(entries_of_one_resource_are_merged_across_others),
+		T(devices_of_dra_drivers_round_trip),
 		T(pod_get_round_trips),
 		T(pod_get_reply_without_a_pod_is_refused),
 		T(allocatable_round_trips),
