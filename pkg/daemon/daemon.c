@@ -14,6 +14,7 @@
 #include "discover/sysroot.h"
 #include "hw/inventory.h"
 #include "kubelet/plugin.h"
+#include "kubelet/podres.h"
 #include "pool/node.h"
 #include "rpc/rpc.h"
 #include "watch/watch.h"
@@ -54,6 +55,8 @@ static void publish_on_rpc(void *arg)
 	struct publication *p = arg;
 	struct daemon *d = p->d;
 
+	if (!d->env.podres && d->opt->pod_resources)
+		d->env.podres = podres_open(d->rpc, d->pod_resources);
 	for (size_t i = 0; i < d->cfg->n_pools; i++) {
 		if (!d->plugins[i])
 			d->plugins[i] = plugin_new(&d->env, d->cfg->pools[i].resource);
@@ -81,6 +84,7 @@ static void close_on_rpc(void *arg)
 		plugin_free(d->plugins[i]);
 		d->plugins[i] = NULL;
 	}
+	podres_close(STEAL(d->env.podres));
 }
 
 /* --- on the main thread --- */
@@ -285,7 +289,6 @@ static void fill_env(struct daemon *d)
 		.root = d->root,
 		.plugin_dir = opt->kubelet_dir,
 		.registry_dir = d->registry_dir,
-		.pod_resources = opt->pod_resources ? d->pod_resources : NULL,
 		.devinfo_dir = opt->devinfo_dir,
 		.registration = opt->registration,
 		.pod_resources_timeout_ms = POD_RESOURCES_TIMEOUT_MS,

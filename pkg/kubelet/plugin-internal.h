@@ -34,9 +34,6 @@ struct listener {
 	bool ending; /* we have ended it; the kubelet has not seen that yet */
 };
 
-/* May List be called at all? Known once Get was tried on this kubelet. */
-enum pods_support { PODS_UNKNOWN, PODS_NEVER, PODS_USABLE };
-
 enum warning { WARN_SERVE, WARN_REGISTER, WARN_DEVINFO, WARN_PODS, WARN_MAX };
 
 struct plugin {
@@ -70,9 +67,8 @@ struct plugin {
 	struct rpc_timer *watch_timer, *fallback_timer;
 
 	/* PodResources: plugin_pods.c */
-	struct rpc_channel *pods;
-	enum pods_support pods_support;
 	bool primed;
+	bool told_old; /* that this kubelet is */
 	LIST_HEAD(, ask) asks;
 	struct seen_pods *seen;
 	struct recent *recent;

@@ -25,7 +25,6 @@ struct plugin_env {
 	const struct sysroot *root;	/* Allocate looks at the functions again here */
 	const char *plugin_dir;		/* <kubelet-dir>: device-plugins/ with kubelet.sock */
 	const char *registry_dir;	/* <kubelet-root>/plugins_registry */
-	const char *pod_resources;	/* <kubelet-root>/pod-resources/kubelet.sock; NULL: never asked */
 	const char *devinfo_dir;	/* NULL: write no device-info files */
 	enum plugin_registration registration;
 	unsigned pod_resources_timeout_ms; /* 200; the kubelet's sync loop waits for us */

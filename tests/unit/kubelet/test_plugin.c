@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "kubelet/messages.h"
 #include "kubelet/plugin.h"
+#include "kubelet/podres.h"
 #include "rpc/rpc.h"
 
 #define MACHINE	 "numa:2 switch:2 gpu:2 pf:1 vf:4"
@@ -325,6 +326,12 @@ static void pods_stop_fn(void *arg)
 		rpc_server_close(STEAL(pods.server), NULL, NULL);
 }
 
+static void podres_close_fn(void *arg)
+{
+	(void)arg;
+	podres_close(STEAL(env.podres));
+}
+
 /* --- the plugin --- */
 
 static void new_fn(void *arg)
@@ -426,6 +433,7 @@ static int teardown(void **state)
 	on_rpc(free_fn, NULL);
 	kubelet_stop();
 	on_rpc(pods_stop_fn, NULL);
+	on_rpc(podres_close_fn, NULL);
 	machine_close(&m);
 	arena_free(a);
 	return 0;
@@ -941,12 +949,12 @@ static void use_pods(enum pods_manners manners)
 	gpu[1] = m.node->inv->gpu[2].uuid;
 	for (int i = 0; i < 2; i++) {
 		held[i] = (struct held) { "nvidia.com/gpu", { &gpu[i], 1 } };
-		c[i] = (struct pod_container) { "main", &held[i], 1 };
+		c[i] = (struct pod_container) { .name = "main", .held = &held[i], .n_held = 1 };
 		list[i] = (struct pod) { "default", i ? "new" : "old", &c[i], 1 };
 	}
 	pods.manners = manners;
 	pods.pods = (struct pod_list) { list, 1 };
-	env.pod_resources = pods_path;
+	env.podres = podres_open(rpc, pods_path);
 	on_rpc(pods_start_fn, NULL);
 	start_all();
 }

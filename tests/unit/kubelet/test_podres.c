@@ -74,7 +74,7 @@ static struct pod the_pod(void)
 {
 	static const char *ids[] = { "GPU-1" };
 	static struct held held = { "nvidia.com/gpu", { ids, 1 } };
-	static struct pod_container container = { "main", &held, 1 };
+	static struct pod_container container = { .name = "main", .held = &held, .n_held = 1 };
 
 	return (struct pod) { "default", "p0", &container, 1 };
 }
