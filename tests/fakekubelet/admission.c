@@ -33,12 +33,10 @@ struct admission {
 	int64_t container_us, call_us;
 	struct reuse *reuse; /* what this pod's init containers leave */
 
-	/* the resource under way; ids in scratch, those taken in the pod's arena */
+	/* the resource under way; ids in scratch */
 	struct arena *scratch;
 	struct resource *res;
-	size_t needed;
-	struct ids taken, available, aligned, unaligned, elsewhere;
-	bool from_aligned; /* the plugin was asked to choose among the aligned ones only */
+	struct devman_pick pick;
 	struct allocation slot;
 };
 
@@ -119,40 +117,7 @@ static void admitted(struct admission *ad)
 	finish(ad);
 }
 
-/* --- sets of ids --- */
-
-static bool ids_has(const struct ids *s, const char *id)
-{
-	for (size_t i = 0; i < s->n; i++) {
-		if (!strcmp(s->v[i], id))
-			return true;
-	}
-	return false;
-}
-
-static struct ids ids_room(struct arena *a, size_t n)
-{
-	return (struct ids) { .v = arena_array(a, n, sizeof(char *)) };
-}
-
-static void take(struct admission *ad, const char *id)
-{
-	if (!ad->needed || ids_has(&ad->taken, id))
-		return;
-	idset_add(&ad->res->allocated, id);
-	ad->taken.v[ad->taken.n++] = arena_strdup(ad->pod->arena, id);
-	ad->needed--;
-}
-
-/* Random, as a Go map gives them; only: NULL, or what an id has to be in as well. */
-static void take_from(struct admission *ad, const struct ids *from, const struct ids *only)
-{
-	shuffle(ad->k, from->v, from->n, sizeof(char *));
-	for (size_t i = 0; i < from->n; i++) {
-		if (!only || ids_has(only, from->v[i]))
-			take(ad, from->v[i]);
-	}
-}
+/* --- what is there --- */
 
 static struct idset *reusable(struct admission *ad, const char *resource)
 {
@@ -168,32 +133,14 @@ static struct idset *reusable(struct admission *ad, const char *resource)
 	return &r->ids;
 }
 
-static bool is_available(const struct resource *r, const struct device *d)
+static struct devman_stock stock_of(struct admission *ad, const struct resource *r)
 {
-	return d->healthy && !idset_has(&r->allocated, d->id);
+	return (struct devman_stock) { .devices = &r->devices,
+				       .taken = &r->allocated,
+				       .reusable = reusable(ad, r->name) };
 }
 
 /* --- NUMA --- */
-
-static uint64_t node_mask(const struct device *d)
-{
-	uint64_t mask = 0;
-
-	for (size_t i = 0; d && i < d->n_nodes; i++) {
-		if (d->nodes[i] >= 0 && d->nodes[i] < 64)
-			mask |= UINT64_C(1) << d->nodes[i];
-	}
-	return mask;
-}
-
-static uint64_t masks_of_all(const struct resource *r)
-{
-	uint64_t mask = 0;
-
-	for (size_t i = 0; i < r->devices.n; i++)
-		mask |= node_mask(&r->devices.v[i]);
-	return mask;
-}
 
 /* >= 1.35 regards only the nodes that carry devices; the older ones' empty nodes would change nothing here.
  */
@@ -202,26 +149,8 @@ static uint64_t machine_nodes(const struct kubelet *k)
 	uint64_t mask = 0;
 
 	for (const struct resource *r = k->resources; r; r = r->next)
-		mask |= masks_of_all(r);
+		mask |= devman_nodes(&r->devices);
 	return mask;
-}
-
-static struct numa_ask numa_ask(struct admission *ad, const struct resource *r, size_t count, struct arena *a)
-{
-	uint64_t *all = arena_array(a, r->devices.n, sizeof(*all));
-	uint64_t *available = arena_array(a, r->devices.n, sizeof(*available));
-	const struct idset *reuse = reusable(ad, r->name);
-	uint64_t *reused = arena_array(a, reuse->n, sizeof(*reused));
-	struct numa_ask ask = { .all = all, .available = available, .reusable = reused, .count = count };
-
-	for (size_t i = 0; i < r->devices.n; i++) {
-		all[ask.n_all++] = node_mask(&r->devices.v[i]);
-		if (is_available(r, &r->devices.v[i]))
-			available[ask.n_available++] = node_mask(&r->devices.v[i]);
-	}
-	for (size_t i = 0; i < reuse->n; i++)
-		reused[ask.n_reusable++] = node_mask(resource_device(r, reuse->v[i]));
-	return ask;
 }
 
 static bool numa_admits(struct admission *ad)
@@ -235,8 +164,11 @@ static bool numa_admits(struct admission *ad)
 	for (size_t i = 0; i < c->n_demands; i++) {
 		const struct resource *r = resource_find(ad->k, c->demands[i].resource);
 
-		if (r && resource_is_managed(r))
-			asks[n++] = numa_ask(ad, r, (size_t)c->demands[i].count, a);
+		if (r && resource_is_managed(r)) {
+			struct devman_stock stock = stock_of(ad, r);
+
+			asks[n++] = devman_hint(&stock, (size_t)c->demands[i].count, a);
+		}
 	}
 	v = numa_judge(ad->k->opt.policy, machine_nodes(ad->k), asks, n);
 	c->has_affinity = v.has_affinity;
@@ -244,30 +176,23 @@ static bool numa_admits(struct admission *ad)
 	return v.admit;
 }
 
-/* filterByAffinity */
-static void sort_by_affinity(struct admission *ad)
-{
-	const struct container *c = container_of(ad);
-	bool aligns = c->has_affinity && masks_of_all(ad->res);
-
-	for (size_t i = 0; i < ad->available.n; i++) {
-		uint64_t mask = node_mask(resource_device(ad->res, ad->available.v[i]));
-		struct ids *to = !aligns || !mask     ? &ad->elsewhere
-				 : mask & c->affinity ? &ad->aligned
-						      : &ad->unaligned;
-
-		to->v[to->n++] = ad->available.v[i];
-	}
-}
-
 /* --- Allocate --- */
+
+static struct ids ids_copy(const struct ids *from, struct arena *a)
+{
+	struct ids copy = { arena_array(a, from->n, sizeof(char *)), from->n };
+
+	for (size_t i = 0; i < from->n; i++)
+		copy.v[i] = arena_strdup(a, from->v[i]);
+	return copy;
+}
 
 static void record(struct admission *ad, const struct edits *edits, struct bytes response)
 {
 	struct container *c = container_of(ad);
 
 	ad->slot.resource = c->demands[ad->d].resource;
-	ad->slot.ids = ad->taken;
+	ad->slot.ids = ids_copy(&ad->pick.picked, ad->pod->arena);
 	ad->slot.edits = *edits;
 	ad->slot.response = response;
 	c->held[c->n_held++] = ad->slot;
@@ -305,20 +230,18 @@ static void on_allocated(void *arg, enum rpc_status status, const char *message,
 static enum step allocate(struct admission *ad)
 {
 	struct client *e = ad->res->endpoint;
-	struct ids ids = { 0 };
+	struct ids ids;
 
-	if (ad->needed)
+	if (ad->pick.needed)
 		return UNEXPECTED(
 			ad, "unexpectedly allocated less resources than required. Requested: %d, Got: %zu",
-			container_of(ad)->demands[ad->d].count, ad->taken.n);
+			container_of(ad)->demands[ad->d].count, ad->pick.picked.n);
 	if (!e || ad->res->stopped || !e->channel) {
 		rebuild_allocated(ad->k);
 		return UNEXPECTED(ad, "endpoint %s has been stopped", ad->res->name);
 	}
-	ids = ids_room(ad->scratch, ad->taken.n);
-	memcpy(ids.v, ad->taken.v, ad->taken.n * sizeof(char *));
-	ids.n = ad->taken.n;
-	shuffle(ad->k, ids.v, ids.n, sizeof(char *));
+	ids = ids_copy(&ad->pick.picked, ad->scratch);
+	random_shuffle(&ad->k->random, ids.v, ids.n, sizeof(char *));
 	ad->call_us = now_us();
 	rpc_call_unary(e->channel, PATH_ALLOCATE,
 		       msg_encode_allocate(&(struct id_lists) { .v = &ids, .n = 1 }, ad->scratch),
@@ -330,14 +253,7 @@ static enum step allocate(struct admission *ad)
 
 static enum step allocate_with(struct admission *ad, const struct ids *preferred)
 {
-	if (ad->from_aligned) {
-		take_from(ad, preferred, &ad->aligned);
-		take_from(ad, &ad->aligned, NULL);
-		return allocate(ad);
-	}
-	take_from(ad, preferred, &ad->available);
-	take_from(ad, &ad->unaligned, NULL);
-	take_from(ad, &ad->elsewhere, NULL);
+	devman_finish(&ad->pick, preferred);
 	return allocate(ad);
 }
 
@@ -361,107 +277,50 @@ static void on_preferred(void *arg, enum rpc_status status, const char *message,
 	}
 	if (lists.n)
 		ad->slot.preferred = lists.v[0];
-	allocate_with(ad, &(struct ids) { .v = arena_copy(ad->scratch, ad->slot.preferred.v,
-							  ad->slot.preferred.n * sizeof(char *)),
-					  .n = ad->slot.preferred.n });
+	allocate_with(ad, &ad->slot.preferred);
 }
 
-static struct ids union_with_taken(struct admission *ad, const struct ids *from)
-{
-	struct ids all = ids_room(ad->scratch, from->n + ad->taken.n);
-
-	for (size_t i = 0; i < ad->taken.n; i++)
-		all.v[all.n++] = ad->taken.v[i];
-	for (size_t i = 0; i < from->n; i++) {
-		if (!ids_has(&ad->taken, from->v[i]))
-			all.v[all.n++] = from->v[i];
-	}
-	shuffle(ad->k, all.v, all.n, sizeof(char *));
-	return all;
-}
-
-static enum step ask_preferred(struct admission *ad, const struct ids *from)
+static enum step ask_preferred(struct admission *ad)
 {
 	struct client *e = ad->res->endpoint;
-	struct preferred_container pc;
 
 	if (!e)
 		return UNEXPECTED(ad, "endpoint not found in cache for a registered resource: %s",
 				  ad->res->name);
 	if (!e->options.preferred_allocation)
-		return allocate_with(ad, &(struct ids) { 0 });
+		return allocate_with(ad, NULL);
 	if (ad->res->stopped || !e->channel)
 		return UNEXPECTED(ad,
 				  "device plugin GetPreferredAllocation rpc failed with err: endpoint %s has "
 				  "been stopped",
 				  ad->res->name);
-	pc = (struct preferred_container) { .available = union_with_taken(ad, from),
-					    .must = ad->taken,
-					    .size = container_of(ad)->demands[ad->d].count };
-	ad->slot.offered = pc.available.n;
+	ad->slot.offered = ad->pick.ask.available.n;
 	ad->call_us = now_us();
-	rpc_call_unary(e->channel, PATH_PREFERRED,
-		       msg_encode_preferred(&(struct preferred_request) { .v = &pc, .n = 1 }, ad->scratch),
-		       CALL_TIMEOUT_MS, on_preferred, ad);
+	rpc_call_unary(
+		e->channel, PATH_PREFERRED,
+		msg_encode_preferred(&(struct preferred_request) { .v = &ad->pick.ask, .n = 1 }, ad->scratch),
+		CALL_TIMEOUT_MS, on_preferred, ad);
 	return STEP_WAIT;
 }
 
-/* --- devicesToAllocate --- */
+/* --- one resource --- */
 
-static void prepare(struct admission *ad, size_t count)
+static enum step pick(struct admission *ad, size_t count)
 {
-	size_t n = ad->res->devices.n;
+	const struct container *c = container_of(ad);
+	struct devman_stock stock = stock_of(ad, ad->res);
+	enum devman_step step;
 
 	arena_free(ad->scratch);
 	ad->scratch = arena_new(16 * 1024);
-	ad->needed = count;
-	ad->taken = ids_room(ad->pod->arena, count);
-	ad->available = ids_room(ad->scratch, n);
-	ad->aligned = ids_room(ad->scratch, n);
-	ad->unaligned = ids_room(ad->scratch, n);
-	ad->elsewhere = ids_room(ad->scratch, n);
 	ad->slot = (struct allocation) { .preferred_us = -1 };
-}
-
-static void take_reusable(struct admission *ad)
-{
-	const struct idset *reuse = reusable(ad, ad->res->name);
-	struct ids ids = ids_room(ad->scratch, reuse->n);
-
-	for (size_t i = 0; i < reuse->n; i++)
-		ids.v[ids.n++] = reuse->v[i];
-	take_from(ad, &ids, NULL);
-}
-
-/* Copies: the list may be replaced while the plugin is being asked. */
-static void find_available(struct admission *ad)
-{
-	for (size_t i = 0; i < ad->res->devices.n; i++) {
-		const struct device *d = &ad->res->devices.v[i];
-
-		if (is_available(ad->res, d))
-			ad->available.v[ad->available.n++] = arena_strdup(ad->scratch, d->id);
-	}
-}
-
-static enum step pick(struct admission *ad)
-{
-	take_reusable(ad);
-	if (!ad->needed)
-		return allocate(ad);
-	find_available(ad);
-	if (ad->available.n < ad->needed)
+	step = devman_begin(&ad->pick, &stock, &ad->res->allocated, count,
+			    c->has_affinity ? &c->affinity : NULL, &ad->k->random, ad->scratch);
+	if (step == DEVMAN_SHORT)
 		return UNEXPECTED(
 			ad, "requested number of devices unavailable for %s. Requested: %zu, Available: %zu",
-			ad->res->name, ad->needed, ad->available.n);
-	sort_by_affinity(ad);
-	ad->from_aligned = ad->needed < ad->aligned.n;
-	if (ad->from_aligned)
-		return ask_preferred(ad, &ad->aligned);
-	take_from(ad, &ad->aligned, NULL);
-	if (!ad->needed)
-		return allocate(ad);
-	return ask_preferred(ad, &ad->available);
+			ad->res->name, ad->pick.needed, ad->pick.available);
+	return step == DEVMAN_ASK ? ask_preferred(ad) : allocate(ad);
 }
 
 static enum step begin_demand(struct admission *ad)
@@ -481,8 +340,7 @@ static enum step begin_demand(struct admission *ad)
 				  d->resource);
 	if (!d->count)
 		return STEP_NEXT;
-	prepare(ad, (size_t)d->count);
-	return pick(ad);
+	return pick(ad, (size_t)d->count);
 }
 
 /* --- containers --- */

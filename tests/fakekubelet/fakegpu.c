@@ -18,6 +18,7 @@
 #include "discover/sysroot.h"
 #include "kubelet/messages.h"
 #include "rpc/rpc.h"
+#include "sim/gpuplugin.h"
 #include "topo/topo.h"
 
 #define TICK_MS		    20
@@ -33,8 +34,7 @@ struct fakegpu {
 	struct rpc *rpc;
 	struct hw_inventory *inv;
 	struct topo *topo;
-	struct device_list list;
-	int64_t *nodes;
+	const struct gpuplugin *gpus;
 	struct rpc_server *server;
 	struct rpc_stream *stream;
 	struct rpc_channel *kubelet;
@@ -43,148 +43,7 @@ struct fakegpu {
 	struct err err;
 };
 
-/* --- which GPUs --- */
-
-static bool is_offered(const struct fakegpu *g, const struct hw_gpu *gpu)
-{
-	static const struct {
-		const char *resource, *vendor;
-	} table[] = {
-		{ "nvidia.com/gpu", "NVIDIA" },
-		{ "amd.com/gpu", "AMD" },
-		{ "gpu.intel.com/i915", "Intel" },
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
-		if (str_eq(table[i].resource, g->resource))
-			return str_eq(table[i].vendor, gpu->vendor);
-	}
-	return true;
-}
-
-static const char *id_of(const struct fakegpu *g, const struct hw_gpu *gpu)
-{
-	char text[BDF_STRLEN];
-
-	if (gpu->uuid)
-		return gpu->uuid;
-	return arena_strdup(g->arena, bdf_format(g->inv->pci[gpu->pci].bdf, text));
-}
-
-static void make_list(struct fakegpu *g)
-{
-	g->list.v = arena_array(g->arena, g->inv->n_gpu, sizeof(*g->list.v));
-	g->nodes = arena_array(g->arena, g->inv->n_gpu, sizeof(*g->nodes));
-	for (size_t i = 0; i < g->inv->n_gpu; i++) {
-		const struct hw_gpu *gpu = &g->inv->gpu[i];
-		int numa = g->inv->pci[gpu->pci].numa;
-
-		if (!is_offered(g, gpu))
-			continue;
-		g->nodes[i] = numa;
-		g->list.v[g->list.n++] = (struct device) {
-			.id = id_of(g, gpu), .healthy = true, .nodes = &g->nodes[i], .n_nodes = numa >= 0
-		};
-	}
-}
-
-static const struct hw_gpu *gpu_named(const struct fakegpu *g, const char *id)
-{
-	for (size_t i = 0; i < g->inv->n_gpu; i++) {
-		if (!strcmp(id_of(g, &g->inv->gpu[i]), id))
-			return &g->inv->gpu[i];
-	}
-	return NULL;
-}
-
-/* --- GetPreferredAllocation: close to each other, then lowest address --- */
-
-struct choice {
-	bool *candidate, *chosen; /* by GPU index */
-	size_t n;
-};
-
-static int rank_between(const struct fakegpu *g, size_t a, size_t b)
-{
-	return topo_rank(topo_between(g->topo, g->inv->gpu[a].pci, g->inv->gpu[b].pci).class);
-}
-
-static int cost_of_adding(const struct fakegpu *g, const bool *chosen, size_t gpu)
-{
-	int cost = 0;
-
-	for (size_t i = 0; i < g->inv->n_gpu; i++)
-		cost += chosen[i] ? rank_between(g, i, gpu) : 0;
-	return cost;
-}
-
-/* Adds the closest candidate until there are `size`; returns the total distance. */
-static int grow(const struct fakegpu *g, struct choice *c, size_t size)
-{
-	int total = 0;
-
-	while (c->n < size) {
-		size_t best = SIZE_MAX;
-		int best_cost = 0;
-
-		for (size_t i = 0; i < g->inv->n_gpu; i++) {
-			int cost = c->candidate[i] && !c->chosen[i] ? cost_of_adding(g, c->chosen, i) : -1;
-
-			if (cost < 0 || (best != SIZE_MAX && cost >= best_cost))
-				continue;
-			best = i;
-			best_cost = cost;
-		}
-		if (best == SIZE_MAX)
-			break;
-		c->chosen[best] = true;
-		c->n++;
-		total += best_cost;
-	}
-	return total;
-}
-
-static void mark(const struct fakegpu *g, const struct ids *ids, bool *marks, size_t *ret_n)
-{
-	for (size_t i = 0; i < ids->n; i++) {
-		const struct hw_gpu *gpu = gpu_named(g, ids->v[i]);
-		size_t index = gpu ? (size_t)(gpu - g->inv->gpu) : 0;
-
-		if (!gpu || marks[index])
-			continue;
-		marks[index] = true;
-		*ret_n += 1;
-	}
-}
-
-/* Every candidate as the seed, the tightest group wins. */
-static struct choice choose(const struct fakegpu *g, const struct preferred_container *req, struct arena *a)
-{
-	size_t n = g->inv->n_gpu, size = req->size > 0 ? (size_t)req->size : 0, ignored = 0;
-	struct choice best = { .chosen = arena_array(a, n, sizeof(bool)) };
-	bool *candidate = arena_array(a, n, sizeof(bool));
-	int best_cost = -1;
-
-	mark(g, &req->available, candidate, &ignored);
-	for (size_t seed = 0; seed < n; seed++) {
-		struct choice c = { .candidate = candidate, .chosen = arena_array(a, n, sizeof(bool)) };
-		int cost;
-
-		if (!candidate[seed])
-			continue;
-		mark(g, &req->must, c.chosen, &c.n);
-		if (c.n < size && !c.chosen[seed]) {
-			c.chosen[seed] = true;
-			c.n++;
-		}
-		cost = grow(g, &c, size);
-		if (best_cost >= 0 && cost >= best_cost)
-			continue;
-		best = c;
-		best_cost = cost;
-	}
-	return best;
-}
+/* --- GetPreferredAllocation --- */
 
 static void on_preferred(void *ctx, struct rpc_call *call, struct bytes request)
 {
@@ -199,15 +58,8 @@ static void on_preferred(void *ctx, struct rpc_call *call, struct bytes request)
 		return;
 	}
 	reply = (struct id_lists) { .v = arena_array(a, req.n, sizeof(*reply.v)), .n = req.n };
-	for (size_t i = 0; i < req.n; i++) {
-		struct choice c = choose(g, &req.v[i], a);
-
-		reply.v[i].v = arena_array(a, g->inv->n_gpu, sizeof(char *));
-		for (size_t j = 0; j < g->inv->n_gpu; j++) {
-			if (c.chosen[j])
-				reply.v[i].v[reply.v[i].n++] = id_of(g, &g->inv->gpu[j]);
-		}
-	}
+	for (size_t i = 0; i < req.n; i++)
+		reply.v[i] = gpuplugin_prefer(g->gpus, &req.v[i], a);
 	rpc_reply(call, RPC_OK, NULL, msg_encode_preferred_reply(&reply, a));
 }
 
@@ -218,9 +70,9 @@ static struct edits edits_for(const struct fakegpu *g, const struct ids *ids, st
 	struct edits e = { .envs = arena_array(a, 1, sizeof(*e.envs)), .n_envs = 1 };
 	_cleanup_strbuf_ struct strbuf visible = STRBUF_INIT;
 
-	for (size_t i = 0; i < g->inv->n_gpu; i++) { /* in address order, whatever the request's is */
+	for (size_t i = 0; i < g->gpus->list.n; i++) { /* in address order, whatever the request's is */
 		for (size_t j = 0; j < ids->n; j++) {
-			if (!strcmp(ids->v[j], id_of(g, &g->inv->gpu[i])))
+			if (!strcmp(ids->v[j], g->gpus->list.v[i].id))
 				strbuf_printf(&visible, "%s%s", visible.len ? "," : "", ids->v[j]);
 		}
 	}
@@ -268,7 +120,7 @@ static void on_stream_opened(void *ctx, struct rpc_stream *stream, struct bytes 
 
 	(void)request;
 	g->stream = stream;
-	rpc_stream_send(stream, msg_encode_device_list(&g->list, a));
+	rpc_stream_send(stream, msg_encode_device_list(&g->gpus->list, a));
 }
 
 static void on_stream_closed(void *ctx, struct rpc_stream *stream)
@@ -374,7 +226,7 @@ static int load(struct fakegpu *g, struct err *err)
 	if (r < 0)
 		return r;
 	g->topo = topo_new(g->inv);
-	make_list(g);
+	g->gpus = gpuplugin_new(g->inv, g->topo, g->resource, g->arena);
 	return 0;
 }
 

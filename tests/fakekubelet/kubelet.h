@@ -14,22 +14,15 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "kubelet/messages.h"
-#include "numa.h"
 #include "rpc/rpc.h"
+#include "sim/devman.h"
+#include "sim/idset.h"
+#include "sim/numa.h"
+#include "sim/random.h"
 
 struct admission;
 struct arena;
 struct err;
-
-/* A small set of strings, in the order they came. */
-struct idset {
-	char **v;
-	size_t n, cap;
-};
-bool idset_has(const struct idset *s, const char *id);
-void idset_add(struct idset *s, const char *id);
-void idset_remove(struct idset *s, const char *id);
-void idset_done(struct idset *s);
 
 struct kubelet_options {
 	const char *dir;  /* device-plugins */
@@ -181,8 +174,6 @@ void answer_error(struct command *cmd, const char *fmt, ...) __attribute__((form
 const char *status_name(enum rpc_status status); /* as grpc-go prints it: "NotFound" */
 
 /* state.c */
-uint64_t random_below(struct kubelet *k, uint64_t n);
-void shuffle(struct kubelet *k, void *items, size_t n, size_t size);
 struct resource *resource_find(struct kubelet *k, const char *name);
 struct resource *resource_get(struct kubelet *k, const char *name);
 const struct device *resource_device(const struct resource *r, const char *id);

@@ -216,7 +216,7 @@ static void on_options(void *arg, enum rpc_status status, const char *message, s
 		connection_failed(c, err.msg);
 	else if (!c->channel)
 		connection_failed(c, "the connection was closed");
-	else if (random_below(k, 2)) { /* ListAndWatch races with the answer to Register */
+	else if (random_below(&k->random, 2)) { /* ListAndWatch races with the answer to Register */
 		start_stream(c);
 		tell_connected(c, NULL);
 	} else {

@@ -36,7 +36,7 @@ static struct held held_of(struct kubelet *k, const struct allocation *al, struc
 
 	for (size_t i = 0; i < al->ids.n; i++)
 		h.ids.v[h.ids.n++] = al->ids.v[i];
-	shuffle(k, h.ids.v, h.ids.n, sizeof(char *));
+	random_shuffle(&k->random, h.ids.v, h.ids.n, sizeof(char *));
 	return h;
 }
 
@@ -83,7 +83,7 @@ static void answer_list(struct kubelet *k, struct rpc_call *call, struct bytes r
 		if (p->active)
 			list.v[list.n++] = pod_view(k, p, a);
 	}
-	shuffle(k, list.v, list.n, sizeof(*list.v));
+	random_shuffle(&k->random, list.v, list.n, sizeof(*list.v));
 	rpc_reply(call, RPC_OK, NULL, msg_encode_pod_list(&list, !k->opt.old, a));
 }
 
@@ -117,7 +117,7 @@ static struct held healthy_of(struct kubelet *k, const struct resource *r, struc
 		if (r->devices.v[i].healthy)
 			h.ids.v[h.ids.n++] = r->devices.v[i].id;
 	}
-	shuffle(k, h.ids.v, h.ids.n, sizeof(char *));
+	random_shuffle(&k->random, h.ids.v, h.ids.n, sizeof(char *));
 	return h;
 }
 

@@ -7,67 +7,6 @@
 #include "base/arena.h"
 #include "base/mem.h"
 
-bool idset_has(const struct idset *s, const char *id)
-{
-	for (size_t i = 0; i < s->n; i++) {
-		if (!strcmp(s->v[i], id))
-			return true;
-	}
-	return false;
-}
-
-void idset_add(struct idset *s, const char *id)
-{
-	if (idset_has(s, id))
-		return;
-	s->v = xgrow(s->v, &s->cap, s->n + 1, sizeof(*s->v));
-	s->v[s->n++] = xstrdup(id);
-}
-
-void idset_remove(struct idset *s, const char *id)
-{
-	for (size_t i = 0; i < s->n; i++) {
-		if (strcmp(s->v[i], id))
-			continue;
-		free(s->v[i]);
-		memmove(&s->v[i], &s->v[i + 1], (s->n - i - 1) * sizeof(*s->v));
-		s->n--;
-		return;
-	}
-}
-
-void idset_done(struct idset *s)
-{
-	for (size_t i = 0; i < s->n; i++)
-		free(s->v[i]);
-	free(s->v);
-	*s = (struct idset) { 0 };
-}
-
-/* splitmix64: the same seed gives the same day. */
-uint64_t random_below(struct kubelet *k, uint64_t n)
-{
-	uint64_t z = k->random += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return (z ^ z >> 31) % n;
-}
-
-void shuffle(struct kubelet *k, void *items, size_t n, size_t size)
-{
-	_cleanup_free_ void *spare = xcalloc(1, size);
-	char *at = items;
-
-	for (size_t i = n; i > 1; i--) {
-		size_t j = random_below(k, i);
-
-		memcpy(spare, at + j * size, size);
-		memmove(at + j * size, at + (i - 1) * size, size);
-		memcpy(at + (i - 1) * size, spare, size);
-	}
-}
-
 struct resource *resource_find(struct kubelet *k, const char *name)
 {
 	struct resource *r = k->resources;

@@ -2,8 +2,8 @@
  * The kubelet's TopologyManager, container scope: hints of each resource, their merge, the policy's verdict
  * (reference kubelet.md §1.5). Pure. A set of NUMA nodes is a bit mask; 0 means "no topology".
  */
-#ifndef FAKEKUBELET_NUMA_H
-#define FAKEKUBELET_NUMA_H
+#ifndef RAILMATE_SIM_NUMA_H
+#define RAILMATE_SIM_NUMA_H
 
 #include <stdbool.h>
 #include <stddef.h>

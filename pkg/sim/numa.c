@@ -1,4 +1,4 @@
-#include "numa.h"
+#include "sim/numa.h"
 
 #include <errno.h>
 #include <stdlib.h>

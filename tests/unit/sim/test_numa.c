@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "numa.h"
+#include "sim/numa.h"
 
 #define BOTH 3
 

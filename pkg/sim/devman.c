@@ -1,0 +1,199 @@
+#include "sim/devman.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "sim/idset.h"
+#include "sim/random.h"
+
+/* --- sets of ids --- */
+
+static bool ids_has(const struct ids *s, const char *id)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		if (!strcmp(s->v[i], id))
+			return true;
+	}
+	return false;
+}
+
+static struct ids ids_room(struct arena *a, size_t n)
+{
+	return (struct ids) { .v = arena_array(a, n, sizeof(char *)) };
+}
+
+static struct ids ids_copy(struct arena *a, const struct ids *from)
+{
+	struct ids copy = ids_room(a, from->n);
+
+	for (size_t i = 0; i < from->n; i++)
+		copy.v[copy.n++] = from->v[i];
+	return copy;
+}
+
+/* --- devices --- */
+
+static uint64_t node_mask(const struct device *d)
+{
+	uint64_t mask = 0;
+
+	for (size_t i = 0; d && i < d->n_nodes; i++) {
+		if (d->nodes[i] >= 0 && d->nodes[i] < 64)
+			mask |= UINT64_C(1) << d->nodes[i];
+	}
+	return mask;
+}
+
+static const struct device *find_device(const struct device_list *list, const char *id)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		if (!strcmp(list->v[i].id, id))
+			return &list->v[i];
+	}
+	return NULL;
+}
+
+static bool is_available(const struct devman_stock *stock, const struct device *d)
+{
+	return d->healthy && !idset_has(stock->taken, d->id);
+}
+
+static size_t count_reusable(const struct devman_stock *stock)
+{
+	return stock->reusable ? stock->reusable->n : 0;
+}
+
+/* --- for the TopologyManager --- */
+
+uint64_t devman_nodes(const struct device_list *devices)
+{
+	uint64_t mask = 0;
+
+	for (size_t i = 0; i < devices->n; i++)
+		mask |= node_mask(&devices->v[i]);
+	return mask;
+}
+
+struct numa_ask devman_hint(const struct devman_stock *stock, size_t count, struct arena *arena)
+{
+	size_t n = stock->devices->n;
+	uint64_t *all = arena_array(arena, n, sizeof(*all));
+	uint64_t *available = arena_array(arena, n, sizeof(*available));
+	uint64_t *reusable = arena_array(arena, count_reusable(stock), sizeof(*reusable));
+	struct numa_ask ask = { .all = all, .available = available, .reusable = reusable, .count = count };
+
+	for (size_t i = 0; i < n; i++) {
+		const struct device *d = &stock->devices->v[i];
+
+		all[ask.n_all++] = node_mask(d);
+		if (is_available(stock, d))
+			available[ask.n_available++] = node_mask(d);
+	}
+	for (size_t i = 0; i < count_reusable(stock); i++)
+		reusable[ask.n_reusable++] = node_mask(find_device(stock->devices, stock->reusable->v[i]));
+	return ask;
+}
+
+/* --- taking --- */
+
+static void take(struct devman_pick *p, const char *id)
+{
+	if (!p->needed || ids_has(&p->picked, id))
+		return;
+	idset_add(p->taken, id);
+	p->picked.v[p->picked.n++] = arena_strdup(p->arena, id);
+	p->needed--;
+}
+
+/* Random, as a Go map gives them; only: NULL, or what an id has to be in as well. */
+static void take_from(struct devman_pick *p, struct ids *from, const struct ids *only)
+{
+	random_shuffle(p->random, from->v, from->n, sizeof(char *));
+	for (size_t i = 0; i < from->n; i++) {
+		if (!only || ids_has(only, from->v[i]))
+			take(p, from->v[i]);
+	}
+}
+
+static void take_reusable(struct devman_pick *p, const struct devman_stock *stock)
+{
+	struct ids ids = ids_room(p->arena, count_reusable(stock));
+
+	for (size_t i = 0; i < count_reusable(stock); i++)
+		ids.v[ids.n++] = stock->reusable->v[i];
+	take_from(p, &ids, NULL);
+}
+
+/* filterByAffinity, over what is free */
+static void sort_by_affinity(struct devman_pick *p, const struct devman_stock *stock,
+			     const uint64_t *affinity)
+{
+	bool aligns = affinity && devman_nodes(stock->devices);
+
+	p->free = ids_room(p->arena, stock->devices->n);
+	p->aligned = ids_room(p->arena, stock->devices->n);
+	p->unaligned = ids_room(p->arena, stock->devices->n);
+	p->elsewhere = ids_room(p->arena, stock->devices->n);
+	for (size_t i = 0; i < stock->devices->n; i++) {
+		const struct device *d = &stock->devices->v[i];
+		uint64_t mask = node_mask(d);
+		struct ids *to = !aligns || !mask   ? &p->elsewhere
+				 : mask & *affinity ? &p->aligned
+						    : &p->unaligned;
+
+		if (!is_available(stock, d))
+			continue;
+		to->v[to->n] = p->free.v[p->free.n++] = arena_strdup(p->arena, d->id);
+		to->n++;
+	}
+	p->available = p->free.n;
+}
+
+static enum devman_step ask_plugin(struct devman_pick *p, const struct ids *from)
+{
+	struct ids all = ids_room(p->arena, from->n + p->picked.n);
+
+	for (size_t i = 0; i < p->picked.n; i++)
+		all.v[all.n++] = p->picked.v[i];
+	for (size_t i = 0; i < from->n; i++) {
+		if (!ids_has(&p->picked, from->v[i]))
+			all.v[all.n++] = from->v[i];
+	}
+	random_shuffle(p->random, all.v, all.n, sizeof(char *));
+	p->ask = (struct preferred_container) { .available = all,
+						.must = ids_copy(p->arena, &p->picked),
+						.size = (int)(p->needed + p->picked.n) };
+	return DEVMAN_ASK;
+}
+
+enum devman_step devman_begin(struct devman_pick *p, const struct devman_stock *stock, struct idset *taken,
+			      size_t count, const uint64_t *affinity, uint64_t *random, struct arena *arena)
+{
+	*p = (struct devman_pick) { .needed = count, .taken = taken, .random = random, .arena = arena };
+	p->picked = ids_room(arena, count);
+	take_reusable(p, stock);
+	if (!p->needed)
+		return DEVMAN_DONE;
+	sort_by_affinity(p, stock, affinity);
+	if (p->available < p->needed)
+		return DEVMAN_SHORT;
+	p->from_aligned = p->needed < p->aligned.n;
+	if (p->from_aligned)
+		return ask_plugin(p, &p->aligned);
+	take_from(p, &p->aligned, NULL);
+	return p->needed ? ask_plugin(p, &p->free) : DEVMAN_DONE;
+}
+
+void devman_finish(struct devman_pick *p, const struct ids *preferred)
+{
+	struct ids wish = preferred ? ids_copy(p->arena, preferred) : (struct ids) { 0 };
+
+	take_from(p, &wish, p->from_aligned ? &p->aligned : &p->free);
+	if (p->from_aligned) {
+		take_from(p, &p->aligned, NULL);
+		return;
+	}
+	take_from(p, &p->unaligned, NULL);
+	take_from(p, &p->elsewhere, NULL);
+}

@@ -1,0 +1,166 @@
+#include "sim/gpuplugin.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "hw/inventory.h"
+#include "topo/topo.h"
+
+/* --- which GPUs --- */
+
+static bool is_offered(const struct hw_gpu *gpu, const char *resource)
+{
+	static const struct {
+		const char *resource, *vendor;
+	} table[] = {
+		{ "nvidia.com/gpu", "NVIDIA" },
+		{ "amd.com/gpu", "AMD" },
+		{ "gpu.intel.com/i915", "Intel" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		if (str_eq(table[i].resource, resource))
+			return str_eq(table[i].vendor, gpu->vendor);
+	}
+	return true;
+}
+
+static const char *id_of(const struct hw_inventory *inv, const struct hw_gpu *gpu, struct arena *arena)
+{
+	char text[BDF_STRLEN];
+
+	return arena_strdup(arena, gpu->uuid ? gpu->uuid : bdf_format(inv->pci[gpu->pci].bdf, text));
+}
+
+static const uint8_t *ranks(const struct topo *topo, const int *pci, size_t n, struct arena *arena)
+{
+	uint8_t *rank = arena_array(arena, n, n);
+
+	for (size_t i = 0; i < n * n; i++)
+		rank[i] = (uint8_t)topo_rank(topo_between(topo, pci[i / n], pci[i % n]).class);
+	return rank;
+}
+
+const struct gpuplugin *gpuplugin_new(const struct hw_inventory *inv, const struct topo *topo,
+				      const char *resource, struct arena *arena)
+{
+	struct gpuplugin *g = arena_alloc(arena, sizeof(*g));
+	int64_t *nodes = arena_array(arena, inv->n_gpu, sizeof(*nodes));
+	int *pci = arena_array(arena, inv->n_gpu, sizeof(*pci));
+
+	g->list.v = arena_array(arena, inv->n_gpu, sizeof(*g->list.v));
+	for (size_t i = 0; i < inv->n_gpu; i++) {
+		const struct hw_gpu *gpu = &inv->gpu[i];
+
+		if (!is_offered(gpu, resource))
+			continue;
+		pci[g->list.n] = gpu->pci;
+		nodes[i] = inv->pci[gpu->pci].numa;
+		g->list.v[g->list.n++] = (struct device) { .id = id_of(inv, gpu, arena),
+							   .healthy = true,
+							   .nodes = &nodes[i],
+							   .n_nodes = nodes[i] >= 0 };
+	}
+	g->pci = pci;
+	g->rank = ranks(topo, pci, g->list.n, arena);
+	return g;
+}
+
+/* --- GetPreferredAllocation: close to each other, then lowest address --- */
+
+struct choice {
+	const bool *candidate;
+	bool *chosen; /* by position in the list */
+	size_t n;
+};
+
+static int cost_of_adding(const struct gpuplugin *g, const bool *chosen, size_t gpu)
+{
+	int cost = 0;
+
+	for (size_t i = 0; i < g->list.n; i++)
+		cost += chosen[i] ? g->rank[i * g->list.n + gpu] : 0;
+	return cost;
+}
+
+/* Adds the closest candidate until there are `size`; returns the total distance. */
+static int grow(const struct gpuplugin *g, struct choice *c, size_t size)
+{
+	int total = 0;
+
+	while (c->n < size) {
+		size_t best = SIZE_MAX;
+		int best_cost = 0;
+
+		for (size_t i = 0; i < g->list.n; i++) {
+			int cost = c->candidate[i] && !c->chosen[i] ? cost_of_adding(g, c->chosen, i) : -1;
+
+			if (cost < 0 || (best != SIZE_MAX && cost >= best_cost))
+				continue;
+			best = i;
+			best_cost = cost;
+		}
+		if (best == SIZE_MAX)
+			break;
+		c->chosen[best] = true;
+		c->n++;
+		total += best_cost;
+	}
+	return total;
+}
+
+static size_t mark(const struct gpuplugin *g, const struct ids *ids, bool *marks)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < g->list.n; i++) {
+		for (size_t k = 0; k < ids->n && !marks[i]; k++)
+			marks[i] = !strcmp(g->list.v[i].id, ids->v[k]);
+		n += marks[i];
+	}
+	return n;
+}
+
+/* Every candidate as the seed, the tightest group wins. */
+static struct choice choose(const struct gpuplugin *g, const struct preferred_container *req, struct arena *a)
+{
+	size_t n = g->list.n, size = req->size > 0 ? (size_t)req->size : 0;
+	struct choice best = { .chosen = arena_array(a, n, sizeof(bool)) };
+	bool *candidate = arena_array(a, n, sizeof(bool));
+	int best_cost = -1;
+
+	mark(g, &req->available, candidate);
+	for (size_t seed = 0; seed < n; seed++) {
+		struct choice c = { .candidate = candidate, .chosen = arena_array(a, n, sizeof(bool)) };
+		int cost;
+
+		if (!candidate[seed])
+			continue;
+		c.n = mark(g, &req->must, c.chosen);
+		if (c.n < size && !c.chosen[seed]) {
+			c.chosen[seed] = true;
+			c.n++;
+		}
+		cost = grow(g, &c, size);
+		if (best_cost >= 0 && cost >= best_cost)
+			continue;
+		best = c;
+		best_cost = cost;
+	}
+	return best;
+}
+
+struct ids gpuplugin_prefer(const struct gpuplugin *g, const struct preferred_container *req,
+			    struct arena *arena)
+{
+	struct choice c = choose(g, req, arena);
+	struct ids ids = { .v = arena_array(arena, g->list.n, sizeof(char *)) };
+
+	for (size_t i = 0; i < g->list.n; i++) {
+		if (c.chosen[i])
+			ids.v[ids.n++] = g->list.v[i].id;
+	}
+	return ids;
+}

@@ -1,0 +1,43 @@
+#include "sim/idset.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+bool idset_has(const struct idset *s, const char *id)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		if (!strcmp(s->v[i], id))
+			return true;
+	}
+	return false;
+}
+
+void idset_add(struct idset *s, const char *id)
+{
+	if (idset_has(s, id))
+		return;
+	s->v = xgrow(s->v, &s->cap, s->n + 1, sizeof(*s->v));
+	s->v[s->n++] = xstrdup(id);
+}
+
+void idset_remove(struct idset *s, const char *id)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		if (strcmp(s->v[i], id))
+			continue;
+		free(s->v[i]);
+		memmove(&s->v[i], &s->v[i + 1], (s->n - i - 1) * sizeof(*s->v));
+		s->n--;
+		return;
+	}
+}
+
+void idset_done(struct idset *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		free(s->v[i]);
+	free(s->v);
+	*s = (struct idset) { 0 };
+}
