@@ -12,12 +12,14 @@ struct ledger;
 struct ledger_file;
 struct ledger_writer;
 
+#define LEDGER_BYTES_MAX (64u << 20) /* a file that is larger is not ours */
+
 /* Makes DIR (0700) if need be and takes the lock, waiting up to wait_ms for another process to let it go; then -EBUSY with a sentence
- * that names its pid. */
+ * that names its pid (as that process sees itself, and its host name if that is another one: it may live in another container). */
 int ledger_file_open(const char *dir, unsigned wait_ms, struct ledger_file **ret, struct err *err);
 void ledger_file_close(struct ledger_file *f); /* NULL is fine */
 /*
- * A missing file is an empty ledger. A torn, foreign or later one is renamed to ledger.json.<reason>-<unix time> and a sentence goes
+ * A missing file is an empty ledger. A torn, foreign or later one is renamed to ledger.json.<bad|later>-<unix time> and a sentence goes
  * to ret_note (malloc'ed; NULL when all is well): the ledger is empty then and has to be rebuilt. Negative: the disk failed.
  */
 int ledger_file_load(struct ledger_file *f, struct ledger **ret, char **ret_note, struct err *err);

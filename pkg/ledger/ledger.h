@@ -31,6 +31,7 @@ struct ledger_hold {
 	struct ledger_owner owner;
 	bool draining;		/* the kubelet thinks it free; a process or a network namespace still has it */
 	const char *rdma;	/* its RDMA device when it was given: known again while it is away in a pod; NULL */
+	const char *netdev;	/* its network interface, likewise; the keeper fills it in */
 	int64_t since_ms;	/* wall clock, Unix time */
 	uint64_t decision;	/* number of the decision that chose it; 0: none (rebuilt, or not ours) */
 };
@@ -68,11 +69,11 @@ const struct ledger_hold *ledger_find(const struct ledger *l, const char *vf);		
 const struct ledger_hold *ledger_find_slot(const struct ledger *l, const char *slot);	/* NULL: not bound */
 size_t ledger_holds(const struct ledger *l);
 const struct ledger_hold *ledger_hold_at(const struct ledger *l, size_t i);		/* in the order of the addresses */
-/* Replaces the hold of that VF, and frees the slot from any other VF. */
+/* Replaces the hold of that VF, and frees the slot from any other VF: that one drains. Equal to what is there: no change. */
 void ledger_put(struct ledger *l, const struct ledger_hold *hold);
 void ledger_drop(struct ledger *l, const char *vf); /* nothing to drop is fine */
 
-/* Returns its number. */
+/* Returns its number; that of d does not count. */
 uint64_t ledger_decide(struct ledger *l, const struct ledger_decision *d);
 const struct ledger_decision *ledger_decision(const struct ledger *l, uint64_t number); /* NULL: forgotten */
 size_t ledger_decisions(const struct ledger *l);

@@ -1,0 +1,372 @@
+#include "ledger/ledger.h"
+#include "ledger/ledger-internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+struct ledger *ledger_new(void)
+{
+	struct ledger *l = xcalloc(1, sizeof(*l));
+
+	l->next = 1;
+	return l;
+}
+
+void ledger_free(struct ledger *l)
+{
+	if (!l)
+		return;
+	for (size_t i = 0; i < l->n_holds; i++)
+		arena_free(l->holds[i]->arena);
+	for (size_t i = 0; i < l->n_decisions; i++)
+		arena_free(l->decisions[i]->arena);
+	free(l->holds);
+	free(l->decisions);
+	free(l);
+}
+
+uint64_t ledger_generation(const struct ledger *l)
+{
+	return l->generation;
+}
+
+/* --- decisions --- */
+
+/* Where the decision of this number is, or would be. */
+static size_t decision_place(const struct ledger *l, uint64_t number)
+{
+	size_t lo = 0, hi = l->n_decisions;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (l->decisions[mid]->d.number < number)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static struct decision_entry *find_decision(const struct ledger *l, uint64_t number)
+{
+	size_t i = decision_place(l, number);
+
+	return i < l->n_decisions && l->decisions[i]->d.number == number ? l->decisions[i] : NULL;
+}
+
+static const char *copy_text(struct arena *a, const char *s)
+{
+	return arena_strdup(a, s ? s : "");
+}
+
+static struct ledger_owner copy_owner(struct arena *a, const struct ledger_owner *o)
+{
+	return (struct ledger_owner) { .ns = copy_text(a, o->ns),
+				       .pod = copy_text(a, o->pod),
+				       .uid = copy_text(a, o->uid),
+				       .container = copy_text(a, o->container) };
+}
+
+static const char *const *copy_texts(struct arena *a, const char *const *v, size_t n)
+{
+	const char **out = n ? arena_array(a, n, sizeof(*out)) : NULL;
+
+	for (size_t i = 0; i < n; i++)
+		out[i] = copy_text(a, v[i]);
+	return out;
+}
+
+static const struct ledger_pair *copy_pairs(struct arena *a, const struct ledger_pair *v, size_t n)
+{
+	struct ledger_pair *out = n ? arena_array(a, n, sizeof(*out)) : NULL;
+
+	for (size_t i = 0; i < n; i++)
+		out[i] = (struct ledger_pair) { copy_text(a, v[i].gpu), copy_text(a, v[i].vf),
+						copy_text(a, v[i].path) };
+	return out;
+}
+
+static const struct ledger_place *copy_places(struct arena *a, const struct ledger_place *v, size_t n)
+{
+	struct ledger_place *out = n ? arena_array(a, n, sizeof(*out)) : NULL;
+
+	for (size_t i = 0; i < n; i++)
+		out[i] = (struct ledger_place) { copy_text(a, v[i].pf), v[i].free };
+	return out;
+}
+
+static struct decision_entry *copy_decision(struct arena *a, const struct ledger_decision *d)
+{
+	struct decision_entry *e = arena_alloc(a, sizeof(*e));
+
+	e->arena = a;
+	e->d = *d;
+	e->d.resource = copy_text(a, d->resource);
+	e->d.owner = copy_owner(a, &d->owner);
+	e->d.source = copy_text(a, d->source);
+	e->d.gpus = copy_texts(a, d->gpus, d->n_gpus);
+	e->d.free = copy_places(a, d->free, d->n_free);
+	e->d.chosen = copy_texts(a, d->chosen, d->n_chosen);
+	e->d.pairs = copy_pairs(a, d->pairs, d->n_pairs);
+	e->d.alternative = copy_texts(a, d->alternative, d->n_alternative);
+	e->d.real_gpus = copy_texts(a, d->real_gpus, d->n_real_gpus);
+	return e;
+}
+
+/* Copied twice: the first copy tells how large the arena of the second one has to be. */
+static struct decision_entry *decision_new(const struct ledger_decision *d)
+{
+	_cleanup_arena_ struct arena *trial = arena_new(4096);
+
+	copy_decision(trial, d);
+	return copy_decision(arena_new(arena_used(trial)), d);
+}
+
+/* The oldest go that are neither among the newest ones nor the reason of a live hold. */
+static void forget_decisions(struct ledger *l)
+{
+	size_t old = l->n_decisions > LEDGER_DECISIONS ? l->n_decisions - LEDGER_DECISIONS : 0, kept = 0;
+
+	for (size_t i = 0; i < l->n_decisions; i++) {
+		if (i < old && !l->decisions[i]->holds)
+			arena_free(l->decisions[i]->arena);
+		else
+			l->decisions[kept++] = l->decisions[i];
+	}
+	l->n_decisions = kept;
+}
+
+void ledger_append(struct ledger *l, const struct ledger_decision *d)
+{
+	l->decisions =
+		xgrow(l->decisions, &l->cap_decisions, l->n_decisions + 1, sizeof(struct decision_entry *));
+	l->decisions[l->n_decisions++] = decision_new(d);
+	if (d->number >= l->next)
+		l->next = d->number + 1;
+}
+
+uint64_t ledger_decide(struct ledger *l, const struct ledger_decision *d)
+{
+	struct ledger_decision numbered = *d;
+
+	numbered.number = l->next;
+	ledger_append(l, &numbered);
+	forget_decisions(l);
+	l->generation++;
+	return numbered.number;
+}
+
+const struct ledger_decision *ledger_decision(const struct ledger *l, uint64_t number)
+{
+	const struct decision_entry *e = find_decision(l, number);
+
+	return e ? &e->d : NULL;
+}
+
+size_t ledger_decisions(const struct ledger *l)
+{
+	return l->n_decisions;
+}
+
+const struct ledger_decision *ledger_decision_at(const struct ledger *l, size_t i)
+{
+	return &l->decisions[i]->d;
+}
+
+void ledger_amend(struct ledger *l, uint64_t number, const struct ledger_decision *d)
+{
+	struct decision_entry *before = find_decision(l, number), *now;
+
+	if (!before)
+		return;
+	now = decision_new(d);
+	now->d.number = number;
+	now->holds = before->holds;
+	l->decisions[decision_place(l, number)] = now;
+	arena_free(before->arena); /* after the copy: d may point into it */
+	l->generation++;
+}
+
+/* --- holds --- */
+
+/* Canonical PCI addresses in address order: a longer domain is a greater one. */
+static int address_cmp(const char *a, const char *b)
+{
+	size_t n = strlen(a), m = strlen(b);
+
+	return n != m ? (n < m ? -1 : 1) : strcmp(a, b);
+}
+
+/* Where the hold of this VF is, or would be. */
+static size_t hold_place(const struct ledger *l, const char *vf)
+{
+	size_t lo = 0, hi = l->n_holds;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (address_cmp(l->holds[mid]->hold.vf, vf) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static bool is_at(const struct ledger *l, size_t i, const char *vf)
+{
+	return i < l->n_holds && !strcmp(l->holds[i]->hold.vf, vf);
+}
+
+const struct ledger_hold *ledger_find(const struct ledger *l, const char *vf)
+{
+	size_t i = hold_place(l, vf);
+
+	return is_at(l, i, vf) ? &l->holds[i]->hold : NULL;
+}
+
+static struct hold_entry **slot_place(const struct ledger *l, const char *slot)
+{
+	for (size_t i = 0; slot && i < l->n_holds; i++) {
+		if (str_eq(l->holds[i]->hold.slot, slot))
+			return &l->holds[i];
+	}
+	return NULL;
+}
+
+const struct ledger_hold *ledger_find_slot(const struct ledger *l, const char *slot)
+{
+	struct hold_entry **e = slot_place(l, slot);
+
+	return e ? &(*e)->hold : NULL;
+}
+
+size_t ledger_holds(const struct ledger *l)
+{
+	return l->n_holds;
+}
+
+const struct ledger_hold *ledger_hold_at(const struct ledger *l, size_t i)
+{
+	return &l->holds[i]->hold;
+}
+
+/* NULL and "" say the same. */
+static const char *copy_some(struct arena *a, const char *s)
+{
+	return s && *s ? arena_strdup(a, s) : NULL;
+}
+
+static struct hold_entry *copy_hold(struct arena *a, const struct ledger_hold *hold)
+{
+	struct hold_entry *e = arena_alloc(a, sizeof(*e));
+
+	e->arena = a;
+	e->hold = *hold;
+	e->hold.vf = arena_strdup(a, hold->vf);
+	e->hold.resource = copy_text(a, hold->resource);
+	e->hold.slot = copy_some(a, hold->slot);
+	e->hold.owner = copy_owner(a, &hold->owner);
+	e->hold.rdma = copy_some(a, hold->rdma);
+	e->hold.netdev = copy_some(a, hold->netdev);
+	return e;
+}
+
+static struct hold_entry *hold_new(const struct ledger_hold *hold)
+{
+	_cleanup_arena_ struct arena *trial = arena_new(1024);
+
+	copy_hold(trial, hold);
+	return copy_hold(arena_new(arena_used(trial)), hold);
+}
+
+static bool same_owner(const struct ledger_owner *a, const struct ledger_owner *b)
+{
+	return !strcmp(a->ns, b->ns) && !strcmp(a->pod, b->pod) && !strcmp(a->uid, b->uid) &&
+	       !strcmp(a->container, b->container);
+}
+
+static bool same_hold(const struct ledger_hold *a, const struct ledger_hold *b)
+{
+	return !strcmp(a->resource, b->resource) && str_eq(a->slot, b->slot) &&
+	       same_owner(&a->owner, &b->owner) && a->draining == b->draining && str_eq(a->rdma, b->rdma) &&
+	       str_eq(a->netdev, b->netdev) && a->since_ms == b->since_ms && a->decision == b->decision;
+}
+
+static void count_hold(struct ledger *l, const struct ledger_hold *hold, bool more)
+{
+	struct decision_entry *e = hold->decision ? find_decision(l, hold->decision) : NULL;
+
+	if (e)
+		e->holds += more ? 1u : -1u;
+}
+
+static void set_hold(struct ledger *l, size_t at, struct hold_entry *now)
+{
+	struct hold_entry *before = l->holds[at];
+
+	count_hold(l, &now->hold, true);
+	count_hold(l, &before->hold, false);
+	l->holds[at] = now;
+	arena_free(before->arena);
+}
+
+static void insert_hold(struct ledger *l, size_t at, struct hold_entry *now)
+{
+	l->holds = xgrow(l->holds, &l->cap_holds, l->n_holds + 1, sizeof(struct hold_entry *));
+	memmove(&l->holds[at + 1], &l->holds[at], (l->n_holds - at) * sizeof(struct hold_entry *));
+	l->holds[at] = now;
+	l->n_holds++;
+	count_hold(l, &now->hold, true);
+}
+
+/* The slot has another VF now. A container may still use this one. */
+static void loosen_slot(struct ledger *l, const char *slot, const char *except)
+{
+	struct hold_entry **e = slot_place(l, slot);
+	struct ledger_hold loose;
+
+	if (!e || !strcmp((*e)->hold.vf, except))
+		return;
+	loose = (*e)->hold;
+	loose.slot = NULL;
+	loose.draining = true;
+	set_hold(l, (size_t)(e - l->holds), hold_new(&loose));
+}
+
+void ledger_put(struct ledger *l, const struct ledger_hold *hold)
+{
+	struct hold_entry *now = hold_new(hold); /* first: hold may point into what goes */
+	size_t at = hold_place(l, now->hold.vf);
+
+	if (is_at(l, at, now->hold.vf) && same_hold(&l->holds[at]->hold, &now->hold)) {
+		arena_free(now->arena);
+		return;
+	}
+	loosen_slot(l, now->hold.slot, now->hold.vf);
+	if (is_at(l, at, now->hold.vf))
+		set_hold(l, at, now);
+	else
+		insert_hold(l, at, now);
+	l->generation++;
+}
+
+void ledger_drop(struct ledger *l, const char *vf)
+{
+	size_t at = hold_place(l, vf);
+	struct hold_entry *e;
+
+	if (!is_at(l, at, vf))
+		return;
+	e = l->holds[at];
+	l->n_holds--;
+	memmove(&l->holds[at], &l->holds[at + 1], (l->n_holds - at) * sizeof(struct hold_entry *));
+	count_hold(l, &e->hold, false);
+	arena_free(e->arena); /* last: vf may be its own */
+	l->generation++;
+}

@@ -1,0 +1,485 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "ledger/file.h"
+#include "sample.h"
+#include "support/fixture.h"
+
+static char *folder; /* of the running test */
+
+static int set_up(void **state)
+{
+	(void)state;
+	folder = fixture_folder();
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	fixture_remove_tree(folder);
+	free(folder);
+	return 0;
+}
+
+static char *path_of(const char *name)
+{
+	return xasprintf("%s/%s", folder, name);
+}
+
+static struct ledger_file *open_file(void)
+{
+	struct ledger_file *f = NULL;
+	struct err err = { 0 };
+
+	assert_int_equal(ledger_file_open(folder, 0, &f, &err), 0);
+	return f;
+}
+
+static void write_file(const char *name, const char *text, size_t len)
+{
+	_cleanup_free_ char *path = path_of(name);
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	assert_true(fd >= 0 && write(fd, text, len) == (ssize_t)len);
+}
+
+static void store(struct ledger_file *f, const struct ledger *l)
+{
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	struct err err = { 0 };
+
+	ledger_write(l, &text);
+	assert_int_equal(ledger_file_store(f, text.s, text.len, &err), 0);
+}
+
+/* How many holds the file has; the note goes to *ret_note. */
+static size_t load(struct ledger_file *f, char **ret_note)
+{
+	struct ledger *l = NULL;
+	struct err err = { 0 };
+	size_t n;
+
+	assert_int_equal(ledger_file_load(f, &l, ret_note, &err), 0);
+	n = ledger_holds(l);
+	ledger_free(l);
+	return n;
+}
+
+static bool exists(const char *name)
+{
+	_cleanup_free_ char *path = path_of(name);
+	struct stat st;
+
+	return lstat(path, &st) == 0;
+}
+
+/* --- what is there when we start --- */
+
+static void a_missing_file_is_an_empty_ledger(void **state)
+{
+	struct ledger_file *f = open_file();
+	char *note = NULL;
+
+	(void)state;
+	assert_int_equal(load(f, &note), 0);
+	assert_null(note);
+	ledger_file_close(f);
+}
+
+static void what_was_stored_is_loaded_and_seen_without_the_lock(void **state)
+{
+	struct ledger *l = sample_ledger(), *seen = NULL;
+	struct ledger_file *f = open_file();
+	struct err err = { 0 };
+	char *note = NULL;
+
+	(void)state;
+	assert_int_equal(ledger_file_peek(folder, &seen, &err), -ENOENT);
+	store(f, l);
+	assert_int_equal(load(f, &note), 2);
+	assert_null(note);
+	assert_int_equal(ledger_file_peek(folder, &seen, &err), 0);
+	assert_int_equal(ledger_holds(seen), 2);
+	ledger_free(seen);
+	ledger_free(l);
+	ledger_file_close(f);
+}
+
+static void a_file_torn_at_any_byte_is_set_aside(void **state)
+{
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	struct ledger *l = sample_ledger();
+	struct ledger_file *f = open_file();
+
+	(void)state;
+	ledger_write(l, &text);
+	for (size_t len = 0; len < text.len; len++) {
+		_cleanup_free_ char *note = NULL;
+
+		write_file("ledger.json", text.s, len);
+		assert_int_equal(load(f, &note), 0);
+		assert_non_null(strstr(note, "it was set aside as ledger.json.bad-"));
+		assert_false(exists("ledger.json"));
+	}
+	ledger_free(l);
+	ledger_file_close(f);
+}
+
+static void a_later_version_is_set_aside_under_a_name_that_says_so(void **state)
+{
+	static const char text[] = "{\"railmate\":\"ledger\",\"version\":2}\n";
+	_cleanup_free_ char *note = NULL, *name = NULL;
+	struct ledger_file *f = open_file();
+
+	(void)state;
+	write_file("ledger.json", text, strlen(text));
+	assert_int_equal(load(f, &note), 0);
+	assert_non_null(strstr(note, "is a ledger of version 2"));
+	name = xstrdup(strstr(note, "ledger.json.later-"));
+	*strchr(name, ' ') = '\0';
+	assert_true(exists(name));
+	ledger_file_close(f);
+}
+
+static void what_is_no_file_is_set_aside(void **state)
+{
+	_cleanup_free_ char *path = path_of("ledger.json");
+	struct ledger_file *f = open_file();
+
+	(void)state;
+	for (int kind = 0; kind < 3; kind++) {
+		_cleanup_free_ char *note = NULL;
+
+		assert_int_equal(kind == 0   ? mkdir(path, 0700)
+				 : kind == 1 ? mkfifo(path, 0600)
+					     : symlink("/etc/passwd", path),
+				 0);
+		assert_int_equal(load(f, &note), 0);
+		assert_non_null(strstr(note, "is not a regular file"));
+		assert_false(exists("ledger.json"));
+	}
+	ledger_file_close(f);
+}
+
+static void a_file_that_is_too_large_is_set_aside_unread(void **state)
+{
+	_cleanup_free_ char *path = path_of("ledger.json"), *note = NULL;
+	struct ledger_file *f = open_file();
+
+	(void)state;
+	write_file("ledger.json", "", 0);
+	assert_int_equal(truncate(path, (off_t)LEDGER_BYTES_MAX + 1), 0);
+	assert_int_equal(load(f, &note), 0);
+	assert_non_null(strstr(note, "is larger than 64 MiB"));
+	ledger_file_close(f);
+}
+
+/* --- one at a time --- */
+
+static void the_folder_is_made_and_a_file_in_its_place_is_named(void **state)
+{
+	_cleanup_free_ char *deep = path_of("state"), *plain = path_of("plain");
+	struct ledger_file *f = NULL;
+	struct err err = { 0 };
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(ledger_file_open(deep, 0, &f, &err), 0);
+	assert_int_equal(stat(deep, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0700);
+	ledger_file_close(f);
+	write_file("plain", "x", 1);
+	assert_int_equal(ledger_file_open(plain, 0, &f, &err), -ENOTDIR);
+	assert_non_null(strstr(err.msg, plain));
+}
+
+static void a_second_one_waits_and_is_refused_with_the_pid_of_the_first(void **state)
+{
+	struct ledger_file *first = open_file(), *second = NULL;
+	struct timespec before, after;
+	struct err err = { 0 };
+	char pid[32];
+
+	(void)state;
+	clock_gettime(CLOCK_MONOTONIC, &before);
+	assert_int_equal(ledger_file_open(folder, 120, &second, &err), -EBUSY);
+	clock_gettime(CLOCK_MONOTONIC, &after);
+	assert_true((after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1000000 >=
+		    100);
+	snprintf(pid, sizeof(pid), "pid %d", (int)getpid());
+	assert_non_null(strstr(err.msg, pid));
+	assert_non_null(strstr(err.msg, folder));
+	ledger_file_close(first);
+	assert_int_equal(ledger_file_open(folder, 0, &second, &err), 0);
+	ledger_file_close(second);
+}
+
+static void a_holder_on_another_host_is_named_with_it_and_one_without_a_name_without(void **state)
+{
+	struct ledger_file *first = open_file(), *second = NULL;
+	struct err err = { 0 };
+
+	(void)state;
+	write_file("lock", "1 railmate-x2vbq\n", 17);
+	assert_int_equal(ledger_file_open(folder, 0, &second, &err), -EBUSY);
+	assert_non_null(strstr(err.msg, "pid 1 on railmate-x2vbq"));
+	write_file("lock", "", 0);
+	assert_int_equal(ledger_file_open(folder, 0, &second, &err), -EBUSY);
+	assert_non_null(strstr(err.msg, "is in use by another railmated"));
+	ledger_file_close(first);
+}
+
+static void *close_soon(void *arg)
+{
+	nanosleep(&(struct timespec) { .tv_nsec = 60000000 }, NULL);
+	ledger_file_close(arg);
+	return NULL;
+}
+
+static void a_second_one_gets_the_lock_when_the_first_one_leaves(void **state)
+{
+	struct ledger_file *first = open_file(), *second = NULL;
+	struct err err = { 0 };
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, close_soon, first), 0);
+	assert_int_equal(ledger_file_open(folder, 20000, &second, &err), 0);
+	pthread_join(thread, NULL);
+	ledger_file_close(second);
+}
+
+/* --- writing --- */
+
+static void limit_files(rlim_t bytes)
+{
+	struct rlimit limit;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	limit.rlim_cur = bytes;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+/* A limit on the size of files ends a write half-way, as a full disk does. */
+static void a_full_disk_leaves_the_old_file_and_no_rubbish(void **state)
+{
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	struct ledger *l = sample_ledger();
+	struct ledger_file *f = open_file();
+	struct err err = { 0 };
+	char *note = NULL;
+
+	(void)state;
+	store(f, l);
+	ledger_drop(l, "0000:18:00.2");
+	ledger_write(l, &text);
+	signal(SIGXFSZ, SIG_IGN);
+	limit_files(64);
+	assert_int_equal(ledger_file_store(f, text.s, text.len, &err), -EFBIG);
+	limit_files(RLIM_INFINITY);
+	assert_non_null(strstr(err.msg, "ledger.json.tmp"));
+	assert_false(exists("ledger.json.tmp"));
+	assert_int_equal(load(f, &note), 2);
+	store(f, l);
+	assert_int_equal(load(f, &note), 1);
+	ledger_free(l);
+	ledger_file_close(f);
+}
+
+static void a_folder_that_is_gone_is_an_error_with_its_name(void **state)
+{
+	_cleanup_free_ char *deep = path_of("state"), *lock = path_of("state/lock");
+	struct ledger_file *f = NULL;
+	struct err err = { 0 };
+
+	(void)state;
+	assert_int_equal(ledger_file_open(deep, 0, &f, &err), 0);
+	unlink(lock);
+	assert_int_equal(rmdir(deep), 0);
+	assert_int_equal(ledger_file_store(f, "x", 1, &err), -ENOENT);
+	assert_non_null(strstr(err.msg, deep));
+	ledger_file_close(f);
+}
+
+/* Ledgers of 1, 2, … 40 holds, one after the other, for ever. */
+static void store_for_ever(struct ledger_file *f)
+{
+	for (;;) {
+		struct ledger *l = ledger_new();
+
+		for (int i = 0; i < 40; i++) {
+			char vf[24];
+			struct ledger_hold hold;
+
+			snprintf(vf, sizeof(vf), "0000:18:%02x.0", (unsigned)i);
+			hold = sample_hold(vf);
+			ledger_put(l, &hold);
+			store(f, l);
+		}
+		ledger_free(l);
+	}
+}
+
+static void kill_one(unsigned after_us)
+{
+	struct timespec ts = { .tv_nsec = after_us * 1000L };
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (!pid)
+		store_for_ever(open_file());
+	nanosleep(&ts, NULL);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void a_daemon_killed_at_any_moment_leaves_a_whole_ledger(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 60; i++) {
+		struct ledger_file *f;
+		char *note = NULL;
+		size_t n;
+
+		kill_one(500 + i * 337);
+		f = open_file(); /* the lock went with the process */
+		n = load(f, &note);
+		assert_null(note);
+		assert_true(n <= 40);
+		ledger_file_close(f);
+	}
+}
+
+/* --- the writer --- */
+
+struct told {
+	pthread_mutex_t lock;
+	int times[200], failed, order_broken, last;
+};
+static struct told told;
+static int numbers[200];
+
+static void on_stored(void *arg, const struct err *err)
+{
+	int number = *(const int *)arg;
+
+	pthread_mutex_lock(&told.lock);
+	told.times[number]++;
+	told.failed += err != NULL;
+	told.order_broken += number < told.last;
+	told.last = number;
+	pthread_mutex_unlock(&told.lock);
+}
+
+static void put_holds(struct ledger_writer *w, struct ledger *l, int from, int to)
+{
+	for (int i = from; i < to; i++) {
+		struct strbuf text = STRBUF_INIT;
+		char vf[24];
+		struct ledger_hold hold;
+		size_t len;
+
+		snprintf(vf, sizeof(vf), "0000:%02x:00.0", (unsigned)i);
+		hold = sample_hold(vf);
+		ledger_put(l, &hold);
+		ledger_write(l, &text);
+		len = text.len;
+		numbers[i] = i;
+		ledger_writer_put(w, strbuf_steal(&text), len, on_stored, &numbers[i]);
+	}
+}
+
+static void everybody_is_told_once_in_order_and_the_newest_text_is_on_disk(void **state)
+{
+	struct ledger_file *f = open_file();
+	struct ledger_writer *w = ledger_writer_start(f);
+	struct ledger *l = ledger_new();
+	char *note = NULL;
+
+	(void)state;
+	told = (struct told) { .lock = PTHREAD_MUTEX_INITIALIZER };
+	put_holds(w, l, 0, 200);
+	ledger_writer_stop(w);
+	for (int i = 0; i < 200; i++)
+		assert_int_equal(told.times[i], 1);
+	assert_int_equal(told.failed, 0);
+	assert_int_equal(told.order_broken, 0);
+	assert_int_equal(load(f, &note), 200);
+	ledger_free(l);
+	ledger_file_close(f);
+}
+
+static void a_store_that_fails_tells_everybody_who_waited_for_it(void **state)
+{
+	struct ledger_file *f = open_file();
+	struct ledger_writer *w;
+	struct ledger *l = ledger_new();
+
+	(void)state;
+	told = (struct told) { .lock = PTHREAD_MUTEX_INITIALIZER };
+	signal(SIGXFSZ, SIG_IGN);
+	limit_files(16);
+	w = ledger_writer_start(f);
+	put_holds(w, l, 0, 20);
+	ledger_writer_stop(w);
+	limit_files(RLIM_INFINITY);
+	assert_int_equal(told.failed, 20);
+	assert_int_equal(told.times[19], 1);
+	ledger_free(l);
+	ledger_file_close(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_missing_file_is_an_empty_ledger, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_was_stored_is_loaded_and_seen_without_the_lock, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_file_torn_at_any_byte_is_set_aside, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_later_version_is_set_aside_under_a_name_that_says_so,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_no_file_is_set_aside, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_file_that_is_too_large_is_set_aside_unread, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(the_folder_is_made_and_a_file_in_its_place_is_named, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_second_one_waits_and_is_refused_with_the_pid_of_the_first,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_holder_on_another_host_is_named_with_it_and_one_without_a_name_without, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(a_second_one_gets_the_lock_when_the_first_one_leaves, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_full_disk_leaves_the_old_file_and_no_rubbish, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_folder_that_is_gone_is_an_error_with_its_name, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_daemon_killed_at_any_moment_leaves_a_whole_ledger, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(
+			everybody_is_told_once_in_order_and_the_newest_text_is_on_disk, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_store_that_fails_tells_everybody_who_waited_for_it, set_up,
+						tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
