@@ -3,7 +3,7 @@
  * it closes, also a live one of another process; ours takes over only what nobody accepts on, and removes
  * only itself.
  */
-#include "rpc/rpc-internal.h"
+#include "rpc/listen.h"
 
 #include <errno.h>
 #include <string.h>
@@ -71,20 +71,21 @@ static int clear_way(const struct sockaddr_un *address, struct err *err)
 }
 
 /* The mode is set before listen(), so nobody can connect with the one that the umask gave. */
-static int bind_and_listen(int fd, const struct sockaddr_un *address, struct stat *ret_st, struct err *err)
+static int bind_and_listen(int fd, const struct sockaddr_un *address, mode_t mode, struct stat *ret_st,
+			   struct err *err)
 {
 	const char *path = address->sun_path;
 
 	if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
 		return err_sys(err, "bind %s", path);
-	if (chmod(path, 0660) < 0 || lstat(path, ret_st) < 0)
+	if (chmod(path, mode) < 0 || lstat(path, ret_st) < 0)
 		return err_sys(err, "%s vanished while it was set up", path);
 	if (listen(fd, SOMAXCONN) < 0)
 		return err_sys(err, "listen on %s", path);
 	return 0;
 }
 
-int listen_open(const char *path, struct listen_socket *ret, struct err *err)
+int listen_open(const char *path, mode_t mode, struct listen_socket *ret, struct err *err)
 {
 	_cleanup_close_ int fd = -1;
 	struct sockaddr_un address;
@@ -100,7 +101,7 @@ int listen_open(const char *path, struct listen_socket *ret, struct err *err)
 	fd = open_socket(err);
 	if (fd < 0)
 		return fd;
-	r = bind_and_listen(fd, &address, &st, err);
+	r = bind_and_listen(fd, &address, mode, &st, err);
 	if (r < 0)
 		return r;
 	*ret = (struct listen_socket) { .fd = fd, .dev = st.st_dev, .ino = st.st_ino };

@@ -14,6 +14,7 @@
 #include <grpc/byte_buffer.h>
 #include <grpc/grpc.h>
 
+#include "rpc/listen.h"
 #include "rpc/rpc.h"
 
 /* What the completion queue hands back: a pointer to one of these, embedded in the object that waits. */
@@ -72,17 +73,6 @@ bool rpc_on_thread(const struct rpc *rpc);
 gpr_timespec timers_deadline(const struct timers *t); /* of the earliest */
 void timers_run(struct timers *t);		      /* those that are due */
 void timers_done(struct timers *t);		      /* frees the rest without running them */
-
-/* --- listen.c --- */
-struct listen_socket {
-	int fd;
-	dev_t dev;
-	ino_t ino;
-};
-
-int listen_open(const char *path, struct listen_socket *ret, struct err *err);
-bool listen_intact(const struct listen_socket *l, const char *path);
-void listen_close(struct listen_socket *l, const char *path); /* unlinks path if it is still this socket */
 
 /* --- accept.c --- */
 int acceptor_start(struct rpc *rpc, struct acceptor **ret, struct err *err);

@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 
+#define SOCKET_MODE	     0660 /* the kubelet is root */
 #define RECEIVE_LIMIT	     (4 << 20)
 #define CALLS_PER_CONNECTION 128
 /* How long a closing server waits for its peers to read the end of their calls before it cuts the
@@ -91,7 +92,7 @@ int rpc_server_open(struct rpc *rpc, const char *socket, const struct rpc_method
 	assert(rpc_on_thread(rpc));
 	if (rpc->stopping)
 		return err_set(err, ESHUTDOWN, "%s is not served: stopping", socket);
-	r = listen_open(socket, &listening, err);
+	r = listen_open(socket, SOCKET_MODE, &listening, err);
 	if (r < 0)
 		return r;
 	s = xcalloc(1, sizeof(*s));
@@ -128,7 +129,7 @@ int rpc_server_relisten(struct rpc_server *s, struct err *err)
 		return err_set(err, ESHUTDOWN, "%s is not served any more", s->path);
 	if (listen_intact(&s->listening, s->path))
 		return 0;
-	r = listen_open(s->path, &fresh, err);
+	r = listen_open(s->path, SOCKET_MODE, &fresh, err);
 	if (r < 0)
 		return r;
 	acceptor_set(s->rpc->acceptor, s->id, fresh.fd);

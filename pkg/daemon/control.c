@@ -1,0 +1,460 @@
+#include "daemon/control.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "rpc/listen.h"
+#include "rpc/rpc.h"
+
+#define SOCKET_MODE 0600
+#define CLIENTS_MAX 32
+/* A client says what it wants at once; one bind may have to wait for the kubelet; ours is the last word. */
+#define REQUEST_MS 5000
+#define BIND_MS	   10000
+#define WAIT_MS	   12000
+#define REPLY_MS   5000
+/* Has somebody removed our socket, has the older daemon left its place? */
+#define LOOK_MS 1000
+
+struct control {
+	uv_loop_t *loop;
+	const char *path;
+	struct rpc *rpc;
+	struct control_backend backend;
+
+	struct listen_socket listening; /* fd -1: not now */
+	uv_poll_t *poll;		/* NULL: not now */
+	uv_timer_t look;
+	bool complained;
+
+	LIST_HEAD(, client) clients;
+	size_t n_clients;
+	LIST_HEAD(, job) jobs; /* all that are not answered yet; main thread */
+
+	uv_async_t wake;
+	pthread_mutex_t lock;
+	STAILQ_HEAD(, job) done; /* under the lock */
+};
+
+struct client {
+	struct control *c;
+	LIST_ENTRY(client) link;
+	uv_pipe_t pipe;
+	uv_timer_t deadline;
+	uv_write_t write;
+	int handles; /* that are not closed yet */
+	struct job *job;
+	char *out;
+	size_t n_in;
+	char in[CONTROL_REQUEST_MAX];
+};
+
+/* One request on its way: main, rpc, main. */
+struct job {
+	struct control *c;
+	struct client *client; /* main thread; NULL: it went away */
+	LIST_ENTRY(job) link;
+	STAILQ_ENTRY(job) next;
+	struct arena *arena;
+	struct control_request request;
+	struct strbuf reply;
+};
+
+/* --- on the rpc thread --- */
+
+static void finish(struct job *job)
+{
+	struct control *c = job->c;
+
+	pthread_mutex_lock(&c->lock);
+	STAILQ_INSERT_TAIL(&c->done, job, next);
+	pthread_mutex_unlock(&c->lock);
+	uv_async_send(&c->wake);
+}
+
+static void finish_bind(void *arg, const struct err *err, const struct bound *bound, size_t n)
+{
+	struct job *job = arg;
+	struct control_bound *out = arena_array(job->arena, n + 1, sizeof(*out));
+
+	for (size_t i = 0; !err && i < n; i++)
+		out[i] = (struct control_bound) { bound[i].slot, bound[i].resource, bound[i].vf };
+	if (err)
+		control_write_error(err, &job->reply);
+	else
+		control_write_reply(&(struct control_reply) { .bound = out, .n_bound = n }, &job->reply);
+	finish(job);
+}
+
+static void tell_ledger(struct job *job)
+{
+	const struct control_backend *b = &job->c->backend;
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	struct err err = { 0 };
+
+	if (b->ledger(b->ctx, &text, &err) < 0)
+		control_write_error(&err, &job->reply);
+	else
+		control_write_reply(&(struct control_reply) { .ledger = strbuf_str(&text) }, &job->reply);
+	finish(job);
+}
+
+static void run_job(void *arg)
+{
+	struct job *job = arg;
+	const struct control_backend *b = &job->c->backend;
+
+	switch (job->request.op) {
+	case CONTROL_BIND:
+		b->bind(b->ctx, &job->request, BIND_MS, finish_bind, job);
+		return;
+	case CONTROL_LEDGER:
+		tell_ledger(job);
+		return;
+	case CONTROL_STATUS:
+	case CONTROL_OP_MAX:
+		control_write_reply(&(struct control_reply) { 0 }, &job->reply);
+		finish(job);
+	}
+}
+
+/* --- on the main thread --- */
+
+static void listen_again(struct control *c);
+
+static void free_job(struct job *job)
+{
+	LIST_REMOVE(job, link);
+	strbuf_done(&job->reply);
+	arena_free(job->arena);
+	free(job);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+	struct client *cl = handle->data;
+	struct control *c = cl->c;
+
+	if (--cl->handles)
+		return;
+	LIST_REMOVE(cl, link);
+	c->n_clients--;
+	free(cl->out);
+	free(cl);
+	listen_again(c);
+}
+
+static void end_client(struct client *cl)
+{
+	if (uv_is_closing((uv_handle_t *)&cl->pipe))
+		return;
+	if (cl->job)
+		cl->job->client = NULL;
+	uv_close((uv_handle_t *)&cl->pipe, on_closed);
+	uv_close((uv_handle_t *)&cl->deadline, on_closed);
+}
+
+static void on_late_reader(uv_timer_t *timer)
+{
+	end_client(timer->data);
+}
+
+static void on_written(uv_write_t *write, int status)
+{
+	(void)status;
+	end_client(write->data);
+}
+
+static void reply(struct client *cl, struct strbuf *text)
+{
+	uv_buf_t buf = uv_buf_init(NULL, (unsigned)text->len);
+
+	buf.base = cl->out = strbuf_steal(text);
+	uv_read_stop((uv_stream_t *)&cl->pipe);
+	uv_timer_start(&cl->deadline, on_late_reader, REPLY_MS, 0);
+	cl->write.data = cl;
+	if (uv_write(&cl->write, (uv_stream_t *)&cl->pipe, &buf, 1, on_written) < 0)
+		end_client(cl);
+}
+
+static void refuse(struct client *cl, int code, const char *why)
+{
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	struct err err = { 0 };
+
+	err_set(&err, code, "%s", why);
+	control_write_error(&err, &text);
+	reply(cl, &text);
+}
+
+static void on_late_request(uv_timer_t *timer)
+{
+	refuse(timer->data, ETIMEDOUT, "no request came within 5 seconds");
+}
+
+/* The answer that comes after all finds nobody. */
+static void on_late_answer(uv_timer_t *timer)
+{
+	struct client *cl = timer->data;
+
+	cl->job->client = NULL;
+	cl->job = NULL;
+	refuse(cl, ETIMEDOUT, "railmated did not get ready with it in time");
+}
+
+static void start_job(struct client *cl, size_t len)
+{
+	struct control *c = cl->c;
+	struct job *job = xcalloc(1, sizeof(*job));
+	struct err err = { 0 };
+
+	*job = (struct job) { .c = c, .client = cl, .arena = arena_new(CONTROL_REQUEST_MAX) };
+	LIST_INSERT_HEAD(&c->jobs, job, link);
+	if (control_read_request(cl->in, len, job->arena, &job->request, &err) < 0) {
+		free_job(job);
+		refuse(cl, err.code, err.msg);
+	} else if (!rpc_post(c->rpc, run_job, job)) {
+		free_job(job);
+		refuse(cl, EAGAIN, "railmated is stopping");
+	} else {
+		cl->job = job;
+		uv_read_stop((uv_stream_t *)&cl->pipe);
+		uv_timer_start(&cl->deadline, on_late_answer, WAIT_MS, 0);
+	}
+}
+
+static void give_room(uv_handle_t *handle, size_t wanted, uv_buf_t *ret)
+{
+	struct client *cl = handle->data;
+
+	(void)wanted;
+	*ret = uv_buf_init(cl->in + cl->n_in, (unsigned)(sizeof(cl->in) - cl->n_in));
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+	struct client *cl = stream->data;
+	char *end;
+
+	(void)buf;
+	if (n == 0)
+		return;
+	if (n < 0) {
+		end_client(cl);
+		return;
+	}
+	end = memchr(cl->in + cl->n_in, '\n', (size_t)n);
+	cl->n_in += (size_t)n;
+	if (end)
+		start_job(cl, (size_t)(end - cl->in));
+	else if (cl->n_in == sizeof(cl->in))
+		refuse(cl, EMSGSIZE, "the request is longer than 8192 bytes");
+}
+
+static void on_wake(uv_async_t *wake)
+{
+	struct control *c = wake->data;
+	struct job *job;
+
+	for (;;) {
+		pthread_mutex_lock(&c->lock);
+		job = STAILQ_FIRST(&c->done);
+		if (job)
+			STAILQ_REMOVE_HEAD(&c->done, next);
+		pthread_mutex_unlock(&c->lock);
+		if (!job)
+			return;
+		if (job->client) {
+			job->client->job = NULL;
+			reply(job->client, &job->reply);
+		}
+		free_job(job);
+	}
+}
+
+/* The mode of the socket already says it; this holds also where somebody changed the mode. */
+static bool may_ask(int fd)
+{
+	struct ucred peer = { .uid = (uid_t)-1 };
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return false;
+	return peer.uid == 0 || peer.uid == geteuid();
+}
+
+static void admit(struct control *c, int fd)
+{
+	struct client *cl = xcalloc(1, sizeof(*cl));
+	bool welcome = may_ask(fd);
+
+	cl->c = c;
+	cl->handles = 2;
+	LIST_INSERT_HEAD(&c->clients, cl, link);
+	c->n_clients++;
+	uv_pipe_init(c->loop, &cl->pipe, 0);
+	uv_timer_init(c->loop, &cl->deadline);
+	cl->pipe.data = cl->deadline.data = cl;
+	if (uv_pipe_open(&cl->pipe, fd) < 0) {
+		close(fd);
+		end_client(cl);
+	} else if (!welcome) {
+		refuse(cl, EACCES, "only root may ask railmated");
+	} else {
+		uv_timer_start(&cl->deadline, on_late_request, REQUEST_MS, 0);
+		uv_read_start((uv_stream_t *)&cl->pipe, give_room, on_read);
+	}
+}
+
+static void on_connection(uv_poll_t *poll, int status, int events)
+{
+	struct control *c = poll->data;
+	int fd;
+
+	(void)status;
+	(void)events;
+	while (c->n_clients < CLIENTS_MAX) {
+		fd = accept4(c->listening.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd >= 0) {
+			admit(c, fd);
+			continue;
+		}
+		if (errno == EINTR || errno == ECONNABORTED)
+			continue;
+		if (errno == EAGAIN)
+			return;
+		break; /* no descriptor is left: not now, rather than finding the same connection for ever */
+	}
+	uv_poll_stop(poll); /* they wait in the backlog until a client has gone, or look_after() */
+}
+
+static void listen_again(struct control *c)
+{
+	if (c->poll && c->n_clients < CLIENTS_MAX)
+		uv_poll_start(c->poll, UV_READABLE, on_connection);
+}
+
+static void free_handle(uv_handle_t *handle)
+{
+	free(handle);
+}
+
+static void stop_listening(struct control *c)
+{
+	if (!c->poll)
+		return;
+	uv_close((uv_handle_t *)c->poll, free_handle);
+	c->poll = NULL;
+	listen_close(&c->listening, c->path);
+}
+
+static void make_directory(const char *path)
+{
+	_cleanup_free_ char *dir = xstrdup(path);
+	char *slash = strrchr(dir, '/');
+
+	if (slash && slash != dir) {
+		*slash = '\0';
+		mkdir(dir, 0755); /* what is wrong with it, the socket will say */
+	}
+}
+
+static int start_listening(struct control *c, struct err *err)
+{
+	int r;
+
+	make_directory(c->path);
+	r = listen_open(c->path, SOCKET_MODE, &c->listening, err);
+	if (r < 0)
+		return r;
+	c->poll = xcalloc(1, sizeof(*c->poll));
+	uv_poll_init(c->loop, c->poll, c->listening.fd);
+	c->poll->data = c;
+	listen_again(c);
+	return 0;
+}
+
+static void look_after(struct control *c)
+{
+	struct err err = { 0 };
+
+	if (c->poll && !listen_intact(&c->listening, c->path)) {
+		log_info("control", "%s was removed or replaced", c->path);
+		stop_listening(c);
+	}
+	if (!c->poll && start_listening(c, &err) < 0 && !c->complained) {
+		log_warn("control", "%s; railmatectl explain and railmate-cni cannot ask this daemon for now",
+			 err.msg);
+		c->complained = true;
+	} else if (c->poll && c->complained) {
+		log_info("control", "listens on %s now", c->path);
+		c->complained = false;
+	}
+	listen_again(c);
+}
+
+static void on_look(uv_timer_t *timer)
+{
+	look_after(timer->data);
+}
+
+struct control *control_open(uv_loop_t *loop, const char *path, struct rpc *rpc,
+			     const struct control_backend *backend)
+{
+	struct control *c = xcalloc(1, sizeof(*c));
+
+	*c = (struct control) {
+		.loop = loop, .path = path, .rpc = rpc, .backend = *backend, .listening.fd = -1
+	};
+	LIST_INIT(&c->clients);
+	LIST_INIT(&c->jobs);
+	STAILQ_INIT(&c->done);
+	pthread_mutex_init(&c->lock, NULL);
+	uv_async_init(loop, &c->wake, on_wake);
+	uv_timer_init(loop, &c->look);
+	c->wake.data = c->look.data = c;
+	signal(SIGPIPE, SIG_IGN); /* libuv writes to clients that may be gone */
+	look_after(c);
+	uv_timer_start(&c->look, on_look, LOOK_MS, LOOK_MS);
+	return c;
+}
+
+void control_close(struct control *c)
+{
+	struct client *cl;
+
+	if (!c)
+		return;
+	stop_listening(c);
+	uv_close((uv_handle_t *)&c->look, NULL);
+	uv_close((uv_handle_t *)&c->wake, NULL);
+	LIST_FOREACH(cl, &c->clients, link)
+	end_client(cl);
+}
+
+void control_free(struct control *c)
+{
+	struct job *job, *next;
+
+	if (!c)
+		return;
+	for (job = LIST_FIRST(&c->jobs); job; job = next) {
+		next = LIST_NEXT(job, link);
+		free_job(job);
+	}
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}

@@ -1,0 +1,35 @@
+/*
+ * The daemon's local socket (control/control.h): a server on the main loop, for root only. What it is asked is done on the rpc
+ * thread. Clients are bounded in number, bytes and time; a slow or silent one holds up nobody.
+ */
+#ifndef RAILMATE_DAEMON_CONTROL_H
+#define RAILMATE_DAEMON_CONTROL_H
+
+#include "control/control.h"
+#include "kubelet/binder.h"
+
+struct control;
+struct err;
+struct rpc;
+struct strbuf;
+struct uv_loop_s;
+
+/* Who answers; both on the rpc thread. */
+struct control_backend {
+	void *ctx;
+	/* done exactly once, now or later, on the rpc thread. */
+	void (*bind)(void *ctx, const struct control_request *r, unsigned timeout_ms, binder_done_fn done, void *arg);
+	int (*ledger)(void *ctx, struct strbuf *out, struct err *err);
+};
+
+/*
+ * Listens at path (mode 0600; its directory is made). When that fails, for instance because an older daemon has not ended yet, it is
+ * said in the log and tried again and again: a device plugin works without. path and what the backend points to outlive it.
+ */
+struct control *control_open(struct uv_loop_s *loop, const char *path, struct rpc *rpc,
+			     const struct control_backend *backend);
+/* Ends everything on the loop, which has to run once more afterwards. When the rpc thread has ended. NULL is fine. */
+void control_close(struct control *c);
+void control_free(struct control *c); /* when the loop has run */
+
+#endif
