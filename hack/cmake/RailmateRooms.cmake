@@ -1,7 +1,7 @@
 # The rooms of pkg/ and what each may use: the link order is the layering (HACKING.md, "Rooms").
 # A room is every .c file of its folder. railmate_room(NAME USES rooms… FOREIGN targets…)
 find_package(PkgConfig REQUIRED)
-foreach(dep IN ITEMS grpc_unsecure libprotobuf-c libpci numa libuv libmnl jansson)
+foreach(dep IN ITEMS grpc_unsecure libprotobuf-c libpci numa libuv libmnl jansson libcurl)
 	string(REPLACE "-" "_" var ${dep})
 	pkg_check_modules(${var} REQUIRED IMPORTED_TARGET ${dep})
 endforeach()

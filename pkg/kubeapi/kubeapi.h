@@ -1,0 +1,37 @@
+/*
+ * Pod specs over HTTPS with the service account's token: the kubelet's /pods, or the API server's list of the pods of one
+ * node. The same answer from both, so one kind of source. A thread of its own ("kubeapi") talks, through libcurl, and reads
+ * the answer pod by pod; the connection stays open for the next question.
+ *
+ * Every fetch asks anew: a pod is admitted within milliseconds of its arrival, and an older answer does not know it. Those
+ * that come while one is under way share the next.
+ */
+#ifndef RAILMATE_KUBEAPI_KUBEAPI_H
+#define RAILMATE_KUBEAPI_KUBEAPI_H
+
+#include <stdbool.h>
+
+#include "kubelet/podspec.h"
+
+struct err;
+struct kubeapi;
+struct rpc;
+
+/* One pod as JSON text; larger ones do not exist (etcd takes 1.5 MiB). */
+#define KUBEAPI_POD_MAX (4u << 20)
+
+struct kubeapi_options {
+	const char *name;	/* of the source, for people: "kubelet /pods" */
+	const char *url;	/* https:// */
+	const char *token_file;	/* read anew for each fetch, because tokens rotate; NULL: none is sent */
+	const char *ca_file;	/* who may have signed the server's certificate; only these */
+	bool insecure;		/* take any certificate, ca_file is not read */
+};
+
+/* Options are copied. Loads libcurl; its absence is an error in one sentence. [any thread, one at a time] */
+int kubeapi_open(struct rpc *rpc, const struct kubeapi_options *opt, struct kubeapi **ret, struct err *err);
+const struct podspec_source *kubeapi_source(const struct kubeapi *k);
+/* Fetches under way end as failed first. On the rpc thread, or when it is gone; not from a done. NULL is fine. */
+void kubeapi_close(struct kubeapi *k);
+
+#endif

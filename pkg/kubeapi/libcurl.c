@@ -1,0 +1,69 @@
+#include "kubeapi/libcurl.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+
+#define SYMBOL(field)                                                                                        \
+	{                                                                                                    \
+		"curl_" #field, offsetof(struct libcurl, field)                                              \
+	}
+
+static const struct {
+	const char *name;
+	size_t at;
+} symbols[] = {
+	SYMBOL(global_init),   SYMBOL(easy_init),	 SYMBOL(easy_setopt),	      SYMBOL(easy_getinfo),
+	SYMBOL(easy_strerror), SYMBOL(easy_cleanup),	 SYMBOL(slist_append),	      SYMBOL(slist_free_all),
+	SYMBOL(multi_init),    SYMBOL(multi_add_handle), SYMBOL(multi_remove_handle), SYMBOL(multi_perform),
+	SYMBOL(multi_poll),    SYMBOL(multi_wakeup),	 SYMBOL(multi_info_read),     SYMBOL(multi_cleanup),
+};
+
+static int resolve(void *library, const char *soname, struct libcurl *ret, struct err *err)
+{
+	for (size_t i = 0; i < ARRAY_LEN(symbols); i++) {
+		void *p = dlsym(library, symbols[i].name);
+
+		if (!p)
+			return err_set(err, ELIBBAD, "%s: there is no %s in it", soname, symbols[i].name);
+		memcpy((char *)ret + symbols[i].at, &p, sizeof(p));
+	}
+	return 0;
+}
+
+int libcurl_load(const char *const *sonames, size_t n, struct libcurl *ret, struct err *err)
+{
+	struct libcurl c;
+	void *library = NULL;
+	size_t i = 0;
+
+	for (i = 0; i < n && !library; i++)
+		library = dlopen(sonames[i], RTLD_NOW | RTLD_LOCAL);
+	if (!library)
+		return err_set(err, ELIBACC, "libcurl cannot be loaded: %s", dlerror());
+	if (resolve(library, sonames[i - 1], &c, err) < 0) {
+		dlclose(library);
+		return -err->code;
+	}
+	if (c.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+		return err_set(err, ELIBBAD, "%s cannot be initialised", sonames[i - 1]);
+	*ret = c;
+	return 0;
+}
+
+int libcurl_get(const struct libcurl **ret, struct err *err)
+{
+	/* Debian's two builds that have a usable TLS library. The first one is smaller and loads faster. */
+	static const char *const sonames[] = { "libcurl-gnutls.so.4", "libcurl.so.4" };
+	static struct libcurl loaded;
+	int r = 0;
+
+	if (!loaded.global_init)
+		r = libcurl_load(sonames, ARRAY_LEN(sonames), &loaded, err);
+	if (r == 0)
+		*ret = &loaded;
+	return r;
+}

@@ -1,0 +1,184 @@
+#include "kubeapi/pods.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "document/document.h"
+
+/* One pod being read: its tree is in the scratch arena, what stays goes into the other. */
+struct reading {
+	struct arena *keep, *scratch;
+	const char *name; /* "items[3]" */
+};
+
+void pods_init(struct pods *p, struct arena *arena)
+{
+	*p = (struct pods) { .arena = arena };
+}
+
+void pods_done(struct pods *p)
+{
+	free(p->v);
+	*p = (struct pods) { 0 };
+}
+
+static int wrong(const struct reading *r, const struct item *in, const char *key, const char *what,
+		 struct err *err)
+{
+	const char *path = item_path(in, r->scratch);
+
+	return err_set(err, EBADMSG, "%s: %s%s%s is not %s", r->name, path, *path ? "." : "", key, what);
+}
+
+/* A member that is a string; "" when it may be absent and is. */
+static int text(const struct reading *r, const struct item *object, const char *key, bool required,
+		const char **ret, struct err *err)
+{
+	const struct item *item = item_get(object, key);
+
+	if ((!item || item->type == ITEM_NULL) && !required)
+		*ret = "";
+	else if (item && item->type == ITEM_STRING && (*item->string || !required))
+		*ret = arena_strdup(r->keep, item->string);
+	else
+		return wrong(r, object, key, "a string", err);
+	return 0;
+}
+
+/* A list that may be absent. */
+static int list(const struct reading *r, const struct item *object, const char *key, const struct item **ret,
+		size_t *ret_n, struct err *err)
+{
+	const struct item *item = item_get(object, key);
+
+	*ret = NULL;
+	*ret_n = 0;
+	if (!item || item->type == ITEM_NULL)
+		return 0;
+	if (item->type != ITEM_LIST)
+		return wrong(r, object, key, "a list", err);
+	*ret = item->kids;
+	*ret_n = item->n_kids;
+	return 0;
+}
+
+/* RFC 3339 in UTC, as Kubernetes writes it. */
+static int64_t seconds(const char *time)
+{
+	struct tm tm = { 0 };
+	const char *end = time ? strptime(time, "%Y-%m-%dT%H:%M:%SZ", &tm) : NULL;
+
+	return end && !*end ? (int64_t)timegm(&tm) : 0;
+}
+
+static int count(const struct reading *r, const struct item *limit, int64_t *ret, struct err *err)
+{
+	bool ok = limit->type == ITEM_STRING && podspec_count(limit->string, ret) == 0;
+
+	if (!ok && limit->whole && limit->number >= 0) {
+		*ret = limit->number;
+		ok = true;
+	}
+	if (!ok)
+		return wrong(r, limit->parent, document_shown(limit->key, r->scratch), "a whole number", err);
+	return 0;
+}
+
+static int read_limits(const struct reading *r, const struct item *limits, struct spec_container *c,
+		       struct err *err)
+{
+	struct spec_limit *v;
+	size_t n = 0;
+
+	if (!limits || limits->type != ITEM_OBJECT)
+		return 0;
+	v = arena_array(r->keep, limits->n_kids, sizeof(*v));
+	for (size_t i = 0; i < limits->n_kids; i++) {
+		const struct item *limit = &limits->kids[i];
+
+		if (!podspec_is_extended(limit->key))
+			continue;
+		if (count(r, limit, &v[n].count, err) < 0)
+			return -err->code;
+		v[n].resource = arena_strdup(r->keep, limit->key);
+		n += v[n].count > 0;
+	}
+	c->limits = v;
+	c->n_limits = n;
+	return 0;
+}
+
+static int read_container(const struct reading *r, const struct item *in, bool init, struct spec_container *c,
+			  struct err *err)
+{
+	if (text(r, in, "name", true, &c->name, err) < 0)
+		return -err->code;
+	c->kind = podspec_kind(init, item_string(in, "restartPolicy"));
+	return read_limits(r, item_get(item_get(in, "resources"), "limits"), c, err);
+}
+
+static int read_containers(const struct reading *r, const struct item *spec, struct spec_pod *pod,
+			   struct err *err)
+{
+	const struct item *init, *app;
+	struct spec_container *v;
+	size_t n_init, n_app;
+
+	if (list(r, spec, "initContainers", &init, &n_init, err) < 0 ||
+	    list(r, spec, "containers", &app, &n_app, err) < 0)
+		return -err->code;
+	v = arena_array(r->keep, n_init + n_app, sizeof(*v));
+	for (size_t i = 0; i < n_init + n_app; i++) {
+		bool is_init = i < n_init;
+
+		if (read_container(r, is_init ? &init[i] : &app[i - n_init], is_init, &v[i], err) < 0)
+			return -err->code;
+	}
+	pod->containers = v;
+	pod->n_containers = n_init + n_app;
+	return 0;
+}
+
+static int read_pod(const struct reading *r, const struct item *top, struct spec_pod *pod, struct err *err)
+{
+	const struct item *meta = item_get(top, "metadata"), *spec = item_get(top, "spec"), *deleted;
+
+	if (!meta || meta->type != ITEM_OBJECT)
+		return wrong(r, top, "metadata", "an object", err);
+	if (!spec || spec->type != ITEM_OBJECT)
+		return wrong(r, top, "spec", "an object", err);
+	if (text(r, meta, "name", true, &pod->name, err) < 0 ||
+	    text(r, meta, "namespace", true, &pod->ns, err) < 0 ||
+	    text(r, meta, "uid", false, &pod->uid, err) < 0)
+		return -err->code;
+	pod->over = podspec_is_over(item_string(item_get(top, "status"), "phase"));
+	deleted = item_get(meta, "deletionTimestamp");
+	pod->deleted = deleted && deleted->type != ITEM_NULL;
+	pod->created = seconds(item_string(meta, "creationTimestamp"));
+	return read_containers(r, spec, pod, err);
+}
+
+int pods_add(struct pods *p, const char *pod_text, size_t len, struct err *err)
+{
+	_cleanup_arena_ struct arena *scratch = arena_new(16384);
+	char name[40];
+	struct reading r = { p->arena, scratch, name };
+	struct spec_pod pod = { 0 };
+	const struct item *top;
+
+	snprintf(name, sizeof(name), "items[%zu]", p->n);
+	if (document_parse(pod_text, len, name, scratch, &top, err) < 0 || read_pod(&r, top, &pod, err) < 0)
+		return -err->code;
+	if (arena_used(p->arena) > PODS_KEPT_MAX)
+		return err_set(err, EFBIG, "%s: the pods' limits and names take more than %zu bytes", name,
+			       PODS_KEPT_MAX);
+	p->v = xgrow(p->v, &p->cap, p->n + 1, sizeof(*p->v));
+	p->v[p->n++] = pod;
+	return 0;
+}

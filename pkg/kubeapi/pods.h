@@ -1,0 +1,27 @@
+/* Pods as JSON text, one by one → what podspec.h wants of them. */
+#ifndef RAILMATE_KUBEAPI_PODS_H
+#define RAILMATE_KUBEAPI_PODS_H
+
+#include <stddef.h>
+
+#include "kubelet/podspec.h"
+
+struct arena;
+struct err;
+
+/* A node runs some hundred pods; this is what all of them together may leave behind. */
+#define PODS_KEPT_MAX ((size_t)8 << 20)
+
+struct pods {
+	struct arena *arena;
+	struct spec_pod *v;
+	size_t n, cap;
+};
+
+/* Everything kept lives in the arena but v, which pods_done() frees. */
+void pods_init(struct pods *p, struct arena *arena);
+/* One pod. What is not as it has to be is an error that names it: "items[3]: …"; then none was added. */
+int pods_add(struct pods *p, const char *text, size_t len, struct err *err);
+void pods_done(struct pods *p);
+
+#endif

@@ -1,0 +1,389 @@
+#include "kubeapi/transfer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "document/document.h"
+#include "kubeapi/libcurl.h"
+#include "kubeapi/split.h"
+
+#define STACK_BYTES	(512 * 1024)
+#define TOKEN_BYTES_MAX 65536
+/* What a refusal says of itself: as much is kept, and shown. */
+#define REFUSAL_BYTES_MAX 2048
+#define REFUSAL_SHOWN_MAX 200
+/* An answer of this size leaves holes in the heap that are worth giving back. */
+#define LARGE_BYTES (1u << 20)
+
+struct transfer {
+	const struct libcurl *curl;
+	char *url, *token_file, *ca_file;
+	bool insecure;
+	transfer_done_fn done;
+	void *arg;
+
+	pthread_t thread;
+	atomic_bool ordered, cancelled, quit;
+	CURLM *multi;
+	CURL *easy;
+	char curl_error[CURL_ERROR_SIZE];
+
+	/* of the one under way */
+	struct curl_slist *headers;
+	struct answer *answer;
+	struct split split;
+	struct strbuf refusal;
+	size_t received;
+};
+
+void answer_free(struct answer *a)
+{
+	if (!a)
+		return;
+	pods_done(&a->pods);
+	arena_free(a->arena);
+	free(a);
+}
+
+static struct answer *answer_new(void)
+{
+	struct answer *a = xcalloc(1, sizeof(*a));
+
+	a->arena = arena_new(8192);
+	pods_init(&a->pods, a->arena);
+	return a;
+}
+
+/* --- what is sent --- */
+
+static int read_token(const char *path, char *out, size_t size, struct err *err)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	size_t len = 0;
+	ssize_t n;
+
+	if (fd < 0)
+		return err_sys(err, "open the token %s", path);
+	while ((n = read(fd, out + len, size - len)) != 0) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_sys(err, "read the token %s", path);
+		len += (size_t)n;
+		if (len == size)
+			return err_set(err, EFBIG, "the token %s is larger than %zu bytes", path, size);
+	}
+	out[len] = '\0';
+	if (strlen(out) != len)
+		return err_set(err, EINVAL, "the token %s holds a NUL character", path);
+	return 0;
+}
+
+/* It goes into a header: nothing in it may end that. */
+static bool is_token(const char *s)
+{
+	if (!*s)
+		return false;
+	for (; *s; s++) {
+		if (*s <= ' ' || *s > '~')
+			return false;
+	}
+	return true;
+}
+
+static int add_header(struct transfer *t, const char *line)
+{
+	struct curl_slist *list = t->curl->slist_append(t->headers, line);
+
+	if (!list)
+		abort(); /* out of memory */
+	t->headers = list;
+	return 0;
+}
+
+static int make_headers(struct transfer *t, struct err *err)
+{
+	_cleanup_free_ char *text = NULL, *line = NULL;
+	char *token;
+
+	add_header(t, "Accept: application/json");
+	if (!t->token_file)
+		return 0;
+	text = xcalloc(1, TOKEN_BYTES_MAX + 1);
+	if (read_token(t->token_file, text, TOKEN_BYTES_MAX, err) < 0)
+		return -err->code;
+	token = str_trim(text);
+	if (!is_token(token))
+		return err_set(err, EINVAL, "%s holds no token", t->token_file);
+	line = xasprintf("Authorization: Bearer %s", token);
+	return add_header(t, line);
+}
+
+/* --- what comes --- */
+
+static long http_status(struct transfer *t)
+{
+	long status = 0;
+
+	t->curl->easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+	return status;
+}
+
+static int on_pod(void *arg, const char *text, size_t len, struct err *err)
+{
+	struct answer *a = arg;
+
+	return pods_add(&a->pods, text, len, err);
+}
+
+/* A return value other than n makes libcurl drop the connection. */
+static size_t on_body(char *data, size_t size, size_t n, void *arg)
+{
+	struct transfer *t = arg;
+
+	n *= size;
+	if (atomic_load(&t->cancelled))
+		return CURL_WRITEFUNC_ERROR;
+	t->received += n;
+	if (http_status(t) == 200)
+		return split_push(&t->split, data, n, &t->answer->err) == 0 ? n : CURL_WRITEFUNC_ERROR;
+	if (t->refusal.len < REFUSAL_BYTES_MAX)
+		strbuf_add(&t->refusal, data,
+			   n < REFUSAL_BYTES_MAX - t->refusal.len ? n : REFUSAL_BYTES_MAX - t->refusal.len);
+	return t->received < LARGE_BYTES ? n : CURL_WRITEFUNC_ERROR;
+}
+
+/* The API server puts its sentence into a JSON object, the kubelet says it plainly. */
+static const char *refusal_sentence(const struct strbuf *body, struct arena *a)
+{
+	const struct item *status;
+	const char *message = NULL;
+	char *out;
+
+	if (body->len && document_parse(body->s, body->len, "", a, &status, NULL) == 0)
+		message = item_string(status, "message");
+	out = arena_printf(a, "%.*s", REFUSAL_SHOWN_MAX, message ? message : strbuf_str(body));
+	str_utf8_trim(out);
+	for (size_t i = 0, n; out[i]; i += n ? n : 1) {
+		n = str_utf8_sequence(out + i, strlen(out + i));
+		if (!n || (unsigned char)out[i] < ' ' || out[i] == 0x7f)
+			out[i] = out[i] == '\n' ? ' ' : '?';
+	}
+	return str_trim(out);
+}
+
+static int refused(struct transfer *t, long status, struct err *err)
+{
+	static const struct {
+		long status;
+		const char *meaning;
+	} meanings[] = {
+		{ 401, "does not accept our token" },
+		{ 403, "does not allow us to read pods" },
+		{ 404, "knows nothing of that name" },
+		{ 429, "has too much to do" },
+	};
+	const char *meaning = "refuses", *said;
+
+	for (size_t i = 0; i < ARRAY_LEN(meanings); i++) {
+		if (meanings[i].status == status)
+			meaning = meanings[i].meaning;
+	}
+	said = refusal_sentence(&t->refusal, t->answer->arena);
+	return err_set(err, EACCES, "%s: the server %s: HTTP %ld%s%s", t->url, meaning, status,
+		       *said ? ", " : "", said);
+}
+
+/* What went wrong, the innermost cause first: we stopped it, we refuse its text, it refuses us, libcurl
+ * failed. */
+static int conclude(struct transfer *t, CURLcode code, struct err *err)
+{
+	long status = http_status(t);
+
+	if (atomic_load(&t->cancelled))
+		return err_set(err, ECANCELED, "%s: given up", t->url);
+	if (err->code)
+		return err_wrap(err, "%s: the answer", t->url);
+	if (status && status != 200)
+		return refused(t, status, err);
+	if (code != CURLE_OK)
+		return err_set(err, EIO, "%s: %s", t->url,
+			       *t->curl_error ? t->curl_error : t->curl->easy_strerror(code));
+	if (split_end(&t->split, err) < 0)
+		return err_wrap(err, "%s: the answer", t->url);
+	return 0;
+}
+
+/* --- the thread --- */
+
+static CURLcode run_multi(struct transfer *t)
+{
+	const struct libcurl *c = t->curl;
+	CURLcode code = CURLE_ABORTED_BY_CALLBACK;
+	int running = 1, left;
+	CURLMsg *m;
+
+	while (c->multi_perform(t->multi, &running) == CURLM_OK && running && !atomic_load(&t->cancelled))
+		c->multi_poll(t->multi, NULL, 0, INT_MAX, NULL);
+	while ((m = c->multi_info_read(t->multi, &left))) {
+		if (m->msg == CURLMSG_DONE)
+			code = m->data.result;
+	}
+	return code;
+}
+
+static void get(struct transfer *t, struct err *err)
+{
+	const struct libcurl *c = t->curl;
+	CURLcode code;
+
+	if (make_headers(t, err) < 0)
+		return;
+	t->curl_error[0] = '\0';
+	c->easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->headers);
+	if (c->multi_add_handle(t->multi, t->easy) != CURLM_OK)
+		abort(); /* out of memory */
+	code = run_multi(t);
+	conclude(t, code, err);
+	c->multi_remove_handle(t->multi, t->easy);
+}
+
+static struct answer *transfer_run(struct transfer *t)
+{
+	struct answer *a = t->answer = answer_new();
+
+	split_init(&t->split, KUBEAPI_POD_MAX, on_pod, a);
+	t->received = 0;
+	get(t, &a->err);
+	t->curl->slist_free_all(STEAL(t->headers));
+	split_done(&t->split);
+	strbuf_done(&t->refusal);
+	if (t->received >= LARGE_BYTES)
+		malloc_trim(0);
+	return STEAL(t->answer);
+}
+
+static void *work(void *arg)
+{
+	struct transfer *t = arg;
+
+	while (!atomic_load(&t->quit)) {
+		if (atomic_exchange(&t->ordered, false))
+			t->done(t->arg, transfer_run(t));
+		else
+			t->curl->multi_poll(t->multi, NULL, 0, INT_MAX, NULL);
+	}
+	return NULL;
+}
+
+static int start_thread(struct transfer *t, struct err *err)
+{
+	sigset_t all, before;
+	pthread_attr_t attr;
+	int r;
+
+	sigfillset(&all);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = pthread_create(&t->thread, &attr, work, t);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	if (r)
+		return err_set(err, r, "cannot start the thread of %s: %s", t->url, strerror(r));
+	pthread_setname_np(t->thread, "kubeapi");
+	return 0;
+}
+
+/* No proxy: the token and the answer are this node's and the cluster's own affair. */
+static void set_options(struct transfer *t)
+{
+	__typeof__(curl_easy_setopt) *set = t->curl->easy_setopt;
+
+	set(t->easy, CURLOPT_URL, t->url);
+	set(t->easy, CURLOPT_PROTOCOLS_STR, "https");
+	set(t->easy, CURLOPT_PROXY, "");
+	set(t->easy, CURLOPT_NOSIGNAL, 1L);
+	set(t->easy, CURLOPT_QUICK_EXIT, 1L);
+	set(t->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	set(t->easy, CURLOPT_USERAGENT, "railmate/" RAILMATE_VERSION);
+	set(t->easy, CURLOPT_ERRORBUFFER, t->curl_error);
+	set(t->easy, CURLOPT_WRITEFUNCTION, on_body);
+	set(t->easy, CURLOPT_WRITEDATA, t);
+	set(t->easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	set(t->easy, CURLOPT_CAPATH, NULL);	    /* not what the system trusts */
+	set(t->easy, CURLOPT_CA_CACHE_TIMEOUT, 0L); /* the file may be replaced */
+	set(t->easy, CURLOPT_CAINFO, t->ca_file);
+	set(t->easy, CURLOPT_SSL_VERIFYPEER, t->insecure ? 0L : 1L);
+	set(t->easy, CURLOPT_SSL_VERIFYHOST, t->insecure ? 0L : 2L);
+}
+
+static void transfer_free(struct transfer *t)
+{
+	if (t->easy)
+		t->curl->easy_cleanup(t->easy);
+	if (t->multi)
+		t->curl->multi_cleanup(t->multi);
+	free(t->url);
+	free(t->token_file);
+	free(t->ca_file);
+	free(t);
+}
+
+int transfer_open(const struct kubeapi_options *opt, transfer_done_fn done, void *arg, struct transfer **ret,
+		  struct err *err)
+{
+	const struct libcurl *c;
+	struct transfer *t;
+
+	if (libcurl_get(&c, err) < 0)
+		return -err->code;
+	t = xcalloc(1, sizeof(*t));
+	*t = (struct transfer) { .curl = c, .insecure = opt->insecure, .done = done, .arg = arg };
+	t->url = xstrdup(opt->url);
+	t->token_file = opt->token_file ? xstrdup(opt->token_file) : NULL;
+	t->ca_file = opt->insecure ? NULL : xstrdup(opt->ca_file);
+	t->multi = c->multi_init();
+	t->easy = c->easy_init();
+	if (!t->multi || !t->easy)
+		abort(); /* out of memory */
+	set_options(t);
+	if (start_thread(t, err) < 0) {
+		transfer_free(t);
+		return -err->code;
+	}
+	*ret = t;
+	return 0;
+}
+
+void transfer_begin(struct transfer *t)
+{
+	atomic_store(&t->cancelled, false);
+	atomic_store(&t->ordered, true);
+	t->curl->multi_wakeup(t->multi);
+}
+
+void transfer_cancel(struct transfer *t)
+{
+	atomic_store(&t->cancelled, true);
+	t->curl->multi_wakeup(t->multi);
+}
+
+void transfer_close(struct transfer *t)
+{
+	atomic_store(&t->quit, true);
+	transfer_cancel(t);
+	pthread_join(t->thread, NULL);
+	transfer_free(t);
+}

@@ -1,0 +1,30 @@
+/* The thread that talks: one GET at a time over one connection, from the token's file to the pods. */
+#ifndef RAILMATE_KUBEAPI_TRANSFER_H
+#define RAILMATE_KUBEAPI_TRANSFER_H
+
+#include "base/err.h"
+#include "kubeapi/kubeapi.h"
+#include "kubeapi/pods.h"
+
+struct transfer;
+
+/* err.code 0: pods hold the answer. */
+struct answer {
+	struct arena *arena;
+	struct pods pods;
+	struct err err;
+};
+void answer_free(struct answer *a);
+
+/* On the transfer's thread; the answer is the receiver's. */
+typedef void (*transfer_done_fn)(void *arg, struct answer *answer);
+
+int transfer_open(const struct kubeapi_options *opt, transfer_done_fn done, void *arg, struct transfer **ret,
+		  struct err *err);
+/* done once, later. Not while one is under way. */
+void transfer_begin(struct transfer *t);
+/* The one under way, if any, ends soon, with an error. */
+void transfer_cancel(struct transfer *t);
+void transfer_close(struct transfer *t); /* cancels and joins: done has run, or never will */
+
+#endif
