@@ -1,0 +1,275 @@
+#include "pool/slots.h"
+
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "config/config.h"
+
+/* "-n" and a node, "-" and a number */
+#define SUFFIX_MAX  13
+#define NODE_MAX    9999
+#define PART_MAX    (SLOT_ID_MAX - SUFFIX_MAX)
+#define HASH_DIGITS 16
+
+/* --- ids --- */
+
+static uint64_t hash_of(const char *s)
+{
+	uint64_t h = UINT64_C(14695981039346656037);
+
+	for (; *s; s++)
+		h = (h ^ (uint8_t)*s) * UINT64_C(1099511628211);
+	return h;
+}
+
+/*
+ * A resource's prefix is a DNS name and has no '_': the first one tells where the prefix ended. A name that
+ * is too long gives its end to a hash of the whole.
+ */
+static void name_of(const char *resource, char name[PART_MAX + 1])
+{
+	const char *slash = strchr(resource, '/');
+
+	if (strlen(resource) <= PART_MAX) {
+		strcpy(name, resource);
+		if (slash)
+			name[slash - resource] = '_';
+		return;
+	}
+	snprintf(name, PART_MAX + 1, "%.*s-%016llx", PART_MAX - HASH_DIGITS - 1, resource,
+		 (unsigned long long)hash_of(resource));
+	slash = strchr(name, '/');
+	if (slash)
+		name[slash - name] = '_';
+}
+
+const char *slot_id(const char *resource, int numa, unsigned number, struct arena *a)
+{
+	char name[PART_MAX + 1];
+
+	name_of(resource, name);
+	if (numa < 0)
+		return arena_printf(a, "%s-any-%u", name, number);
+	return arena_printf(a, "%s-n%d-%u", name, numa, number);
+}
+
+/* As printf writes it: no sign, no leading zero. */
+static bool plain_number(const char *s, uint64_t max, uint64_t *ret)
+{
+	if (s[0] == '0' && s[1])
+		return false;
+	return str_to_u64(s, 10, max, ret) == 0;
+}
+
+static bool parse_class(const char *s, size_t len, int *ret)
+{
+	char digits[12];
+	uint64_t v;
+
+	if (len == 3 && !strncmp(s, "any", 3)) {
+		*ret = SLOT_ANY;
+		return true;
+	}
+	if (len < 2 || len > sizeof(digits) || s[0] != 'n')
+		return false;
+	memcpy(digits, s + 1, len - 1);
+	digits[len - 1] = '\0';
+	if (!plain_number(digits, NODE_MAX, &v))
+		return false;
+	*ret = (int)v;
+	return true;
+}
+
+bool slot_parse(const char *resource, const char *id, int *ret_numa, unsigned *ret_number)
+{
+	char name[PART_MAX + 1];
+	const char *class, *dash;
+	uint64_t number;
+	int numa;
+
+	name_of(resource, name);
+	if (!str_starts(id, name) || id[strlen(name)] != '-')
+		return false;
+	class = id + strlen(name) + 1;
+	dash = strchr(class, '-');
+	if (!dash || !parse_class(class, (size_t)(dash - class), &numa) ||
+	    !plain_number(dash + 1, SLOT_NUMBER_MAX, &number))
+		return false;
+	*ret_numa = numa;
+	*ret_number = (unsigned)number;
+	return true;
+}
+
+const struct pool *slot_pool(const struct node *node, const char *id)
+{
+	unsigned number;
+	int numa;
+
+	for (size_t i = 0; i < node->n_pools; i++) {
+		const struct pool_config *cfg = node->pools[i].cfg;
+
+		if (cfg->binding == BINDING_LATE && slot_parse(cfg->resource, id, &numa, &number))
+			return &node->pools[i];
+	}
+	return NULL;
+}
+
+int slot_class(const struct pool *pool, const struct pool_dev *dev)
+{
+	return pool->cfg->exclude_topology || dev->numa < 0 ? SLOT_ANY : dev->numa;
+}
+
+/* --- the list --- */
+
+struct use {
+	const struct slot_use *use;
+	int numa, dev; /* dev: of its VF, -1 */
+	unsigned number;
+};
+
+struct listing {
+	const struct slot_view *view;
+	struct arena *arena;
+	bool *fit;	  /* by pool index: bound to a slot, or could be */
+	struct use *uses; /* sorted by class and number, each slot once */
+	size_t n_uses;
+	struct slot_list out;
+};
+
+/* The bound one first: it is the one that counts when a slot is named twice. */
+static int use_cmp(const void *x, const void *y)
+{
+	const struct use *a = x, *b = y;
+
+	if (a->numa != b->numa)
+		return a->numa < b->numa ? -1 : 1;
+	if (a->number != b->number)
+		return a->number < b->number ? -1 : 1;
+	return !a->use->vf - !b->use->vf;
+}
+
+static int dev_of(const struct pool *pool, const char *vf)
+{
+	const struct pool_dev *dev = vf ? pool_find(pool, vf) : NULL;
+
+	return dev ? (int)(dev - pool->devs) : -1;
+}
+
+static void sort_uses(struct listing *l)
+{
+	const struct slot_view *view = l->view;
+	size_t n = 0, kept = 0;
+
+	l->uses = arena_array(l->arena, view->n_uses, sizeof(*l->uses));
+	for (size_t i = 0; i < view->n_uses; i++) {
+		struct use *u = &l->uses[n];
+
+		u->use = &view->uses[i];
+		u->dev = dev_of(view->pool, u->use->vf);
+		n += slot_parse(view->pool->cfg->resource, u->use->slot, &u->numa, &u->number);
+	}
+	if (n)
+		qsort(l->uses, n, sizeof(*l->uses), use_cmp);
+	for (size_t i = 0; i < n; i++) {
+		if (!kept || l->uses[kept - 1].numa != l->uses[i].numa ||
+		    l->uses[kept - 1].number != l->uses[i].number)
+			l->uses[kept++] = l->uses[i];
+	}
+	l->n_uses = kept;
+}
+
+static void mark_fit(struct listing *l)
+{
+	const struct pool *pool = l->view->pool;
+
+	l->fit = arena_array(l->arena, pool->n_devs, sizeof(*l->fit));
+	for (size_t i = 0; i < pool->n_devs; i++)
+		l->fit[i] = pool->devs[i].healthy;
+	for (size_t i = 0; i < l->view->n_lost; i++) {
+		int dev = dev_of(pool, l->view->lost[i]);
+
+		if (dev >= 0)
+			l->fit[dev] = false;
+	}
+	for (size_t i = 0; i < l->n_uses; i++) {
+		if (l->uses[i].dev >= 0)
+			l->fit[l->uses[i].dev] = true;
+	}
+}
+
+static void add_held(struct listing *l, const struct use *u)
+{
+	const struct pool *pool = l->view->pool;
+	struct slot *s = &l->out.v[l->out.n++];
+
+	*s = (struct slot) { .id = slot_id(pool->cfg->resource, u->numa, u->number, l->arena),
+			     .numa = u->numa,
+			     .held = true,
+			     .dev = u->dev };
+	s->healthy = !u->use->vf || (u->dev >= 0 && pool->devs[u->dev].healthy);
+}
+
+/* Uses from *at on that are of this class; a use whose VF is gone takes none away from the others. */
+static void list_class(struct listing *l, int numa, size_t *at)
+{
+	const struct pool *pool = l->view->pool;
+	size_t n_devs = 0, end = *at;
+	long fit = 0;
+
+	for (size_t i = 0; i < pool->n_devs; i++) {
+		if (slot_class(pool, &pool->devs[i]) != numa)
+			continue;
+		n_devs++;
+		fit += l->fit[i];
+	}
+	for (; end < l->n_uses && l->uses[end].numa == numa; end++)
+		fit -= !l->uses[end].use->vf || l->uses[end].dev >= 0;
+	for (unsigned k = 0; k < n_devs || *at < end; k++) {
+		if (*at < end && (k >= n_devs || l->uses[*at].number == k))
+			add_held(l, &l->uses[(*at)++]);
+		else
+			l->out.v[l->out.n++] =
+				(struct slot) { .id = slot_id(pool->cfg->resource, numa, k, l->arena),
+						.numa = numa,
+						.dev = -1,
+						.healthy = fit-- > 0 };
+	}
+}
+
+/* The smallest class above `above`; false: there is none. */
+static bool next_class(const struct listing *l, int above, int *ret)
+{
+	const struct pool *pool = l->view->pool;
+	int best = INT_MAX;
+
+	for (size_t i = 0; i < pool->n_devs; i++) {
+		int numa = slot_class(pool, &pool->devs[i]);
+
+		if (numa > above && numa < best)
+			best = numa;
+	}
+	for (size_t i = 0; i < l->n_uses; i++) {
+		if (l->uses[i].numa > above && l->uses[i].numa < best)
+			best = l->uses[i].numa;
+	}
+	*ret = best;
+	return best != INT_MAX;
+}
+
+struct slot_list slots_of(const struct slot_view *view, struct arena *a)
+{
+	struct listing l = { .view = view, .arena = a };
+	size_t at = 0;
+
+	sort_uses(&l);
+	mark_fit(&l);
+	l.out.v = arena_array(a, view->pool->n_devs + l.n_uses, sizeof(*l.out.v));
+	for (int numa = SLOT_ANY - 1; next_class(&l, numa, &numa);)
+		list_class(&l, numa, &at);
+	return l.out;
+}
