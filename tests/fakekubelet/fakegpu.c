@@ -1,7 +1,7 @@
 /*
  * A GPU device plugin like the vendors': offers the GPUs of a machine under --root, says their NUMA node,
- * prefers GPUs that are close to each other, and registers again when the kubelet comes back. A poll every 20
- * ms is all the supervision it has.
+ * prefers GPUs that are close to each other, and registers again when the kubelet comes back. A poll, every
+ * 20 ms unless told otherwise, is all the supervision it has.
  */
 #include <getopt.h>
 #include <signal.h>
@@ -21,7 +21,7 @@
 #include "sim/gpuplugin.h"
 #include "topo/topo.h"
 
-#define TICK_MS		    20
+#define TICK_MS		    20 /* --poll: a slow machine can do without so many */
 #define REGISTER_TIMEOUT_MS 15000
 #define STREAM_GRACE_TICKS                                                                                   \
 	25 /* a Register that was answered and brought no stream is repeated after this                      \
@@ -30,6 +30,7 @@
 struct fakegpu {
 	const char *root, *dir, *resource, *endpoint;
 	bool no_preferred;
+	unsigned tick_ms;
 	struct arena *arena;
 	struct rpc *rpc;
 	struct hw_inventory *inv;
@@ -181,7 +182,7 @@ static void on_tick(void *arg)
 
 	if (g->stopping)
 		return;
-	rpc_after(g->rpc, TICK_MS, on_tick, g);
+	rpc_after(g->rpc, g->tick_ms, on_tick, g);
 	if (!rpc_server_socket_intact(g->server) && rpc_server_relisten(g->server, &err) < 0)
 		return; /* the directory may be away */
 	if (g->stream || g->registering)
@@ -252,9 +253,13 @@ static int serve(struct fakegpu *g, struct err *err)
 static int parse_options(int argc, char **argv, struct fakegpu *g)
 {
 	static const struct option options[] = {
-		{ "root", required_argument, NULL, 'r' },     { "kubelet-dir", required_argument, NULL, 'd' },
-		{ "resource", required_argument, NULL, 'n' }, { "no-preferred", no_argument, NULL, 'p' },
-		{ "endpoint", required_argument, NULL, 'e' }, { 0 },
+		{ "root", required_argument, NULL, 'r' },
+		{ "kubelet-dir", required_argument, NULL, 'd' },
+		{ "resource", required_argument, NULL, 'n' },
+		{ "no-preferred", no_argument, NULL, 'p' },
+		{ "endpoint", required_argument, NULL, 'e' },
+		{ "poll", required_argument, NULL, 't' },
+		{ 0 },
 	};
 	int c;
 
@@ -267,23 +272,27 @@ static int parse_options(int argc, char **argv, struct fakegpu *g)
 			g->resource = optarg;
 		else if (c == 'e')
 			g->endpoint = optarg;
+		else if (c == 't')
+			g->tick_ms = (unsigned)strtoul(optarg, NULL, 10);
 		else if (c == 'p')
 			g->no_preferred = true;
 		else
 			return -1;
 	}
-	return optind == argc && g->dir ? 0 : -1;
+	return optind == argc && g->dir && g->tick_ms ? 0 : -1;
 }
 
 int main(int argc, char **argv)
 {
-	struct fakegpu g = { .root = "/", .resource = "nvidia.com/gpu", .endpoint = "fakegpu.sock" };
+	struct fakegpu g = {
+		.root = "/", .resource = "nvidia.com/gpu", .endpoint = "fakegpu.sock", .tick_ms = TICK_MS
+	};
 	struct err err = { 0 };
 	int r;
 
 	if (parse_options(argc, argv, &g) < 0) {
 		fputs("usage: fakegpu --kubelet-dir DIR [--root DIR] [--resource NAME] [--endpoint FILE] "
-		      "[--no-preferred]\n",
+		      "[--poll MS] [--no-preferred]\n",
 		      stderr);
 		return 2;
 	}
