@@ -58,55 +58,16 @@ static int by_string(const void *x, const void *y)
 	return strcmp(*(const char *const *)x, *(const char *const *)y);
 }
 
-static int by_int(const void *x, const void *y)
-{
-	int a = *(const int *)x, b = *(const int *)y;
-
-	return (a > b) - (a < b);
-}
-
 static bool has_name(const struct names *names, const char *name)
 {
 	return names->n && bsearch(&name, names->v, names->n, sizeof(*names->v), by_string);
 }
 
-static size_t sort_unique(int *v, size_t n)
+static void view_devices(const struct hw_inventory *inv, const char *resource, struct view *view,
+			 struct arena *a)
 {
-	size_t out = 0;
-
-	if (n)
-		qsort(v, n, sizeof(*v), by_int);
-	for (size_t i = 0; i < n; i++) {
-		if (!out || v[out - 1] != v[i])
-			v[out++] = v[i];
-	}
-	return out;
-}
-
-static void view_gpus(const struct hw_inventory *inv, const char *resource, struct view *view,
-		      struct arena *a)
-{
-	const struct pod_container *c = view->container;
-	size_t total = 0;
-
-	for (size_t i = 0; i < c->n_held; i++)
-		total += c->held[i].ids.n;
-	view->gpus = arena_array(a, total, sizeof(*view->gpus));
-	for (size_t i = 0; i < c->n_held; i++) {
-		const struct held *h = &c->held[i];
-
-		if (str_eq(h->resource, resource)) {
-			view->ours = h->ids.n ? &h->ids : NULL;
-			continue;
-		}
-		for (size_t k = 0; k < h->ids.n; k++) {
-			int gpu = hw_gpu_of_id(inv, h->resource, h->ids.v[k]);
-
-			if (gpu >= 0)
-				view->gpus[view->n_gpus++] = gpu;
-		}
-	}
-	view->n_gpus = sort_unique(view->gpus, view->n_gpus);
+	view->ours = identify_held(view->container, resource);
+	view->n_gpus = identify_gpus(view->container, resource, inv, a, &view->gpus);
 }
 
 static const char *view_key(const struct hw_inventory *inv, const struct view *view, struct arena *a)
@@ -144,7 +105,7 @@ static struct views view_all(const struct pod_list *pods, const char *resource,
 
 			*view = (struct view) { &pods->v[i], &pods->v[i].containers[k], NULL, 0, NULL, NULL,
 						false };
-			view_gpus(inv, resource, view, a);
+			view_devices(inv, resource, view, a);
 			if (!view->n_gpus && !view->ours)
 				continue;
 			view->key = view_key(inv, view, a);
@@ -336,7 +297,7 @@ static int *busy_gpus(const struct views *views, const struct view *found, size_
 		for (size_t k = 0; k < views->v[i].n_gpus; k++)
 			v[n++] = views->v[i].gpus[k];
 	}
-	*ret_n = sort_unique(v, n);
+	*ret_n = identify_unique(v, n);
 	return v;
 }
 

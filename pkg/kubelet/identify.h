@@ -1,6 +1,7 @@
 /*
- * Whose GPUs? The kubelet never says for which pod it asks. By elimination (reference kubelet.md §3.3 b): the container under
- * admission is the one that has GPUs and none of our resource yet, in the pod that was not complete before. Pure.
+ * Whose GPUs? The kubelet never says for which pod it asks. By elimination: with pod specs (reference kubelet.md §3.3 a) the
+ * container under admission is one that asks for exactly this many of our resource and holds none of it yet; without (§3.3 b) the
+ * one that has GPUs and none of ours, in the pod that was not complete before. Pure.
  */
 #ifndef RAILMATE_KUBELET_IDENTIFY_H
 #define RAILMATE_KUBELET_IDENTIFY_H
@@ -12,6 +13,9 @@
 
 struct arena;
 struct hw_inventory;
+struct spec_container;
+struct spec_list;
+struct spec_pod;
 
 /*
  * What PodResources said when we last looked: which containers held GPUs and none of ours, which held ours, which pods
@@ -30,11 +34,52 @@ struct identified {
 	int *gpus;		size_t n_gpus;		/* its GPUs: PCI indices, ascending */
 	int *busy_gpus;		size_t n_busy_gpus;	/* every GPU that any other container holds */
 	const char *why;	/* one sentence: why it was found or not (log, explain) */
+	/* With specs: */
+	const char *uid;	/* of the pod; NULL: not known */
+	const struct spec_container *spec;	/* what it asks for; NULL: not known */
 };
 
 /* want: the number of VFs asked for. must: ids the kubelet has already set aside (a reused init container's, or a NUMA-aligned part).
  * Updates seen. Results in the arena. */
 struct identified identify_container(const struct pod_list *pods, const char *resource, size_t want, const struct ids *must,
 				     const struct hw_inventory *inv, struct seen_pods *seen, struct arena *a);
+
+/* --- with pod specs --- */
+
+struct spec_candidate {
+	const struct spec_pod *pod;
+	const struct spec_container *container;
+	bool stale;	/* it was there and waited already when another one was found: it will not ask any more */
+};
+struct spec_candidates { struct spec_candidate *v; size_t n; };
+
+/* Candidates of earlier calls. One per resource, owned by the caller. */
+struct seen_specs;
+struct seen_specs *seen_specs_new(void);
+void seen_specs_free(struct seen_specs *s); /* NULL is fine */
+
+/*
+ * Containers, the likeliest first (not stale, then the newest pod), that ask for `want` of the resource and hold none of it, as far as
+ * `held` tells; whose pod is neither over nor deleted; and whose pod's earlier containers have theirs. reused: the kubelet has set aside
+ * devices of an earlier container of the same pod, so the pod's first one is not meant. complete: held is a List, a pod that is
+ * not in it is not admitted yet.
+ */
+struct spec_candidates identify_candidates(const struct spec_list *specs, const struct pod_list *held, bool complete,
+					   const char *resource, size_t want, bool reused, const struct seen_specs *seen,
+					   struct arena *a);
+/* The first candidate is the one. held: what it holds, and everybody else. Updates seen. */
+struct identified identify_by_specs(const struct spec_candidates *candidates, const struct pod_list *held, const char *resource,
+				    const struct hw_inventory *inv, struct seen_specs *seen, struct arena *a);
+
+/* How many of a resource a container asks for. */
+int64_t identify_asked(const struct spec_container *c, const char *resource);
+/* What a container holds of a resource; NULL nothing. */
+const struct ids *identify_held(const struct pod_container *c, const char *resource);
+/* The GPUs of a container, but those that come as `except`: PCI indices, ascending, each once. */
+size_t identify_gpus(const struct pod_container *c, const char *except, const struct hw_inventory *inv, struct arena *a,
+		     int **ret);
+size_t identify_unique(int *v, size_t n); /* sorts; how many are left when each is there once */
+const struct pod *identify_pod(const struct pod_list *pods, const char *ns, const char *name); /* NULL: not in it */
+const struct pod_container *identify_named(const struct pod *pod, const char *container);	/* NULL: not in it */
 
 #endif

@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -11,6 +12,7 @@
 #include "base/mem.h"
 #include "hw/inventory.h"
 #include "kubelet/identify.h"
+#include "kubelet/podspec.h"
 
 #define RES "rdma/vf"
 
@@ -24,6 +26,7 @@ static const struct hw_inventory inv = { .pci = pci, .n_pci = 10, .gpu = gpus, .
 
 static struct arena *a;
 static struct seen_pods *seen;
+static struct seen_specs *seen_specs;
 
 static int setup(void **state)
 {
@@ -48,6 +51,7 @@ static int setup(void **state)
 	}
 	a = arena_new(0);
 	seen = seen_pods_new();
+	seen_specs = seen_specs_new();
 	return 0;
 }
 
@@ -55,6 +59,7 @@ static int teardown(void **state)
 {
 	(void)state;
 	seen_pods_free(seen);
+	seen_specs_free(seen_specs);
 	arena_free(a);
 	return 0;
 }
@@ -331,6 +336,186 @@ static void empty_list_is_fine(void **state)
 	assert_int_equal(who.n_busy_gpus, 0);
 }
 
+/* --- with pod specs --- */
+
+/*
+ * Specs as text: "pod/container: v=2 g=4; …" with the mark "+" before the container's name for an init
+ * container and
+ * "*" for a sidecar; before the pod's name "!" for one that is over and "-" for one that is deleted. Every
+ * pod was created a second after the one before; those whose names begin with "static" have no such time.
+ */
+static struct spec_container parse_spec_container(char *text)
+{
+	struct spec_limit *limits = arena_array(a, 8, sizeof(*limits));
+	struct spec_container c = { .kind = SPEC_APP, .limits = limits };
+	char *save, *colon = strchr(text, ':');
+
+	*colon = '\0';
+	if (*text == '+')
+		c.kind = SPEC_INIT;
+	else if (*text == '*')
+		c.kind = SPEC_SIDECAR;
+	c.name = text + (c.kind != SPEC_APP);
+	for (char *l = strtok_r(colon + 1, " ", &save); l; l = strtok_r(NULL, " ", &save)) {
+		limits[c.n_limits].resource = l[0] == 'g' ? "nvidia.com/gpu" : RES;
+		limits[c.n_limits++].count = atoi(l + 2);
+	}
+	return c;
+}
+
+static struct spec_list parse_specs(const char *text)
+{
+	struct spec_pod *pods = arena_array(a, 16, sizeof(*pods)), *p = NULL;
+	size_t n = 0;
+	char *save;
+
+	for (char *entry = strtok_r(arena_strdup(a, text), ";", &save); entry;
+	     entry = strtok_r(NULL, ";", &save)) {
+		char *slash, *name = entry + strspn(entry, " ");
+		struct spec_container *containers;
+		bool over = *name == '!', deleted = *name == '-';
+
+		name += over || deleted;
+		slash = strchr(name, '/');
+		*slash = '\0';
+		if (!p || strcmp(p->name, name) != 0) {
+			p = &pods[n++];
+			*p = (struct spec_pod) { .ns = "default", .name = name, .uid = name };
+			p->containers = arena_array(a, 8, sizeof(*p->containers));
+			p->over = over;
+			p->deleted = deleted;
+			p->created = strncmp(name, "static", 6) ? (int64_t)n : 0;
+		}
+		containers = (struct spec_container *)p->containers;
+		containers[p->n_containers++] = parse_spec_container(slash + 1);
+	}
+	return (struct spec_list) { pods, n };
+}
+
+struct spec_case {
+	const char *specs, *held;
+	size_t want;
+	bool reused;
+	const char *expected; /* pod/container; NULL nobody */
+	size_t gpus;
+};
+
+static struct identified look_with_specs(const struct spec_case *c)
+{
+	struct spec_list specs = parse_specs(c->specs);
+	struct pod_list held = parse(c->held);
+	struct spec_candidates found =
+		identify_candidates(&specs, &held, true, RES, c->want, c->reused, seen_specs, a);
+
+	return identify_by_specs(&found, &held, RES, &inv, seen_specs, a);
+}
+
+static void assert_is(const struct identified *who, const char *expected)
+{
+	if (!expected) {
+		assert_false(who->found);
+		return;
+	}
+	assert_true(who->found);
+	assert_string_equal(arena_printf(a, "%s/%s", who->pod, who->container), expected);
+}
+
+static void spec_tells_whose_turn_it_is(void **state)
+{
+	static const struct spec_case cases[] = {
+		{ "p/c: v=2 g=2", "p/c: g=GPU-0,GPU-1", 2, false, "p/c", 2 },
+		/* VF first: it is known all the same */
+		{ "p/c: v=2 g=2", "p/c:", 2, false, "p/c", 0 },
+		/* without GPUs, beside a pod with GPUs only that nobody has seen before */
+		{ "q/c: g=1; p/c: v=1", "q/c: g=GPU-0; p/c:", 1, false, "p/c", 0 },
+		{ "q/c: v=1 g=1; p/c: v=1 g=1", "q/c: v=a g=GPU-0; p/c: g=GPU-1", 1, false, "p/c", 1 },
+		/* another count */
+		{ "p/c: v=2 g=2", "p/c: g=GPU-0", 1, false, NULL, 0 },
+		/* over, deleted, not admitted yet */
+		{ "!p/c: v=1; q/c: v=1", "p/c:; q/c:", 1, false, "q/c", 0 },
+		{ "-p/c: v=1", "p/c:", 1, false, NULL, 0 },
+		{ "p/c: v=1; q/c: v=1", "p/c:", 1, false, "p/c", 0 },
+		/* the newest one of several */
+		{ "p/c: v=1; q/c: v=1", "p/c:; q/c:", 1, false, "q/c", 0 },
+		{ "static/c: v=1; p/c: v=1", "static/c:; p/c:", 1, false, "p/c", 0 },
+		/* one container after the other */
+		{ "p/a: v=1; p/b: v=1", "p/a:; p/b:", 1, false, "p/a", 0 },
+		{ "p/a: v=1; p/b: v=1", "p/a: v=x; p/b: g=GPU-3", 1, false, "p/b", 1 },
+		{ "p/a: v=2; p/b: v=1", "p/a:; p/b:", 1, false, NULL, 0 },
+		/* init containers are never listed */
+		{ "p/+i: v=1; p/c: v=2", "p/c:", 1, false, "p/i", 0 },
+		{ "p/+i: v=1; p/c: v=2", "p/c:", 2, true, "p/c", 0 },
+		{ "p/+i: v=1; p/c: v=1", "p/c: v=x", 1, false, NULL, 0 },
+		{ "p/+i: v=2; p/*s: v=2", "p/s:", 2, true, "p/s", 0 },
+		{ "p/*s: v=1; p/c: v=1", "p/s: v=x; p/c:", 1, false, "p/c", 0 },
+		{ "p/c: g=1", "p/c: g=GPU-0", 1, false, NULL, 0 },
+		{ "p/c: v=0", "p/c:", 0, false, NULL, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct identified who;
+
+		seen_specs_free(seen_specs);
+		seen_specs = seen_specs_new();
+		who = look_with_specs(&cases[i]);
+		assert_is(&who, cases[i].expected);
+		assert_int_equal(who.n_gpus, cases[i].gpus);
+	}
+}
+
+static void whoever_waited_while_another_was_found_is_passed_over(void **state)
+{
+	/* old was admitted while nobody served the resource, and runs without */
+	const struct spec_case first = { "p/c: v=1; old/c: v=1", "p/c:", 1, false, NULL, 0 };
+	const struct spec_case later = { "p/c: v=1; old/c: v=1", "p/c:; old/c:", 1, false, NULL, 0 };
+	struct identified who;
+
+	(void)state;
+	who = look_with_specs(&first);
+	assert_is(&who, "p/c");
+	who = look_with_specs(&later);
+	assert_is(&who, "old/c");
+	who = look_with_specs(&(struct spec_case) { "p/c: v=1; old/c: v=1; new/c: v=1",
+						    "p/c: v=x; old/c:; new/c:", 1, false, NULL, 0 });
+	assert_is(&who, "new/c");
+	who = look_with_specs(
+		&(struct spec_case) { "q/c: v=1; old/c: v=1", "q/c:; old/c:", 1, false, NULL, 0 });
+	assert_is(&who, "q/c");
+}
+
+static void pod_that_is_not_looked_at_yet_is_a_candidate_of_an_incomplete_picture(void **state)
+{
+	struct spec_list specs = parse_specs("p/c: v=1; q/c: v=1");
+	struct pod_list held = parse("p/c: v=x");
+	struct spec_candidates c = identify_candidates(&specs, &held, false, RES, 1, false, seen_specs, a);
+
+	(void)state;
+	assert_int_equal(c.n, 1);
+	assert_string_equal(c.v[0].pod->name, "q");
+}
+
+static void gpus_of_everybody_else_are_busy_with_specs_too(void **state)
+{
+	const struct spec_case c = { "q/c: g=2; p/a: v=1 g=1; p/b: v=1 g=1",
+				     "q/c: g=GPU-4,GPU-5; p/a: v=x g=GPU-1; p/b: g=GPU-2",
+				     1,
+				     false,
+				     NULL,
+				     0 };
+	struct identified who = look_with_specs(&c);
+
+	(void)state;
+	assert_is(&who, "p/b");
+	assert_string_equal(who.uid, "p");
+	assert_int_equal(identify_asked(who.spec, "nvidia.com/gpu"), 1);
+	assert_int_equal(who.n_gpus, 1);
+	assert_int_equal(who.gpus[0], 2);
+	assert_int_equal(who.n_busy_gpus, 3);
+	assert_int_equal(who.busy_gpus[0], 1);
+	assert_int_equal(who.busy_gpus[2], 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -351,6 +536,10 @@ int main(void)
 		T(ids_of_every_vendor_are_understood),
 		T(gpus_that_nobody_knows_do_not_count),
 		T(empty_list_is_fine),
+		T(spec_tells_whose_turn_it_is),
+		T(whoever_waited_while_another_was_found_is_passed_over),
+		T(pod_that_is_not_looked_at_yet_is_a_candidate_of_an_incomplete_picture),
+		T(gpus_of_everybody_else_are_busy_with_specs_too),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
