@@ -1,0 +1,189 @@
+#include "render/cdi.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "base/str.h"
+
+#define FILE_PREFIX "railmate.io-vf_"
+#define FILE_SUFFIX ".json"
+
+#define HCA	  "NCCL_IB_HCA"
+#define GID_INDEX "NCCL_IB_GID_INDEX"
+#define HCAS_MAX  32 /* later ones are dropped by NCCL without a word (nccl.md §1) */
+
+const char *cdi_device(const char *slot, struct arena *arena)
+{
+	return arena_printf(arena, CDI_KIND "=%s", slot);
+}
+
+const char *cdi_file_name(const char *slot, struct arena *arena)
+{
+	return arena_printf(arena, FILE_PREFIX "%s" FILE_SUFFIX, slot);
+}
+
+const char *cdi_slot_of_file(const char *name, struct arena *arena)
+{
+	size_t len = strlen(name), prefix = strlen(FILE_PREFIX), suffix = strlen(FILE_SUFFIX);
+
+	if (len <= prefix + suffix || !str_starts(name, FILE_PREFIX) ||
+	    strcmp(name + len - suffix, FILE_SUFFIX) != 0)
+		return NULL;
+	return arena_printf(arena, "%.*s", (int)(len - prefix - suffix), name + prefix);
+}
+
+/* --- variables of several pools --- */
+
+static const char *value_of(const struct edits *e, const char *key)
+{
+	for (size_t i = 0; i < e->n_envs; i++) {
+		if (!strcmp(e->envs[i].key, key))
+			return e->envs[i].value;
+	}
+	return NULL;
+}
+
+/* "=a:1,b:1" and "=c:1" → "=a:1,b:1,c:1" */
+static const char *join_hcas(const struct edits *v, size_t n, struct arena *arena)
+{
+	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+	size_t hcas = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const char *list = value_of(&v[i], HCA);
+
+		for (list = list ? list + 1 : ""; *list && hcas < HCAS_MAX; hcas++) {
+			size_t len = strcspn(list, ",");
+
+			strbuf_putc(&b, hcas ? ',' : '=');
+			strbuf_add(&b, list, len);
+			list += len + (list[len] == ',');
+		}
+	}
+	return arena_strdup(arena, strbuf_str(&b));
+}
+
+/* Right for all: every pool that names HCAs has it, and it is the same. */
+static bool gid_holds(const struct edits *v, size_t n, const char *index)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (value_of(&v[i], HCA) && !str_eq(value_of(&v[i], GID_INDEX), index))
+			return false;
+	}
+	return true;
+}
+
+static void add(struct edits *out, const char *key, const char *value)
+{
+	size_t k = out->n_envs++;
+
+	for (; k > 0 && strcmp(out->envs[k - 1].key, key) > 0; k--)
+		out->envs[k] = out->envs[k - 1];
+	out->envs[k] = (struct kv) { key, value };
+}
+
+struct edits cdi_join(const struct edits *v, size_t n, struct arena *arena)
+{
+	struct edits out = { 0 };
+	size_t room = 0;
+
+	for (size_t i = 0; i < n; i++)
+		room += v[i].n_envs;
+	out.envs = arena_array(arena, room, sizeof(*out.envs));
+	for (size_t i = 0; i < n; i++) {
+		for (size_t k = 0; k < v[i].n_envs; k++) {
+			const struct kv *kv = &v[i].envs[k];
+
+			if (value_of(&out, kv->key) ||
+			    (!strcmp(kv->key, GID_INDEX) && !gid_holds(v, n, kv->value)))
+				continue;
+			add(&out, kv->key, strcmp(kv->key, HCA) ? kv->value : join_hcas(v, n, arena));
+		}
+	}
+	return out;
+}
+
+/* --- the text --- */
+
+static void put_env(struct json *j, const struct edits *edits)
+{
+	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+
+	json_key(j, "env");
+	json_begin_array(j);
+	for (size_t i = 0; i < edits->n_envs; i++) {
+		b.len = 0;
+		strbuf_printf(&b, "%s=%s", edits->envs[i].key, edits->envs[i].value);
+		json_string(j, strbuf_str(&b));
+	}
+	json_end_array(j);
+}
+
+/* Type and numbers are left to the runtime, which looks at the node when it makes the container. */
+static void put_nodes(struct json *j, const struct edits *edits)
+{
+	json_key(j, "deviceNodes");
+	json_begin_array(j);
+	for (size_t i = 0; i < edits->n_devs; i++) {
+		const struct devnode *d = &edits->devs[i];
+
+		json_begin_object(j);
+		json_kv_string(j, "path", d->container);
+		if (strcmp(d->host, d->container) != 0)
+			json_kv_string(j, "hostPath", d->host);
+		json_kv_string(j, "permissions", d->permissions);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void put_mounts(struct json *j, const struct edits *edits)
+{
+	json_key(j, "mounts");
+	json_begin_array(j);
+	for (size_t i = 0; i < edits->n_mounts; i++) {
+		const struct bindmount *m = &edits->mounts[i];
+
+		json_begin_object(j);
+		json_kv_string(j, "hostPath", m->host);
+		json_kv_string(j, "containerPath", m->container);
+		json_key(j, "options");
+		json_begin_array(j);
+		json_string(j, m->read_only ? "ro" : "rw");
+		json_string(j, "nosuid");
+		json_string(j, "nodev");
+		json_string(j, "bind");
+		json_end_array(j);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+const char *render_cdi(const char *slot, const struct edits *edits, struct arena *arena)
+{
+	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+	struct json j;
+
+	json_init(&j, &b, 1);
+	json_begin_object(&j);
+	json_kv_string(&j, "cdiVersion", CDI_VERSION);
+	json_kv_string(&j, "kind", CDI_KIND);
+	json_key(&j, "devices");
+	json_begin_array(&j);
+	json_begin_object(&j);
+	json_kv_string(&j, "name", slot);
+	json_key(&j, "containerEdits");
+	json_begin_object(&j);
+	put_env(&j, edits);
+	if (edits->n_devs)
+		put_nodes(&j, edits);
+	if (edits->n_mounts)
+		put_mounts(&j, edits);
+	json_end_object(&j);
+	json_end_object(&j);
+	json_end_array(&j);
+	json_end_object(&j);
+	strbuf_putc(&b, '\n');
+	return arena_strdup(arena, strbuf_str(&b));
+}

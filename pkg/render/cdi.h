@@ -1,0 +1,31 @@
+/*
+ * CDI specs: how a container gets the VFs that were bound to its slots (reference kubelet.md §4). One spec a slot, so that a slot's
+ * device appears and vanishes by one rename. Version 0.5.0 of the format, without annotations: containerd 1.7 knows no later one. Pure.
+ */
+#ifndef RAILMATE_RENDER_CDI_H
+#define RAILMATE_RENDER_CDI_H
+
+#include <stddef.h>
+
+#include "render/render.h"
+
+#define CDI_KIND    "railmate.io/vf"
+#define CDI_VERSION "0.5.0"
+
+/* "rdma_vf-n0-3" → "railmate.io/vf=rdma_vf-n0-3" */
+const char *cdi_device(const char *slot, struct arena *arena);
+/* → "railmate.io-vf_rdma_vf-n0-3.json" */
+const char *cdi_file_name(const char *slot, struct arena *arena);
+/* The way back; NULL: not a file of ours. */
+const char *cdi_slot_of_file(const char *name, struct arena *arena);
+
+/*
+ * The variables of one container that holds VFs of several pools, sorted: every spec of it carries all of them, so it does not matter
+ * which one the runtime takes. NCCL_IB_HCA names the VFs of all pools, NCCL_IB_GID_INDEX stays if it is right for all.
+ */
+struct edits cdi_join(const struct edits *v, size_t n, struct arena *arena);
+
+/* The spec's text; cdi names of the edits are left out. */
+const char *render_cdi(const char *slot, const struct edits *edits, struct arena *arena);
+
+#endif
