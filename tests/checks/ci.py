@@ -1,15 +1,20 @@
 #!/usr/bin/python3
-""".ci/run with small steps in place of the real ones: what it says of each, how it counts, what it leaves behind."""
+"""
+.ci/run with small steps in place of the real ones: what it says of each, how it counts, what it leaves behind; and
+hack/e2e with a small bed.
+"""
 import contextlib
 import os
 import pathlib
+import shutil
 import subprocess
 import tempfile
 import time
 import unittest
 
 AGES = 10_000_000 + os.getpid()  # seconds that nobody else sleeps for
-RUN = pathlib.Path(__file__).resolve().parents[2] / ".ci/run"
+TOP = pathlib.Path(__file__).resolve().parents[2]
+RUN = TOP / ".ci/run"
 
 STEPS = {
     "pass": 'echo "built"\necho "3 passed, 0 failed"',
@@ -111,7 +116,7 @@ class Ci(unittest.TestCase):
         self.assertEqual((code, last), (1, "3 passed, 1 failed, 0 skipped"))
 
     def test_a_preparation_counts_only_when_it_failed(self):
-        for name, words, failed in (("quiet", "done", 0), ("lacks", "could not be had: ", 0), ("broken", "FAILED", 1)):
+        for name, words, failed in (("quiet", "done", 0), ("lacks", "not done: ", 0), ("broken", "FAILED", 1)):
             with self.subTest(name):
                 code, verdict, last = self.one(f"prepare 20 {name}")
                 self.assertTrue(verdict.startswith(words), verdict)
@@ -155,13 +160,79 @@ class Ci(unittest.TestCase):
         if not mounts:
             self.skipTest("no cgroup hierarchy that can be written")
         group = f'{mounts[0]}/$(basename "$folder")'
-        (self.top / "deaf").write_text(f'#!/bin/bash\nfolder=$(mktemp -d)\nmkdir -p "{group}/below"\n'
-                                       f'echo "{group}"\n' + STEPS["deaf"] + "\n")
+        (self.top / "deaf").write_text("#!/bin/bash\nfolder=$(mktemp -dt railmate-e2e-XXXX)\n"
+                                       f'mkdir -p "{group}/below"\necho "{group}"\n' + STEPS["deaf"] + "\n")
         self.run_steps("bed 1 deaf")
         made = next(line for line in self.said.splitlines() if line.startswith(mounts[0]))
         self.addCleanup(subprocess.run, ["find", made, "-depth", "-type", "d", "-exec", "rmdir", "{}", "+"],
                         stderr=subprocess.DEVNULL)
         self.assertFalse(os.path.exists(made))
+
+
+class Beds(unittest.TestCase):
+    """hack/e2e in a tree of its own, where the bed's answer depends on the pair that it is asked for."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="railmate-ci-")
+        self.addCleanup(folder.cleanup)
+        self.top = pathlib.Path(folder.name)
+        self.script("hack/install-deps", "")
+        shutil.copy(TOP / "hack/e2e", self.top / "hack/e2e")
+
+    def script(self, name, text):
+        path = self.top / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/bin/bash\n{text}\n")
+        path.chmod(0o755)
+
+    def run_bed(self, *, newest, old, without_cdi):
+        self.script("tests/e2e/kubelet/run", f"""case "$2 $4" in
+            "newest forky") {newest} ;; "1.33 forky") {old} ;; "newest bookworm") {without_cdi} ;; esac""")
+        return self.run_e2e("kubelet")
+
+    def run_e2e(self, bed):
+        done = subprocess.run([self.top / "hack/e2e", bed], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=60)
+        return done.returncode, done.stdout.rstrip().splitlines()
+
+    GOOD = "echo '5 passed, 0 failed'"
+    LACKS = "echo 'kubelet bed: skipped: this machine lacks a mouse'; exit 77"
+
+    def test_pairs_are_added_up(self):
+        code, lines = self.run_bed(newest=self.GOOD, old="echo '4 passed, 0 failed, 2 skipped'", without_cdi=self.GOOD)
+        self.assertEqual((code, lines[-1]), (0, "14 passed, 0 failed, 2 skipped"))
+
+    def test_a_pair_that_fails_does_not_keep_the_next_from_running(self):
+        code, lines = self.run_bed(newest="echo '1 passed, 3 failed'; exit 1", old=self.GOOD, without_cdi=self.GOOD)
+        self.assertEqual((code, lines[-1]), (1, "11 passed, 3 failed, 0 skipped"))
+
+    def test_a_pair_that_ends_without_counts_or_against_them_has_failed(self):
+        code, lines = self.run_bed(newest="kill -KILL $$", old=self.GOOD + "; exit 1", without_cdi=self.GOOD)
+        self.assertEqual((code, lines[-1]), (1, "10 passed, 2 failed, 0 skipped"))
+
+    def test_a_pair_that_cannot_run_is_skipped_and_said(self):
+        code, lines = self.run_bed(newest=self.GOOD, old=self.LACKS, without_cdi=self.GOOD)
+        self.assertEqual((code, lines[-1]), (0, "10 passed, 0 failed, 1 skipped"))
+        self.assertIn("kubelet bed: skipped: this machine lacks a mouse", lines[-4:])
+
+    def test_a_bed_of_which_nothing_can_run_is_skipped(self):
+        code, lines = self.run_bed(newest=self.LACKS, old=self.LACKS, without_cdi=self.LACKS)
+        self.assertEqual((code, lines[-1]), (77, "kubelet bed: skipped: this machine lacks a mouse"))
+
+    def test_packages_that_cannot_be_had_are_named(self):
+        self.script("hack/install-deps", "echo 'E: no mirror'\n"
+                    "echo 'install-deps: apt-get cannot install: a b' >&2; exit 1")
+        code, lines = self.run_e2e("kubelet")
+        self.assertEqual((code, lines[-1]), (77, "kubelet bed: skipped: apt-get cannot install: a b"))
+
+    def test_preparing_goes_on_after_what_could_not_be_had(self):
+        self.script("tests/e2e/kubelet/build-kubelet", "echo 'a proxy'; exit 77")
+        self.script("tests/e2e/kubelet/get-runtime", 'echo "got $1"')
+        code, lines = self.run_e2e("prepare")
+        self.assertEqual((code, lines[-1]), (77, "kubelet bed: this machine lacks a proxy"))
+        self.assertIn("got bookworm", lines)
+        self.script("tests/e2e/kubelet/get-runtime", "exit 1")
+        self.assertEqual(self.run_e2e("prepare")[0], 1)
 
 
 if __name__ == "__main__":
