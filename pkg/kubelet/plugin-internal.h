@@ -6,10 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
-#include <sys/types.h>
 
 #include "kubelet/plugin.h"
 #include "kubelet/registration.h"
+#include "kubelet/socketfile.h"
 #include "rpc/rpc.h"
 
 struct ask;
@@ -19,13 +19,6 @@ struct ids;
 struct pool;
 struct recent;
 struct seen_pods;
-
-/* Which socket file this is. An inode number alone may come back at once. */
-struct socket_id {
-	dev_t dev;
-	ino_t ino;
-	int64_t born_ns; /* creation, or the last change where the file system does not know it */
-};
 
 /* One open ListAndWatch. */
 struct listener {

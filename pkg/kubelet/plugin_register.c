@@ -1,15 +1,8 @@
 /* Registration by calling the kubelet: carries out what registration_step() says. */
 #include "kubelet/plugin-internal.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/log.h"
@@ -29,38 +22,6 @@ struct attempt {
 static char *kubelet_path(const struct plugin *p)
 {
 	return xasprintf("%s/kubelet.sock", p->env->plugin_dir);
-}
-
-static bool look_at_socket(const char *path, struct socket_id *ret)
-{
-	const struct statx_timestamp *t;
-	struct statx st;
-
-	if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME, &st) < 0 ||
-	    !S_ISSOCK(st.stx_mode))
-		return false;
-	t = st.stx_mask & STATX_BTIME ? &st.stx_btime : &st.stx_ctime;
-	*ret = (struct socket_id) { makedev(st.stx_dev_major, st.stx_dev_minor), st.stx_ino,
-				    t->tv_sec * 1000000000 + t->tv_nsec };
-	return true;
-}
-
-static bool same_socket(const struct socket_id *a, const struct socket_id *b)
-{
-	return a->dev == b->dev && a->ino == b->ino && a->born_ns == b->born_ns;
-}
-
-/* A plain connect() tells in microseconds what a gRPC channel would find out slowly: is somebody accepting?
- */
-static bool accepts(const char *path)
-{
-	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-
-	if (fd < 0 || strlen(path) >= sizeof(address.sun_path))
-		return true; /* let the call itself fail, with a sentence */
-	memcpy(address.sun_path, path, strlen(path) + 1);
-	return connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0 || errno != ECONNREFUSED;
 }
 
 static struct attempt *attempt_take(struct plugin *p)
@@ -128,15 +89,15 @@ static void try_to_register(struct plugin *p)
 	struct socket_id now;
 
 	p->try_began_ns = plugin_now_ns();
-	if (!look_at_socket(path, &now)) {
+	if (!socket_look(path, &now)) {
 		plugin_warn(p, WARN_REGISTER, "waiting for the kubelet: there is no %s", path);
 		plugin_register_event(p, REG_EV_GONE);
 		return;
 	}
-	if (!same_socket(&now, &p->kubelet))
+	if (!socket_same(&now, &p->kubelet))
 		plugin_pods_reset(p);
 	p->kubelet = now;
-	if (!accepts(path)) {
+	if (!socket_accepts(path, NULL)) {
 		plugin_register_event(p, REG_EV_REFUSED);
 		return;
 	}
@@ -213,9 +174,9 @@ void plugin_register_look(struct plugin *p)
 	_cleanup_free_ char *path = kubelet_path(p);
 	struct socket_id now;
 
-	if (!look_at_socket(path, &now))
+	if (!socket_look(path, &now))
 		plugin_register_event(p, REG_EV_GONE);
-	else if (!same_socket(&now, &p->kubelet))
+	else if (!socket_same(&now, &p->kubelet))
 		plugin_register_event(p, REG_EV_NEW);
 }
 
