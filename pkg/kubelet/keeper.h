@@ -14,6 +14,7 @@ struct ledger;
 struct ledger_file;
 struct node;
 struct pod_list;
+struct podres;
 struct pool;
 struct pool_dev;
 struct rpc;
@@ -23,6 +24,14 @@ typedef int (*keeper_users_fn)(void *ctx, const char *rdma, unsigned *ret_users)
 
 /* file may be NULL: memory only (no --state-dir). ledger and file are taken. [rpc thread, or before it runs] */
 struct keeper *keeper_new(struct rpc *rpc, struct ledger *ledger, struct ledger_file *file, keeper_users_fn users, void *users_ctx);
+/* note: a sentence for the log, once for each thing that happens (bad: somebody should look). changed: the draining VFs are others than
+ * before, the lists of all resources have to be sent anew; not from within a function of the keeper that was called. Either may be NULL. */
+void keeper_listen(struct keeper *k, void (*note)(void *ctx, bool bad, const char *sentence), void (*changed)(void *ctx), void *ctx);
+/* A new picture of the node (a reference is taken): what is at rest is judged by it. */
+void keeper_update(struct keeper *k, struct node *node);
+/* From now on look by itself, while something is held: Get of each pod every few seconds; a List only where Get does not work or a pod's
+ * name is not known, seldom, and never soon after an allocation (reference kubelet.md §0.4). podres outlives the keeper. */
+void keeper_watch(struct keeper *k, struct podres *podres);
 void keeper_free(struct keeper *k); /* stores what is not stored yet */
 struct ledger *keeper_ledger(struct keeper *k);
 /* The ledger was changed: store it soon. done (may be NULL) runs on the rpc thread once what the ledger holds now is on disk, or
@@ -32,7 +41,8 @@ void keeper_save(struct keeper *k, void (*done)(void *arg, const struct err *err
 /*
  * Is this VF free to be given to another container? Not if the ledger has a hold on it by somebody else, or if it is not at rest: its
  * netdev or RDMA device is away in a network namespace, or a process has it open. ret_why: a sentence in the arena for the pod's
- * status. me: the owner who asks (NULL nobody); his own holds do not count.
+ * status. me: the owner who asks (NULL nobody); what his pod holds (its init container, he himself before a restart) is his own.
+ * Where nobody has told for a minute which pods live (PodResources is off, or too old), holds say nothing, and rest alone decides.
  */
 struct ledger_owner;
 struct arena;
@@ -41,10 +51,16 @@ bool keeper_is_free(struct keeper *k, const struct node *node, const struct pool
 
 /*
  * What the kubelet says now (a List), against the ledger: holds of pods that are gone become draining and, once at rest, are dropped;
- * ids that a container holds and the ledger does not know are entered (a lost ledger is rebuilt). listed_ms: when the List was
- * asked for (monotonic); holds younger than that are left alone. Returns true if holds changed (lists have to be sent anew).
+ * ids that a container holds and the ledger does not know are entered (a lost ledger is rebuilt); owners that were not known are.
+ * listed_ms: when the List was asked for (monotonic); holds younger than that are left alone, and missing ones younger than a second.
+ * A slot, and anything missing in an empty List (a kubelet that has just started knows no pods), is gone when it is missed twice,
+ * two seconds apart. Returns true if the draining VFs changed (lists have to be sent anew).
  */
 bool keeper_reconcile(struct keeper *k, const struct node *node, const struct pod_list *pods, int64_t listed_ms);
+/* The same for the answer to Get about one pod: pod NULL: there is no such pod. */
+struct pod;
+bool keeper_reconcile_pod(struct keeper *k, const struct node *node, const char *ns, const char *name, const struct pod *pod,
+			  int64_t asked_ms);
 /* The VF is draining: not offered (ListAndWatch says Unhealthy) until it is at rest. */
 bool keeper_is_draining(const struct keeper *k, const char *vf);
 

@@ -194,8 +194,7 @@ void ledger_amend(struct ledger *l, uint64_t number, const struct ledger_decisio
 
 /* --- holds --- */
 
-/* Canonical PCI addresses in address order: a longer domain is a greater one. */
-static int address_cmp(const char *a, const char *b)
+int ledger_vf_cmp(const char *a, const char *b)
 {
 	size_t n = strlen(a), m = strlen(b);
 
@@ -210,7 +209,7 @@ static size_t hold_place(const struct ledger *l, const char *vf)
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (address_cmp(l->holds[mid]->hold.vf, vf) < 0)
+		if (ledger_vf_cmp(l->holds[mid]->hold.vf, vf) < 0)
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -274,6 +273,7 @@ static struct hold_entry *copy_hold(struct arena *a, const struct ledger_hold *h
 	e->hold.owner = copy_owner(a, &hold->owner);
 	e->hold.rdma = copy_some(a, hold->rdma);
 	e->hold.netdev = copy_some(a, hold->netdev);
+	e->hold.driver = copy_some(a, hold->driver);
 	return e;
 }
 
@@ -295,7 +295,8 @@ static bool same_hold(const struct ledger_hold *a, const struct ledger_hold *b)
 {
 	return !strcmp(a->resource, b->resource) && str_eq(a->slot, b->slot) &&
 	       same_owner(&a->owner, &b->owner) && a->draining == b->draining && str_eq(a->rdma, b->rdma) &&
-	       str_eq(a->netdev, b->netdev) && a->since_ms == b->since_ms && a->decision == b->decision;
+	       str_eq(a->netdev, b->netdev) && str_eq(a->driver, b->driver) && a->since_ms == b->since_ms &&
+	       a->decision == b->decision;
 }
 
 static void count_hold(struct ledger *l, const struct ledger_hold *hold, bool more)

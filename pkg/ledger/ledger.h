@@ -31,7 +31,8 @@ struct ledger_hold {
 	struct ledger_owner owner;
 	bool draining;		/* the kubelet thinks it free; a process or a network namespace still has it */
 	const char *rdma;	/* its RDMA device when it was given: known again while it is away in a pod; NULL */
-	const char *netdev;	/* its network interface, likewise; the keeper fills it in */
+	const char *netdev;	/* its network interface, likewise; NULL. The keeper fills this, the RDMA device and */
+	const char *driver;	/* the driver in: with another one neither is away, but gone; NULL */
 	int64_t since_ms;	/* wall clock, Unix time */
 	uint64_t decision;	/* number of the decision that chose it; 0: none (rebuilt, or not ours) */
 };
@@ -69,6 +70,7 @@ const struct ledger_hold *ledger_find(const struct ledger *l, const char *vf);		
 const struct ledger_hold *ledger_find_slot(const struct ledger *l, const char *slot);	/* NULL: not bound */
 size_t ledger_holds(const struct ledger *l);
 const struct ledger_hold *ledger_hold_at(const struct ledger *l, size_t i);		/* in the order of the addresses */
+int ledger_vf_cmp(const char *a, const char *b); /* that order: a longer domain is a greater one */
 /* Replaces the hold of that VF, and frees the slot from any other VF: that one drains. Equal to what is there: no change. */
 void ledger_put(struct ledger *l, const struct ledger_hold *hold);
 void ledger_drop(struct ledger *l, const char *vf); /* nothing to drop is fine */
