@@ -1,4 +1,4 @@
-/* railmatectl: what railmate sees of a machine and would do on it. Needs no daemon. */
+/* railmatectl: what railmate sees of a machine, would do on it, and did. Only explain asks the daemon. */
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,6 +20,10 @@ static const char usage_text[] =
 	"commands:\n"
 	"  topo                    GPUs, NICs, VFs and the PCIe path class of every pair\n"
 	"  plan                    the VFs a container would get, and everything it would be given\n"
+	"  explain pod NAMESPACE/NAME\n"
+	"  explain vf BDF\n"
+	"  explain last            why a container has its VFs: what was known, free, chosen, the\n"
+	"                          next best, and what came; asks railmated, or reads its ledger\n"
 	"  snapshot                capture this machine as host.tree text\n"
 	"  snapshot unpack FILE DIR\n"
 	"                          materialise a host.tree below an empty or new directory\n"
@@ -34,6 +38,10 @@ static const char usage_text[] =
 	"  --pool RESOURCE         the pool, when the configuration has several\n"
 	"  --free ID,…             the VFs that are free; default: all of the pool\n"
 	"  --must ID,…             VFs that have to be among the chosen\n"
+	"options of explain:\n"
+	"  --control-socket PATH   railmated's; none: read the ledger (/run/railmate/railmate.sock)\n"
+	"  --state-dir DIR         where its ledger is (/var/lib/railmate)\n"
+	"  --json                  one JSON object on standard output\n"
 	"options of snapshot:\n"
 	"  --root DIR              capture what lies below DIR\n"
 	"  --scrub                 replace GUIDs, MACs, serial numbers, UUIDs and host names\n"
@@ -108,6 +116,7 @@ struct command {
 static const struct command commands[] = {
 	{ "topo", cmd_topo },
 	{ "plan", cmd_plan },
+	{ "explain", cmd_explain },
 	{ "snapshot", cmd_snapshot },
 };
 

@@ -27,6 +27,7 @@ void machine_close(struct machine *m);
 
 int cmd_topo(int argc, char **argv);
 int cmd_plan(int argc, char **argv);
+int cmd_explain(int argc, char **argv);
 int cmd_snapshot(int argc, char **argv);
 
 /* "railmatectl: <sentence>" on standard error; returns code. */

@@ -1,0 +1,318 @@
+/* railmatectl explain: why a container has the VFs that it has, from the daemon's ledger. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "control/control.h"
+#include "explain.h"
+#include "hw/bdf.h"
+#include "ledger/file.h"
+#include "ledger/ledger.h"
+#include "railmatectl.h"
+
+#define STATE_DIR      "/var/lib/railmate"
+#define ASK_TIMEOUT_MS 5000
+
+struct request {
+	const char *socket, *state_dir;
+	bool json;
+	const char *what;     /* "pod", "vf", "last" */
+	const char *ns, *pod; /* pod */
+	const char *vf;	      /* vf */
+};
+
+struct telling {
+	const struct request *req;
+	struct arena *arena;
+	struct ledger *ledger;
+	struct story story;
+};
+
+static int ask_daemon(struct telling *t, struct err *err)
+{
+	const struct control_request ask = { .op = CONTROL_LEDGER };
+	struct control_reply reply;
+	int r;
+
+	if (str_eq(t->req->socket, "none"))
+		return err_set(err, ECONNREFUSED, "railmated was not asked");
+	r = control_ask(t->req->socket, &ask, ASK_TIMEOUT_MS, t->arena, &reply, err);
+	if (r < 0)
+		return r;
+	if (!reply.ledger)
+		return err_set(err, EBADMSG, "railmated's reply holds no ledger");
+	t->story.from = arena_printf(t->arena, "railmated at %s", t->req->socket);
+	t->story.running = true;
+	return ledger_read(reply.ledger, strlen(reply.ledger), "railmated's ledger", &t->ledger, err);
+}
+
+/* Not there, or not able to answer: its ledger is on the disk. */
+static bool is_down(int r)
+{
+	return r == -ECONNREFUSED || r == -ETIMEDOUT || r == -ECONNRESET;
+}
+
+static int get_ledger(struct telling *t)
+{
+	struct err why = { 0 }, err = { 0 };
+	int r;
+
+	r = ask_daemon(t, &why);
+	if (r == 0)
+		return EXIT_DONE;
+	if (!is_down(r))
+		return fail(EXIT_FAILED, "%s", why.msg);
+	r = ledger_file_peek(t->req->state_dir, &t->ledger, &err);
+	if (r == -ENOENT)
+		return fail(EXIT_FAILED, "%s; and there is no ledger in %s", why.msg, t->req->state_dir);
+	if (r < 0)
+		return fail(EXIT_FAILED, "%s; and %s", why.msg, err.msg);
+	t->story.from = arena_printf(t->arena, "%s/ledger.json", t->req->state_dir);
+	fail(0, "%s; this is what its ledger in %s says", why.msg, t->req->state_dir);
+	return EXIT_DONE;
+}
+
+/* --- which decisions, which VFs --- */
+
+static bool is_pod(const struct telling *t, const struct ledger_owner *o)
+{
+	return str_eq(o->ns, t->req->ns) && str_eq(o->pod, t->req->pod);
+}
+
+static struct chapter *add_chapter(struct telling *t, const struct ledger_decision *d)
+{
+	struct chapter *c = &t->story.chapters[t->story.n_chapters++];
+
+	*c = (struct chapter) { .d = d };
+	c->holds = arena_array(t->arena, ledger_holds(t->ledger), sizeof(struct ledger_hold *));
+	return c;
+}
+
+/* A decision with what is held by it now. */
+static void tell_decision(struct telling *t, const struct ledger_decision *d)
+{
+	struct chapter *c = add_chapter(t, d);
+
+	for (size_t i = 0; i < ledger_holds(t->ledger); i++) {
+		const struct ledger_hold *h = ledger_hold_at(t->ledger, i);
+
+		if (h->decision == d->number)
+			c->holds[c->n_holds++] = h;
+	}
+}
+
+static void tell_hold(struct telling *t, const struct ledger_hold *h)
+{
+	struct chapter *c = add_chapter(t, NULL);
+
+	c->holds[c->n_holds++] = h;
+}
+
+static int tell_last(struct telling *t)
+{
+	size_t n = ledger_decisions(t->ledger);
+
+	if (!n)
+		return fail(EXIT_REFUSED, "no VF was given to a container yet");
+	tell_decision(t, ledger_decision_at(t->ledger, n - 1));
+	return EXIT_DONE;
+}
+
+static bool has_chosen(const struct ledger_decision *d, const char *vf)
+{
+	for (size_t i = 0; i < d->n_chosen; i++) {
+		if (str_eq(d->chosen[i], vf))
+			return true;
+	}
+	return false;
+}
+
+static int tell_vf(struct telling *t)
+{
+	const struct ledger_hold *h = ledger_find(t->ledger, t->req->vf);
+	const struct ledger_decision *d = h ? ledger_decision(t->ledger, h->decision) : NULL;
+
+	for (size_t i = ledger_decisions(t->ledger); !h && !d && i-- > 0;) {
+		if (has_chosen(ledger_decision_at(t->ledger, i), t->req->vf))
+			d = ledger_decision_at(t->ledger, i);
+	}
+	if (d)
+		tell_decision(t, d);
+	else if (h)
+		tell_hold(t, h);
+	else
+		return fail(EXIT_REFUSED,
+			    "%s: no container holds it, and none of the %zu newest choices took it",
+			    t->req->vf, ledger_decisions(t->ledger));
+	return EXIT_DONE;
+}
+
+static bool chose_a_hold_of(const struct telling *t, const struct ledger_decision *d)
+{
+	for (size_t i = 0; i < ledger_holds(t->ledger); i++) {
+		const struct ledger_hold *h = ledger_hold_at(t->ledger, i);
+
+		if (h->decision == d->number && (is_pod(t, &h->owner) || is_pod(t, &d->owner)))
+			return true;
+	}
+	return false;
+}
+
+static void tell_holds_of_pod(struct telling *t)
+{
+	for (size_t i = 0; i < ledger_decisions(t->ledger); i++) {
+		const struct ledger_decision *d = ledger_decision_at(t->ledger, i);
+
+		if (chose_a_hold_of(t, d))
+			tell_decision(t, d);
+	}
+	for (size_t i = 0; i < ledger_holds(t->ledger); i++) {
+		const struct ledger_hold *h = ledger_hold_at(t->ledger, i);
+
+		if (is_pod(t, &h->owner) && !ledger_decision(t->ledger, h->decision))
+			tell_hold(t, h);
+	}
+}
+
+/* It holds nothing any more: the choices for the newest pod of that name. */
+static void tell_past_of_pod(struct telling *t)
+{
+	const struct ledger_decision *d, *newest = NULL;
+
+	for (size_t i = ledger_decisions(t->ledger); !newest && i-- > 0;) {
+		d = ledger_decision_at(t->ledger, i);
+		newest = is_pod(t, &d->owner) ? d : NULL;
+	}
+	for (size_t i = 0; newest && i < ledger_decisions(t->ledger); i++) {
+		d = ledger_decision_at(t->ledger, i);
+		if (is_pod(t, &d->owner) && str_eq(d->owner.uid, newest->owner.uid))
+			tell_decision(t, d);
+	}
+}
+
+static int tell_pod(struct telling *t)
+{
+	tell_holds_of_pod(t);
+	if (!t->story.n_chapters)
+		tell_past_of_pod(t);
+	if (!t->story.n_chapters)
+		return fail(EXIT_REFUSED,
+			    "pod %s/%s: it holds no VF, and none of the %zu newest choices was for it",
+			    t->req->ns, t->req->pod, ledger_decisions(t->ledger));
+	return EXIT_DONE;
+}
+
+static int tell(struct telling *t)
+{
+	size_t most = ledger_decisions(t->ledger) + ledger_holds(t->ledger);
+
+	t->story.chapters = arena_array(t->arena, most, sizeof(struct chapter));
+	if (str_eq(t->req->what, "pod"))
+		return tell_pod(t);
+	return str_eq(t->req->what, "vf") ? tell_vf(t) : tell_last(t);
+}
+
+static int run(const struct request *req)
+{
+	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+	_cleanup_arena_ struct arena *arena = arena_new(16384);
+	struct telling t = { .req = req, .arena = arena };
+	int r;
+
+	r = get_ledger(&t);
+	if (r == EXIT_DONE)
+		r = tell(&t);
+	if (r == EXIT_DONE) {
+		(req->json ? explain_json : explain_text)(&t.story, &out);
+		r = print_out(&out);
+	}
+	ledger_free(t.ledger);
+	return r;
+}
+
+/* --- command line --- */
+
+static int read_pod(struct request *req, const char *name, struct arena *a)
+{
+	const char *slash = strchr(name, '/');
+
+	if (!slash || slash == name || !slash[1] || strchr(slash + 1, '/'))
+		return fail(EXIT_USAGE, "explain pod: '%s' is not NAMESPACE/NAME", name);
+	req->ns = arena_printf(a, "%.*s", (int)(slash - name), name);
+	req->pod = slash + 1;
+	return EXIT_DONE;
+}
+
+static int read_vf(struct request *req, const char *name, struct arena *a)
+{
+	char buf[BDF_STRLEN];
+	struct bdf bdf;
+
+	if (bdf_parse(name, &bdf) < 0)
+		return fail(EXIT_USAGE, "explain vf: '%s' is not a PCI address (dddd:bb:dd.f)", name);
+	req->vf = arena_strdup(a, bdf_format(bdf, buf));
+	return EXIT_DONE;
+}
+
+static int read_last(struct request *req, const char *name, struct arena *a)
+{
+	(void)req;
+	(void)name;
+	(void)a;
+	return EXIT_DONE;
+}
+
+static const struct subject {
+	const char *name;
+	int args;
+	int (*read)(struct request *req, const char *name, struct arena *a);
+} subjects[] = {
+	{ "pod", 1, read_pod },
+	{ "vf", 1, read_vf },
+	{ "last", 0, read_last },
+};
+
+static int read_subject(struct request *req, char **args, int n, struct arena *a)
+{
+	for (size_t i = 0; n && i < ARRAY_LEN(subjects); i++) {
+		if (strcmp(args[0], subjects[i].name))
+			continue;
+		if (n != 1 + subjects[i].args)
+			break;
+		req->what = subjects[i].name;
+		return subjects[i].read(req, args[1], a);
+	}
+	return fail(EXIT_USAGE, "explain what? pod NAMESPACE/NAME, vf ADDRESS or last");
+}
+
+static const struct option options[] = {
+	{ "json", no_argument, NULL, 'j' },
+	{ "control-socket", required_argument, NULL, 's' },
+	{ "state-dir", required_argument, NULL, 'd' },
+	{ 0 },
+};
+
+int cmd_explain(int argc, char **argv)
+{
+	struct request req = { .socket = CONTROL_SOCKET, .state_dir = STATE_DIR };
+	_cleanup_arena_ struct arena *a = arena_new(256);
+	int opt, r;
+
+	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (opt == 'j')
+			req.json = true;
+		else if (opt == 's')
+			req.socket = optarg;
+		else if (opt == 'd')
+			req.state_dir = optarg;
+		else
+			return EXIT_USAGE;
+	}
+	r = read_subject(&req, argv + optind, argc - optind, a);
+	return r == EXIT_DONE ? run(&req) : r;
+}

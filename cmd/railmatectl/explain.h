@@ -1,0 +1,30 @@
+/* railmatectl explain: what the ledger tells, as chapters; and how they are printed. */
+#ifndef RAILMATE_CMD_EXPLAIN_H
+#define RAILMATE_CMD_EXPLAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct ledger_decision;
+struct ledger_hold;
+struct strbuf;
+
+/* One decision with the VFs that are still held by it; or VFs whose choice is not recorded. */
+struct chapter {
+	const struct ledger_decision *d; /* NULL: not recorded */
+	const struct ledger_hold **holds; size_t n_holds;
+};
+
+struct story {
+	const char *from;	/* "railmated at …", "…/ledger.json" */
+	bool running;		/* told by the daemon */
+	struct chapter *chapters; size_t n_chapters;
+};
+
+/* One plain sentence: was it the best, and if not, why. */
+const char *explain_verdict(const struct chapter *c);
+
+void explain_text(const struct story *s, struct strbuf *out);
+void explain_json(const struct story *s, struct strbuf *out);
+
+#endif
