@@ -73,13 +73,14 @@ static enum step reject(struct admission *ad, const char *reason, const char *fm
 
 static enum step reject(struct admission *ad, const char *reason, const char *fmt, ...)
 {
-	char message[1024];
+	char message[1024] = "Pod was rejected: "; /* as in the pod's status */
+	size_t prefix = strlen(message);
 	struct report r;
 	struct json *j;
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(message, sizeof(message), fmt, ap);
+	vsnprintf(message + prefix, sizeof(message) - prefix, fmt, ap);
 	va_end(ap);
 	j = report_answer(&r, ad->cmd, "rejected");
 	json_kv_string(j, "pod", ad->pod->name);
@@ -161,6 +162,8 @@ static bool numa_admits(struct admission *ad)
 	struct numa_verdict v;
 	size_t n = 0;
 
+	if (ad->k->opt.policy != NUMA_NONE)
+		collect_inactive(ad->k, false); /* GetTopologyHints begins with it */
 	for (size_t i = 0; i < c->n_demands; i++) {
 		const struct resource *r = resource_find(ad->k, c->demands[i].resource);
 

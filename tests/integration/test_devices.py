@@ -93,7 +93,14 @@ class Numa(Case):
         kubelet, _ = node.start("--policy", "single-numa-node")
         refused = kubelet.admit("wide", f"main:{GPU}=6,{VF}=6")
         self.assertEqual((refused["event"], refused["reason"]), ("rejected", "TopologyAffinityError"))
-        self.assertIn("Resources cannot be allocated with Topology locality", refused["message"])
+        self.assertEqual("Pod was rejected: Resources cannot be allocated with Topology locality", refused["message"])
+
+    def test_a_deleted_pods_devices_are_free_before_the_kubelet_looks_at_nodes(self):
+        node = self.node()
+        kubelet, _ = node.start("--policy", "restricted")
+        for pod in ("first", "second"):
+            self.assertEqual(kubelet.admit(pod, f"main:{GPU}=8,{VF}=64")["event"], "admitted", pod)
+            kubelet.ask(f"remove {pod}")
 
     def test_restricted_admits_what_needs_both_nodes(self):
         node = self.node()
