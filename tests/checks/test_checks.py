@@ -12,8 +12,9 @@ railmate_room(hw USES base FOREIGN PkgConfig::libpci PkgConfig::numa)
 railmate_room(config USES base FOREIGN PkgConfig::jansson)
 railmate_room(rpc USES base FOREIGN PkgConfig::grpc_unsecure)
 railmate_room(kubelet USES base rpc FOREIGN rm_protobuf)
+railmate_room(kubeapi USES base rpc kubelet FOREIGN PkgConfig::libcurl)
 railmate_room(watch USES base FOREIGN PkgConfig::libmnl)
-railmate_room(daemon USES base hw config rpc kubelet watch FOREIGN PkgConfig::libuv)
+railmate_room(daemon USES base hw config rpc kubelet kubeapi watch FOREIGN PkgConfig::libuv)
 """
 
 
