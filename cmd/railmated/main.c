@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
+#include "control/control.h"
 #include "daemon/daemon.h"
 #include "daemon/load.h"
 
@@ -33,6 +34,8 @@ static const char usage_text[] =
 	"                          for kubelets before 1.30 (auto)\n"
 	"  --devinfo-dir DIR       NPWG device-info files; none: write none\n"
 	"                          (/var/run/k8s.cni.cncf.io/devinfo/dp)\n"
+	"  --control-socket PATH   for railmatectl explain and railmate-cni, root only; none: no socket\n"
+	"                          (" CONTROL_SOCKET ")\n"
 	"  --rescan SECONDS        look at the hardware again this often, beside events; 0 never (60)\n"
 	"  --root DIR              the machine below DIR instead of / (for tests and captured machines)\n"
 	"  --log-level LEVEL       error, warning, info or debug; a number means info (info)\n"
@@ -61,6 +64,7 @@ enum option_id {
 	OPT_REGISTRATION,
 	OPT_POD_RESOURCES,
 	OPT_DEVINFO,
+	OPT_CONTROL,
 	OPT_RESCAN,
 	OPT_ROOT,
 	OPT_LOG_LEVEL,
@@ -79,6 +83,7 @@ static const struct option options[] = {
 	{ "registration", required_argument, NULL, OPT_REGISTRATION },
 	{ "pod-resources", required_argument, NULL, OPT_POD_RESOURCES },
 	{ "devinfo-dir", required_argument, NULL, OPT_DEVINFO },
+	{ "control-socket", required_argument, NULL, OPT_CONTROL },
 	{ "rescan", required_argument, NULL, OPT_RESCAN },
 	{ "root", required_argument, NULL, OPT_ROOT },
 	{ "log-level", required_argument, NULL, OPT_LOG_LEVEL },
@@ -197,6 +202,9 @@ static int set_option(struct command_line *cl, int id)
 	case OPT_DEVINFO:
 		cl->daemon.devinfo_dir = strcmp(optarg, "none") ? optarg : NULL;
 		return EXIT_DONE;
+	case OPT_CONTROL:
+		cl->daemon.control_socket = strcmp(optarg, "none") ? optarg : NULL;
+		return EXIT_DONE;
 	case OPT_RESCAN:
 		return set_rescan(cl, optarg);
 	case OPT_ROOT:
@@ -274,6 +282,7 @@ int main(int argc, char **argv)
 			    .kubelet_dir = "/var/lib/kubelet/device-plugins",
 			    .kubelet_root = "/var/lib/kubelet",
 			    .devinfo_dir = "/var/run/k8s.cni.cncf.io/devinfo/dp",
+			    .control_socket = CONTROL_SOCKET,
 			    .registration = REGISTER_CLASSIC,
 			    .pod_resources = true,
 			    .rescan_seconds = 60 },

@@ -10,6 +10,7 @@
 
 struct control;
 struct err;
+struct plugin_env;
 struct rpc;
 struct strbuf;
 struct uv_loop_s;
@@ -21,6 +22,9 @@ struct control_backend {
 	void (*bind)(void *ctx, const struct control_request *r, unsigned timeout_ms, binder_done_fn done, void *arg);
 	int (*ledger)(void *ctx, struct strbuf *out, struct err *err);
 };
+
+/* Ledger and binder of the plugins, as they are when they are asked; env outlives it. */
+struct control_backend control_backend_of(const struct plugin_env *env);
 
 /*
  * Listens at path (mode 0600; its directory is made). When that fails, for instance because an older daemon has not ended yet, it is

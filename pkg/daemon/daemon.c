@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/config.h"
+#include "daemon/control.h"
 #include "daemon/load.h"
 #include "discover/sysroot.h"
 #include "hw/inventory.h"
@@ -41,6 +42,7 @@ struct daemon {
 	uv_signal_t sigterm, sigint, sighup;
 	uv_timer_t settle, rescan;
 	uv_poll_t dir_poll, hw_poll[2];
+	struct control *control;
 };
 
 /* --- on the rpc thread --- */
@@ -295,6 +297,14 @@ static void fill_env(struct daemon *d)
 	};
 }
 
+static void open_control(struct daemon *d)
+{
+	const struct control_backend backend = control_backend_of(&d->env);
+
+	if (d->opt->control_socket)
+		d->control = control_open(&d->loop, d->opt->control_socket, d->rpc, &backend);
+}
+
 static int run(struct daemon *d, struct err *err)
 {
 	int r;
@@ -306,11 +316,15 @@ static int run(struct daemon *d, struct err *err)
 	r = watch_all(d, err);
 	if (r == 0)
 		r = scan(d, err);
-	if (r == 0)
+	if (r == 0) {
+		open_control(d);
 		uv_run(&d->loop, UV_RUN_DEFAULT);
+	}
 	rpc_post(d->rpc, close_on_rpc, d);
 	rpc_stop(d->rpc);
+	control_close(d->control);
 	close_loop(d);
+	control_free(d->control);
 	return r;
 }
 

@@ -14,6 +14,7 @@ struct daemon_options {
 	const char *kubelet_dir;   /* /var/lib/kubelet/device-plugins */
 	const char *kubelet_root;  /* /var/lib/kubelet */
 	const char *devinfo_dir;   /* NULL: no device-info files */
+	const char *control_socket; /* for railmatectl explain and railmate-cni; NULL: none */
 	enum plugin_registration registration;
 	bool pod_resources;	   /* ask the kubelet which GPUs a container got */
 	unsigned rescan_seconds;   /* the safety net beside the events; 0 never */

@@ -1,0 +1,34 @@
+#include "daemon/control.h"
+
+#include <errno.h>
+
+#include "base/err.h"
+#include "kubelet/keeper.h"
+#include "kubelet/plugin.h"
+#include "ledger/ledger.h"
+
+static void bind_slot(void *ctx, const struct control_request *r, unsigned timeout_ms, binder_done_fn done,
+		      void *arg)
+{
+	struct err err = { 0 };
+
+	(void)ctx;
+	(void)timeout_ms;
+	err_set(&err, ENOENT, "%s is no slot: no pool of this railmated binds late", r->slot);
+	done(arg, &err, NULL, 0);
+}
+
+static int tell_ledger(void *ctx, struct strbuf *out, struct err *err)
+{
+	const struct plugin_env *env = ctx;
+
+	if (!env->keeper)
+		return err_set(err, ENOSYS, "this railmated keeps no ledger");
+	ledger_write(keeper_ledger(env->keeper), out);
+	return 0;
+}
+
+struct control_backend control_backend_of(const struct plugin_env *env)
+{
+	return (struct control_backend) { (void *)env, bind_slot, tell_ledger };
+}
