@@ -18,7 +18,7 @@
 #include "discover/sysroot.h"
 #include "kubelet/messages.h"
 #include "rpc/rpc.h"
-#include "sim/gpuplugin.h"
+#include "sim/vendor.h"
 #include "topo/topo.h"
 
 #define TICK_MS		    20 /* --poll: a slow machine can do without so many */
@@ -35,7 +35,7 @@ struct fakegpu {
 	struct rpc *rpc;
 	struct hw_inventory *inv;
 	struct topo *topo;
-	const struct gpuplugin *gpus;
+	const struct vendor *gpus;
 	struct rpc_server *server;
 	struct rpc_stream *stream;
 	struct rpc_channel *kubelet;
@@ -60,7 +60,7 @@ static void on_preferred(void *ctx, struct rpc_call *call, struct bytes request)
 	}
 	reply = (struct id_lists) { .v = arena_array(a, req.n, sizeof(*reply.v)), .n = req.n };
 	for (size_t i = 0; i < req.n; i++)
-		reply.v[i] = gpuplugin_prefer(g->gpus, &req.v[i], a);
+		reply.v[i] = vendor_prefer(g->gpus, &req.v[i], a);
 	rpc_reply(call, RPC_OK, NULL, msg_encode_preferred_reply(&reply, a));
 }
 
@@ -227,7 +227,7 @@ static int load(struct fakegpu *g, struct err *err)
 	if (r < 0)
 		return r;
 	g->topo = topo_new(g->inv);
-	g->gpus = gpuplugin_new(g->inv, g->topo, g->resource, g->arena);
+	g->gpus = vendor_new(g->inv, g->topo, g->resource, g->arena);
 	return 0;
 }
 

@@ -1,4 +1,4 @@
-#include "sim/gpuplugin.h"
+#include "sim/vendor.h"
 
 #include <string.h>
 
@@ -43,10 +43,10 @@ static const uint8_t *ranks(const struct topo *topo, const int *pci, size_t n, s
 	return rank;
 }
 
-const struct gpuplugin *gpuplugin_new(const struct hw_inventory *inv, const struct topo *topo,
-				      const char *resource, struct arena *arena)
+const struct vendor *vendor_new(const struct hw_inventory *inv, const struct topo *topo, const char *resource,
+				struct arena *arena)
 {
-	struct gpuplugin *g = arena_alloc(arena, sizeof(*g));
+	struct vendor *g = arena_alloc(arena, sizeof(*g));
 	int64_t *nodes = arena_array(arena, inv->n_gpu, sizeof(*nodes));
 	int *pci = arena_array(arena, inv->n_gpu, sizeof(*pci));
 
@@ -76,7 +76,7 @@ struct choice {
 	size_t n;
 };
 
-static int cost_of_adding(const struct gpuplugin *g, const bool *chosen, size_t gpu)
+static int cost_of_adding(const struct vendor *g, const bool *chosen, size_t gpu)
 {
 	int cost = 0;
 
@@ -86,7 +86,7 @@ static int cost_of_adding(const struct gpuplugin *g, const bool *chosen, size_t 
 }
 
 /* Adds the closest candidate until there are `size`; returns the total distance. */
-static int grow(const struct gpuplugin *g, struct choice *c, size_t size)
+static int grow(const struct vendor *g, struct choice *c, size_t size)
 {
 	int total = 0;
 
@@ -111,7 +111,7 @@ static int grow(const struct gpuplugin *g, struct choice *c, size_t size)
 	return total;
 }
 
-static size_t mark(const struct gpuplugin *g, const struct ids *ids, bool *marks)
+static size_t mark(const struct vendor *g, const struct ids *ids, bool *marks)
 {
 	size_t n = 0;
 
@@ -124,7 +124,7 @@ static size_t mark(const struct gpuplugin *g, const struct ids *ids, bool *marks
 }
 
 /* Every candidate as the seed, the tightest group wins. */
-static struct choice choose(const struct gpuplugin *g, const struct preferred_container *req, struct arena *a)
+static struct choice choose(const struct vendor *g, const struct preferred_container *req, struct arena *a)
 {
 	size_t n = g->list.n, size = req->size > 0 ? (size_t)req->size : 0;
 	struct choice best = { .chosen = arena_array(a, n, sizeof(bool)) };
@@ -152,8 +152,7 @@ static struct choice choose(const struct gpuplugin *g, const struct preferred_co
 	return best;
 }
 
-struct ids gpuplugin_prefer(const struct gpuplugin *g, const struct preferred_container *req,
-			    struct arena *arena)
+struct ids vendor_prefer(const struct vendor *g, const struct preferred_container *req, struct arena *arena)
 {
 	struct choice c = choose(g, req, arena);
 	struct ids ids = { .v = arena_array(arena, g->list.n, sizeof(char *)) };

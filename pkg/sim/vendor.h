@@ -2,8 +2,8 @@
  * A GPU device plugin like the vendors': lists the GPUs with their NUMA nodes, and its GetPreferredAllocation prefers those that are
  * close to each other, then the lowest address. Pure. The fake GPU plugin of the tests and the simulator both choose here.
  */
-#ifndef RAILMATE_SIM_GPUPLUGIN_H
-#define RAILMATE_SIM_GPUPLUGIN_H
+#ifndef RAILMATE_SIM_VENDOR_H
+#define RAILMATE_SIM_VENDOR_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,16 +14,16 @@ struct arena;
 struct hw_inventory;
 struct topo;
 
-struct gpuplugin {
+struct vendor {
 	struct device_list list; /* in address order; ids: UUIDs, else PCI addresses */
 	const int *pci;		 /* of each */
 	const uint8_t *rank;	 /* list.n × list.n */
 };
 
 /* resource: nvidia.com/gpu, amd.com/gpu and gpu.intel.com/i915 list that vendor's GPUs, any other name all of them. */
-const struct gpuplugin *gpuplugin_new(const struct hw_inventory *inv, const struct topo *topo, const char *resource,
+const struct vendor *vendor_new(const struct hw_inventory *inv, const struct topo *topo, const char *resource,
 				      struct arena *arena);
 /* In address order. Ids that are not listed are ignored; fewer available than asked gives what there is. */
-struct ids gpuplugin_prefer(const struct gpuplugin *g, const struct preferred_container *req, struct arena *arena);
+struct ids vendor_prefer(const struct vendor *g, const struct preferred_container *req, struct arena *arena);
 
 #endif

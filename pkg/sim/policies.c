@@ -1,0 +1,66 @@
+#include "base/mem.h"
+#include "sim/simulate.h"
+
+/* Those that draw GPUs at random have a reference of their own: other GPUs, other distances. */
+static const struct sim_policy policies[] = {
+	{ .name = "kubelet", .what = "the kubelet's own choice, no GetPreferredAllocation" },
+	{ .name = "numa",
+	  .what = "NUMA only: TopologyManager, best-effort",
+	  .numa = NUMA_BEST_EFFORT,
+	  .reference = "kubelet" },
+	{ .name = "early",
+	  .what = "early binding, in the order of the kubelet's map",
+	  .binding = SIM_EARLY,
+	  .reference = "kubelet" },
+	{ .name = "early-gpu-first",
+	  .what = "early binding, GPUs first",
+	  .binding = SIM_EARLY,
+	  .order = SIM_GPU_FIRST,
+	  .reference = "kubelet",
+	  .bar = 100 },
+	{ .name = "early-vf-first",
+	  .what = "early binding, VFs first, GPUs predicted",
+	  .binding = SIM_EARLY,
+	  .order = SIM_VF_FIRST,
+	  .reference = "kubelet",
+	  .bar = 95 },
+	{ .name = "early-mute",
+	  .what = "early binding, VFs first, the GPU plugin does not answer us",
+	  .binding = SIM_EARLY,
+	  .order = SIM_VF_FIRST,
+	  .mute = true,
+	  .reference = "kubelet" },
+	{ .name = "late",
+	  .what = "late binding, in the order of the kubelet's map",
+	  .binding = SIM_LATE,
+	  .reference = "kubelet",
+	  .bar = 100 },
+	{ .name = "late-vf-first",
+	  .what = "late binding, slots first",
+	  .binding = SIM_LATE,
+	  .order = SIM_VF_FIRST,
+	  .reference = "kubelet",
+	  .bar = 100 },
+	{ .name = "random-kubelet",
+	  .what = "GPUs at random: the kubelet's own choice",
+	  .gpus_at_random = true },
+	{ .name = "random-early-vf-first",
+	  .what = "GPUs at random: early binding, VFs first",
+	  .binding = SIM_EARLY,
+	  .order = SIM_VF_FIRST,
+	  .gpus_at_random = true,
+	  .reference = "random-kubelet",
+	  .bar = 80 },
+	{ .name = "random-late-vf-first",
+	  .what = "GPUs at random: late binding, slots first",
+	  .binding = SIM_LATE,
+	  .order = SIM_VF_FIRST,
+	  .gpus_at_random = true,
+	  .reference = "random-kubelet" },
+};
+
+const struct sim_policy *sim_policies(size_t *ret_n)
+{
+	*ret_n = ARRAY_LEN(policies);
+	return policies;
+}

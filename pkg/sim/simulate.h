@@ -1,0 +1,61 @@
+/*
+ * A day of pods (stream.h) through the kubelet's allocation logic (devman.h, numa.h) with a GPU plugin (vendor.h), once for each
+ * policy. Who decides about VFs is the daemon's own code: answer_preferred(), choose_vfs(). Pure.
+ */
+#ifndef RAILMATE_SIM_SIMULATE_H
+#define RAILMATE_SIM_SIMULATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/numa.h"
+#include "sim/score.h"
+#include "sim/stream.h"
+
+struct arena;
+struct node;
+struct pool;
+
+enum sim_binding { SIM_KUBELET, SIM_EARLY, SIM_LATE };
+enum sim_order { SIM_AS_IT_COMES, SIM_GPU_FIRST, SIM_VF_FIRST };
+
+struct sim_policy {
+	const char *name, *what; /* what: a phrase */
+	enum sim_binding binding;
+	enum sim_order order;
+	enum numa_policy numa;	/* the TopologyManager's */
+	bool gpus_at_random;	/* the GPU plugin has no GetPreferredAllocation: the kubelet draws */
+	bool mute;		/* the GPU plugin does not answer us */
+	const char *reference;	/* the kubelet's own choice with such a GPU plugin, by name; NULL: it is one itself */
+	unsigned bar;		/* per cent of the pairs that have to be at their best; 0: none */
+};
+
+const struct sim_policy *sim_policies(size_t *ret_n);
+
+struct sim_result {
+	const struct sim_policy *policy;
+	size_t pods, refused;	/* refused: the kubelet had too few devices; none when the machine does not change */
+	size_t gpu_first;
+	size_t predicted, predicted_right; /* pods whose GPUs were predicted, and came so */
+	size_t pairs, best;
+	struct score_classes got;	/* of all pods */
+	struct score_classes optimum;	/* the best that was there, under this policy: fragmentation shows here */
+	/* gpus_at_random, early, VFs first: pairs that our choices may expect to be at their best, and that the best ones may (bound.h) */
+	double expected, bound;
+	size_t unbounded; /* pods for which there was too much to enumerate */
+};
+
+struct sim_in {
+	const struct node *node;
+	const struct pool *pool;
+	struct stream_in day; /* gpus, vfs and the resources' names are filled in by sim_run() */
+};
+
+/* One result for each policy, in order, in the arena; NULL: the machine can hold no pod. */
+const struct sim_result *sim_run(const struct sim_in *in, const struct sim_policy *const *policies, size_t n,
+				 struct arena *arena);
+
+double sim_mean_rank(const struct score_classes *c); /* 0 without pairs */
+
+#endif

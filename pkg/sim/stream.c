@@ -1,0 +1,128 @@
+#include "sim/stream.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "sim/gomap.h"
+#include "sim/random.h"
+
+/* As many as show the shares of GPU-first pods that a real kubelet 1.36 showed. */
+#define DEEP_COPIES 2
+
+struct shape {
+	size_t gpus, vfs;
+	unsigned weight;
+};
+
+static const struct shape shapes[] = { { 1, 1, 30 }, { 2, 2, 22 }, { 4, 4, 16 },
+				       { 8, 8, 8 },  { 4, 2, 12 }, { 2, 4, 12 } };
+
+struct day {
+	const struct stream_in *in;
+	struct arena *arena;
+	uint64_t random;
+	struct stream_pod *pods;
+	size_t *running, n_running;
+	size_t busy_gpus, busy_vfs;
+};
+
+static bool fits(const struct stream_in *in, const struct shape *s)
+{
+	return s->gpus <= in->gpus && s->vfs <= in->vfs;
+}
+
+/* NULL: none fits. */
+static const struct shape *draw_shape(struct day *d)
+{
+	unsigned total = 0, at;
+
+	for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
+		total += fits(d->in, &shapes[i]) ? shapes[i].weight : 0;
+	if (!total)
+		return NULL;
+	at = (unsigned)random_below(&d->random, total);
+	for (size_t i = 0;; i++) {
+		unsigned weight = fits(d->in, &shapes[i]) ? shapes[i].weight : 0;
+
+		if (at < weight)
+			return &shapes[i];
+		at -= weight;
+	}
+}
+
+/* The limits of a container: sorted by name, as they come from protobuf. */
+static bool draw_gpu_first(struct day *d)
+{
+	const char *names[] = { "cpu", "memory", d->in->gpu_resource, d->in->vf_resource };
+	int order[ARRAY_LEN(names)] = { 0 };
+
+	for (int i = 0; i < (int)ARRAY_LEN(names); i++) {
+		int at = 0;
+
+		for (int k = 0; k < (int)ARRAY_LEN(names); k++)
+			at += k != i &&
+			      (strcmp(names[k], names[i]) < 0 || (k < i && !strcmp(names[k], names[i])));
+		order[at] = i;
+	}
+	gomap_walk(&d->random, order, ARRAY_LEN(names), DEEP_COPIES);
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		if (order[i] >= 2)
+			return order[i] == 2;
+	}
+	return false;
+}
+
+static bool has_room(const struct day *d, const struct shape *s, unsigned load)
+{
+	if (d->busy_gpus + s->gpus > d->in->gpus || d->busy_vfs + s->vfs > d->in->vfs)
+		return false;
+	return (d->busy_gpus + s->gpus) * 100 <= (size_t)load * d->in->gpus;
+}
+
+static size_t leave(struct day *d)
+{
+	size_t at = random_below(&d->random, d->n_running), pod = d->running[at];
+
+	d->running[at] = d->running[--d->n_running];
+	d->busy_gpus -= d->pods[pod].gpus;
+	d->busy_vfs -= d->pods[pod].vfs;
+	return pod;
+}
+
+static void arrive(struct day *d, size_t number, const struct shape *s)
+{
+	unsigned spread = d->in->load_max - d->in->load_min + 1;
+	unsigned load = d->in->load_min + (unsigned)random_below(&d->random, spread);
+	struct stream_pod *pod = &d->pods[number];
+	size_t *gone = arena_array(d->arena, d->n_running, sizeof(*gone));
+
+	*pod = (struct stream_pod) {
+		.gpus = s->gpus, .vfs = s->vfs, .gpu_first = draw_gpu_first(d), .leave = gone
+	};
+	while (d->n_running && !has_room(d, s, load))
+		gone[pod->n_leave++] = leave(d);
+	d->running[d->n_running++] = number;
+	d->busy_gpus += s->gpus;
+	d->busy_vfs += s->vfs;
+	pod->busy_gpus = d->busy_gpus;
+}
+
+struct stream stream_new(const struct stream_in *in, struct arena *arena)
+{
+	struct day d = { .in = in, .arena = arena, .random = in->seed };
+	struct stream out = { 0 };
+
+	d.pods = arena_array(arena, in->pods, sizeof(*d.pods));
+	d.running = arena_array(arena, in->gpus + 1, sizeof(*d.running));
+	out.pods = d.pods;
+	for (size_t i = 0; i < in->pods; i++) {
+		const struct shape *s = draw_shape(&d);
+
+		if (!s)
+			break;
+		arrive(&d, i, s);
+		out.n_pods++;
+	}
+	return out;
+}
