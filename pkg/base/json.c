@@ -160,6 +160,12 @@ void json_null(struct json *j)
 	strbuf_puts(j->out, "null");
 }
 
+void json_raw(struct json *j, const char *text, size_t len)
+{
+	before_value(j);
+	strbuf_add(j->out, text, len);
+}
+
 void json_kv_string(struct json *j, const char *key, const char *s)
 {
 	json_key(j, key);

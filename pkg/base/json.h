@@ -8,6 +8,7 @@
 #define RAILMATE_BASE_JSON_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct strbuf;
@@ -29,6 +30,7 @@ void json_string(struct json *j, const char *s); /* NULL writes null */
 void json_int(struct json *j, int64_t v);
 void json_bool(struct json *j, bool v);
 void json_null(struct json *j);
+void json_raw(struct json *j, const char *text, size_t len); /* a value that is JSON already */
 /* key + value in one call */
 void json_kv_string(struct json *j, const char *key, const char *s);
 void json_kv_int(struct json *j, const char *key, int64_t v);

@@ -105,6 +105,7 @@ static void build(struct walk *w, const json_t *json, struct item *out)
 	};
 
 	out->type = types[json_typeof(json)];
+	out->text = w->at;
 	out->truth = json_is_true(json);
 	if (out->type == ITEM_OBJECT) {
 		build_object(w, json, out);
@@ -118,6 +119,7 @@ static void build(struct walk *w, const json_t *json, struct item *out)
 		out->number = json_integer_value(json);
 		skip_word(w);
 	}
+	out->text_len = (size_t)(w->at - out->text);
 }
 
 #define SHOWN_MAX 60

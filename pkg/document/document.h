@@ -25,11 +25,13 @@ struct item {
 	bool whole;		   /* ITEM_NUMBER: an integer that number holds */
 	int64_t number;
 	const char *string;	   /* ITEM_STRING, UTF-8 without NUL */
+	const char *text;	   /* the value as it stands in the parsed text, borrowed from there */
+	size_t text_len;
 	const struct item *kids;   /* ITEM_LIST, ITEM_OBJECT: in the order of the text */
 	size_t n_kids;
 };
 
-/* The tree lives in the arena. Errors: "name:line: …". */
+/* The tree lives in the arena, which may outlive the text if nobody looks at item.text. Errors: "name:line: …". */
 int document_parse(const char *text, size_t len, const char *name, struct arena *arena,
 		   const struct item **ret, struct err *err);
 const char *item_type_name(enum item_type type); /* "a string" */

@@ -91,6 +91,21 @@ static void keys_are_escaped_too(void **state)
 	assert_string_equal(strbuf_str(&b), "{\"a\\\"\\n\xef\xbf\xbd\":1}");
 }
 
+static void what_is_json_already_stays_as_it_is(void **state)
+{
+	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+	struct json j;
+
+	(void)state;
+	json_init(&j, &b, 0);
+	json_begin_object(&j);
+	json_key(&j, "a");
+	json_raw(&j, "[1.50, \"\\u00e9\"]x", 16);
+	json_kv_int(&j, "b", 2);
+	json_end_object(&j);
+	assert_string_equal(strbuf_str(&b), "{\"a\":[1.50, \"\\u00e9\"],\"b\":2}");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -98,6 +113,7 @@ int main(void)
 		cmocka_unit_test(indented_text_breaks_lines),
 		cmocka_unit_test(strings_are_escaped),
 		cmocka_unit_test(keys_are_escaped_too),
+		cmocka_unit_test(what_is_json_already_stays_as_it_is),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,12 +56,37 @@ static void whole_numbers_keep_every_digit_and_fractions_are_none(void **state)
 	assert_int_equal(item_number(top, "half", 42), 42);
 }
 
+static void is_text(const struct item *top, const char *key, const char *text)
+{
+	const struct item *item = item_get(top, key);
+
+	assert_int_equal(item->text_len, strlen(text));
+	assert_memory_equal(item->text, text, item->text_len);
+}
+
+static void every_value_has_the_text_that_it_was(void **state)
+{
+	_cleanup_arena_ struct arena *a = arena_new(0);
+	const struct item *top = parse(a, " {\"n\" : 1.50 , \"s\":\"a\\u00e9\\\"\", \"l\": [ 1,\n{} ] "
+					  ",\"o\":{ \"x\" :null},\"t\":true}\n");
+
+	(void)state;
+	is_text(top, "n", "1.50");
+	is_text(top, "s", "\"a\\u00e9\\\"\"");
+	is_text(top, "l", "[ 1,\n{} ]");
+	is_text(top, "o", "{ \"x\" :null}");
+	is_text(top, "t", "true");
+	is_text(item_get(top, "o"), "x", "null");
+	assert_int_equal(top->text_len, strlen(top->text) - 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_member_is_found_by_its_exact_name),
 		cmocka_unit_test(a_member_of_another_type_is_no_string_and_no_number),
 		cmocka_unit_test(whole_numbers_keep_every_digit_and_fractions_are_none),
+		cmocka_unit_test(every_value_has_the_text_that_it_was),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
