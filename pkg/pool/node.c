@@ -31,6 +31,8 @@ struct build {
 	const struct hw_inventory *inv;
 	const struct config *cfg;
 	const struct node *previous;
+	const struct node_seed *seeds; /* without previous: what was held before we started */
+	size_t n_seeds;
 	struct nic *nics;
 	size_t n_nics;
 	int *nic_of; /* by PCI index; -1 */
@@ -116,6 +118,43 @@ static void keep_previous(struct build *b)
 
 		if (before)
 			keep_pool(b, before, (int)i);
+	}
+}
+
+static int pool_of_resource(const struct build *b, const char *resource)
+{
+	for (size_t i = 0; i < b->cfg->n_pools; i++) {
+		if (str_eq(b->cfg->pools[i].resource, resource))
+			return (int)i;
+	}
+	return -1;
+}
+
+/* As rdma_is_away(), from what was written down when it was given. */
+static bool seed_is_away(const struct nic *nic, const struct node_seed *seed)
+{
+	return seed->rdma && nic->rdma < 0 && !nic->fn->netdev && nic->fn->driver &&
+	       (!seed->driver || str_eq(nic->fn->driver, seed->driver));
+}
+
+/* What containers held when we started stays in its pool, too, in sight or not. */
+static void keep_seeds(struct build *b)
+{
+	for (size_t i = 0; i < b->n_seeds; i++) {
+		const struct node_seed *seed = &b->seeds[i];
+		int pool = pool_of_resource(b, seed->resource);
+		struct nic *nic = nic_of_id(b, seed->vf);
+
+		if (pool < 0)
+			continue;
+		if (nic) {
+			nic->owner = pool;
+			nic->rdma_away = seed_is_away(nic, seed);
+			continue;
+		}
+		if (!b->gone[pool])
+			b->gone[pool] = arena_array(b->scratch, b->n_seeds, sizeof(**b->gone));
+		b->gone[pool][b->n_gone[pool]++] = (struct pool_dev) { .id = seed->vf, .numa = -1 };
 	}
 }
 
@@ -357,18 +396,26 @@ static void build_pools(struct build *b)
 	b->n_gone = arena_array(b->scratch, b->cfg->n_pools, sizeof(*b->n_gone));
 	find_nics(b);
 	keep_previous(b);
+	keep_seeds(b);
 	select_all(b);
 	fill_pools(b);
 	note_idle(b);
 	note_same_names(b);
 }
 
-struct node *node_new(struct hw_inventory *inv, const struct config *cfg, const struct node *previous)
+static struct node *build_node(struct hw_inventory *inv, const struct config *cfg,
+			       const struct node *previous, const struct node_seed *seeds, size_t n_seeds)
 {
 	_cleanup_arena_ struct arena *scratch = arena_new(64 * 1024);
 	struct arena *arena = arena_new(64 * 1024);
 	struct counted_node *c = arena_alloc(arena, sizeof(*c));
-	struct build b = { .arena = arena, .scratch = scratch, .inv = inv, .cfg = cfg, .previous = previous };
+	struct build b = { .arena = arena,
+			   .scratch = scratch,
+			   .inv = inv,
+			   .cfg = cfg,
+			   .previous = previous,
+			   .seeds = seeds,
+			   .n_seeds = n_seeds };
 
 	build_pools(&b);
 	c->arena = arena;
@@ -381,6 +428,17 @@ struct node *node_new(struct hw_inventory *inv, const struct config *cfg, const 
 	take_notes(&b, &c->node);
 	c->node.generation = generation_of(&c->node, previous);
 	return &c->node;
+}
+
+struct node *node_new(struct hw_inventory *inv, const struct config *cfg, const struct node *previous)
+{
+	return build_node(inv, cfg, previous, NULL, 0);
+}
+
+struct node *node_new_seeded(struct hw_inventory *inv, const struct config *cfg,
+			     const struct node_seed *seeds, size_t n)
+{
+	return build_node(inv, cfg, NULL, seeds, n);
 }
 
 struct node *node_ref(struct node *n)

@@ -45,6 +45,16 @@ struct node {
  * unhealthy while it is gone, or not selected any more.
  */
 struct node *node_new(struct hw_inventory *inv, const struct config *cfg, const struct node *previous);
+/*
+ * The first node after a restart: what containers held before (the ledger knows) stays listed as if there had been a node before,
+ * also while the VF, or its RDMA device, is out of sight. Resources that are not configured are left out. Strings are copied.
+ */
+struct node_seed {
+	const char *resource, *vf;
+	const char *rdma;	/* the RDMA device it had; NULL none */
+	const char *driver;	/* that it was bound to; NULL not known */
+};
+struct node *node_new_seeded(struct hw_inventory *inv, const struct config *cfg, const struct node_seed *seeds, size_t n);
 struct node *node_ref(struct node *n);
 struct node *node_unref(struct node *n); /* returns NULL; NULL is fine */
 const struct pool *node_pool(const struct node *n, const char *resource);	   /* NULL unknown */

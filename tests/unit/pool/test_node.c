@@ -248,6 +248,38 @@ static void a_netdev_that_came_back_without_its_rdma_device_tells_that_it_is_gon
 			    "0000:3b:00.2: is bound to mlx5_core and has no RDMA device");
 }
 
+/* We were not there when the RDMA device went into the container: the ledger was. */
+static void what_was_held_before_a_restart_stays_listed(void **state)
+{
+	static const struct node_seed seeds[] = {
+		{ "rdma/ib", "0000:3b:00.1", "mlx5_1", "mlx5_core" }, /* RDMA device away */
+		{ "rdma/ib", "0000:3b:00.2", "mlx5_2", "mlx5_core" }, /* here */
+		{ "rdma/ib", "0000:3b:00.3", "mlx5_3", "mlx5_core" }, /* now with another driver */
+		{ "rdma/ib", "0000:77:00.1", "mlx5_9", "mlx5_core" }, /* not on the bus */
+		{ "rdma/other", "0000:5e:00.1", "mlx5_5", NULL },
+	};
+	_cleanup_config_ struct config *cfg = machine_config(two_pools);
+	_cleanup_node_ struct node *unseeded = NULL, *first = NULL, *second = NULL;
+	struct hw_inventory *inv[3];
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		inv[i] = machine();
+		machine_take_rdma(inv[i], "0000:3b:00.1");
+		machine_take_rdma(inv[i], "0000:3b:00.3");
+		machine_fn(inv[i], "0000:3b:00.3")->driver = "vfio-pci";
+	}
+	unseeded = node_new(inv[0], cfg, NULL);
+	assert_pool(unseeded, "rdma/ib", "3b:00.2");
+	first = node_new_seeded(inv[1], cfg, seeds, ARRAY_LEN(seeds));
+	assert_pool(first, "rdma/ib", "3b:00.1 3b:00.2 3b:00.3! 77:00.1!");
+	assert_true(pool_find(node_pool(first, "rdma/ib"), "0000:3b:00.1")->rdma_away);
+	assert_int_equal(first->generation, 1);
+	second = node_new(inv[2], cfg, first);
+	assert_pool(second, "rdma/ib", "3b:00.1 3b:00.2 3b:00.3! 77:00.1!");
+	assert_int_equal(second->generation, 1);
+}
+
 static void a_device_that_is_not_selected_any_more_stays_listed(void **state)
 {
 	_cleanup_config_ struct config *cfg =
@@ -494,6 +526,7 @@ int main(void)
 		cmocka_unit_test(a_device_that_lost_its_driver_stays_listed),
 		cmocka_unit_test(an_rdma_device_in_a_container_does_not_make_unhealthy),
 		cmocka_unit_test(a_netdev_that_came_back_without_its_rdma_device_tells_that_it_is_gone),
+		cmocka_unit_test(what_was_held_before_a_restart_stays_listed),
 		cmocka_unit_test(a_device_that_is_not_selected_any_more_stays_listed),
 		cmocka_unit_test(a_new_configuration_keeps_pools_of_the_same_name),
 		cmocka_unit_test(a_pf_without_carrier_takes_its_vfs_down),
