@@ -1,36 +1,23 @@
 #include "kubeapi/kubeapi.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/queue.h>
 
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "kubeapi/transfer.h"
+#include "kubelet/podspec_queue.h"
 #include "rpc/rpc.h"
-
-/* Who has asked. On the rpc thread. */
-struct waiter {
-	LIST_ENTRY(waiter) link;
-	struct kubeapi *k;
-	unsigned timeout_ms;
-	podspec_done_fn done;
-	void *arg;
-	struct rpc_timer *timer;
-};
-LIST_HEAD(waiters, waiter);
 
 struct kubeapi {
 	struct rpc *rpc;
 	struct podspec_source source;
 	char *name, *url;
 	struct transfer *transfer;
-	struct waiters asking;	/* what is under way is for these */
-	struct waiters waiting; /* these came later: it may not know their pods */
-	bool busy, closed;
+	struct spec_queue queue;
+	bool closed;
 	struct answer *answer; /* from the transfer's thread to ours, while posted */
 	atomic_bool posted;
 };
@@ -42,46 +29,11 @@ static void kubeapi_free(struct kubeapi *k)
 	free(k);
 }
 
-static void conclude(struct waiter *w, const struct spec_list *specs, const char *why)
-{
-	LIST_REMOVE(w, link);
-	rpc_timer_cancel(w->timer);
-	w->done(w->arg, specs, why);
-	free(w);
-}
-
-static void conclude_all(struct waiters *list, const struct spec_list *specs, const char *why)
-{
-	while (!LIST_EMPTY(list))
-		conclude(LIST_FIRST(list), specs, why);
-}
-
-static void move_all(struct waiters *from, struct waiters *to)
-{
-	LIST_INIT(to);
-	while (!LIST_EMPTY(from)) {
-		struct waiter *w = LIST_FIRST(from);
-
-		LIST_REMOVE(w, link);
-		LIST_INSERT_HEAD(to, w, link);
-	}
-}
-
-static void begin(struct kubeapi *k)
-{
-	if (k->busy || LIST_EMPTY(&k->waiting))
-		return;
-	move_all(&k->waiting, &k->asking);
-	k->busy = true;
-	transfer_begin(k->transfer);
-}
-
 static void arrived(void *arg)
 {
 	struct kubeapi *k = arg;
 	struct answer *a = STEAL(k->answer);
 	struct spec_list list = { a->pods.v, a->pods.n };
-	struct waiters asking;
 
 	atomic_store(&k->posted, false);
 	if (k->closed) {
@@ -89,11 +41,8 @@ static void arrived(void *arg)
 		kubeapi_free(k);
 		return;
 	}
-	move_all(&k->asking, &asking); /* who asks from within done() waits for the next */
-	k->busy = false;
-	conclude_all(&asking, a->err.code ? NULL : &list, a->err.code ? a->err.msg : NULL);
+	spec_queue_answer(&k->queue, a->err.code ? NULL : &list, a->err.code ? a->err.msg : NULL);
 	answer_free(a);
-	begin(k);
 }
 
 static void on_answer(void *arg, struct answer *answer)
@@ -108,28 +57,26 @@ static void on_answer(void *arg, struct answer *answer)
 	}
 }
 
-static void took_too_long(void *arg)
+static void begin(void *ctx, unsigned timeout_ms)
 {
-	struct waiter *w = arg;
-	struct kubeapi *k = w->k;
-	struct err err = { 0 };
+	struct kubeapi *k = ctx;
 
-	w->timer = NULL; /* gone */
-	err_set(&err, ETIMEDOUT, "%s took longer than %u ms", k->url, w->timeout_ms);
-	conclude(w, NULL, err.msg);
-	if (k->busy && LIST_EMPTY(&k->asking))
-		transfer_cancel(k->transfer);
+	(void)timeout_ms; /* cancel() comes */
+	transfer_begin(k->transfer);
+}
+
+static void cancel(void *ctx)
+{
+	struct kubeapi *k = ctx;
+
+	transfer_cancel(k->transfer);
 }
 
 static void fetch(void *ctx, unsigned timeout_ms, podspec_done_fn done, void *arg)
 {
 	struct kubeapi *k = ctx;
-	struct waiter *w = xcalloc(1, sizeof(*w));
 
-	*w = (struct waiter) { .k = k, .timeout_ms = timeout_ms, .done = done, .arg = arg };
-	w->timer = rpc_after(k->rpc, timeout_ms, took_too_long, w);
-	LIST_INSERT_HEAD(&k->waiting, w, link);
-	begin(k);
+	spec_queue_add(&k->queue, timeout_ms, done, arg);
 }
 
 int kubeapi_open(struct rpc *rpc, const struct kubeapi_options *opt, struct kubeapi **ret, struct err *err)
@@ -143,6 +90,9 @@ int kubeapi_open(struct rpc *rpc, const struct kubeapi_options *opt, struct kube
 	k = xcalloc(1, sizeof(*k));
 	*k = (struct kubeapi) { .rpc = rpc, .name = xstrdup(opt->name), .url = xstrdup(opt->url) };
 	k->source = (struct podspec_source) { .name = k->name, .fetch = fetch, .ctx = k };
+	k->queue = (struct spec_queue) {
+		.rpc = rpc, .what = k->url, .begin = begin, .cancel = cancel, .ctx = k
+	};
 	if (transfer_open(opt, on_answer, k, &k->transfer, err) < 0) {
 		kubeapi_free(k);
 		return -err->code;
@@ -160,8 +110,7 @@ void kubeapi_close(struct kubeapi *k)
 {
 	if (!k)
 		return;
-	conclude_all(&k->asking, NULL, "we are stopping");
-	conclude_all(&k->waiting, NULL, "we are stopping");
+	spec_queue_end(&k->queue, "we are stopping");
 	transfer_close(k->transfer);
 	k->closed = true;
 	if (!atomic_load(&k->posted)) /* else arrived() does it: what was posted still runs */

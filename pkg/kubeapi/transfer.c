@@ -205,6 +205,20 @@ static int refused(struct transfer *t, long status, struct err *err)
 		       *said ? ", " : "", said);
 }
 
+/* libcurl's own sentence leaves out the reason of these two. */
+static int failed(struct transfer *t, CURLcode code, struct err *err)
+{
+	long os_error = 0;
+
+	t->curl->easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &os_error);
+	if (code == CURLE_COULDNT_CONNECT && os_error)
+		return err_set(err, EIO, "%s: cannot connect: %s", t->url, strerror((int)os_error));
+	if (code == CURLE_SSL_CACERT_BADFILE)
+		return err_set(err, EIO, "%s: cannot read certificates from %s", t->url, t->ca_file);
+	return err_set(err, EIO, "%s: %s", t->url,
+		       *t->curl_error ? t->curl_error : t->curl->easy_strerror(code));
+}
+
 /* What went wrong, the innermost cause first: we stopped it, we refuse its text, it refuses us, libcurl
  * failed. */
 static int conclude(struct transfer *t, CURLcode code, struct err *err)
@@ -218,8 +232,7 @@ static int conclude(struct transfer *t, CURLcode code, struct err *err)
 	if (status && status != 200)
 		return refused(t, status, err);
 	if (code != CURLE_OK)
-		return err_set(err, EIO, "%s: %s", t->url,
-			       *t->curl_error ? t->curl_error : t->curl->easy_strerror(code));
+		return failed(t, code, err);
 	if (split_end(&t->split, err) < 0)
 		return err_wrap(err, "%s: the answer", t->url);
 	return 0;

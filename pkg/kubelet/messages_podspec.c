@@ -1,0 +1,176 @@
+/* The Pods API: pods as protobuf. */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "base/err.h"
+#include "corepod.pb-c.h"
+#include "kubelet/messages-internal.h"
+#include "kubelet/podsapi.h"
+#include "podsapi.pb-c.h"
+
+/* --- from the wire --- */
+
+static int limits_from(const Corepod__ResourceRequirements *m, struct spec_container *c, const char *pod,
+		       struct arena *a, struct err *err)
+{
+	struct spec_limit *v = arena_array(a, m->n_limits, sizeof(*v));
+	size_t n = 0;
+
+	for (size_t i = 0; i < m->n_limits; i++) {
+		const Corepod__ResourceRequirements__LimitsEntry *e = m->limits[i];
+		const char *quantity = e->value ? e->value->string : "";
+
+		if (!podspec_is_extended(e->key))
+			continue;
+		if (podspec_count(quantity, &v[n].count) < 0)
+			return err_set(err, EBADMSG,
+				       "%s, container %s: the limit of %s is '%s', not a whole number", pod,
+				       c->name, e->key, quantity);
+		v[n].resource = arena_strdup(a, e->key);
+		n += v[n].count > 0;
+	}
+	c->limits = v;
+	c->n_limits = n;
+	return 0;
+}
+
+static int container_from(const Corepod__Container *m, bool init, struct spec_container *c, const char *pod,
+			  struct arena *a, struct err *err)
+{
+	if (!*m->name)
+		return err_set(err, EBADMSG, "%s: a container has no name", pod);
+	c->name = arena_strdup(a, m->name);
+	c->kind = podspec_kind(init, m->restart_policy);
+	return m->resources ? limits_from(m->resources, c, pod, a, err) : 0;
+}
+
+static int containers_from(const Corepod__PodSpec *m, struct spec_pod *p, const char *name, struct arena *a,
+			   struct err *err)
+{
+	size_t n_init = m->n_init_containers, n = n_init + m->n_containers;
+	struct spec_container *v = arena_array(a, n, sizeof(*v));
+
+	for (size_t i = 0; i < n; i++) {
+		bool init = i < n_init;
+		const Corepod__Container *c = init ? m->init_containers[i] : m->containers[i - n_init];
+
+		if (container_from(c, init, &v[i], name, a, err) < 0)
+			return -err->code;
+	}
+	p->containers = v;
+	p->n_containers = n;
+	return 0;
+}
+
+static int pod_from(struct bytes in, struct spec_pod *p, struct arena *a, struct err *err)
+{
+	_cleanup_arena_ struct arena *scratch = arena_new(16384);
+	Corepod__Pod *m = message_unpack(&corepod__pod__descriptor, in, scratch, err);
+	const char *name;
+
+	if (!m)
+		return -err->code;
+	if (!m->metadata || !*m->metadata->name || !*m->metadata->namespace_ || !m->spec)
+		return err_set(err, EBADMSG, "a pod has no name or no spec");
+	p->ns = arena_strdup(a, m->metadata->namespace_);
+	p->name = arena_strdup(a, m->metadata->name);
+	p->uid = arena_strdup(a, m->metadata->uid);
+	p->over = m->status && podspec_is_over(m->status->phase);
+	p->deleted = m->metadata->deletion_timestamp != NULL;
+	p->created = m->metadata->creation_timestamp ? m->metadata->creation_timestamp->seconds : 0;
+	name = arena_printf(scratch, "pod %s/%s", p->ns, p->name);
+	return containers_from(m->spec, p, name, a, err);
+}
+
+int podsapi_decode(struct bytes in, struct arena *a, struct spec_list *ret, struct err *err)
+{
+	_cleanup_arena_ struct arena *scratch = arena_new(16384);
+	V1alpha1__ListPodsResponse *m =
+		message_unpack(&v1alpha1__list_pods_response__descriptor, in, scratch, err);
+	struct spec_pod *v;
+
+	if (!m)
+		return -err->code;
+	v = arena_array(a, m->n_pods, sizeof(*v));
+	for (size_t i = 0; i < m->n_pods; i++) {
+		if (pod_from((struct bytes) { m->pods[i].data, m->pods[i].len }, &v[i], a, err) < 0)
+			return -err->code;
+	}
+	*ret = (struct spec_list) { v, m->n_pods };
+	return 0;
+}
+
+/* --- onto the wire --- */
+
+static Corepod__Container *container_to(const struct spec_container *c, struct arena *a)
+{
+	Corepod__Container *m = message_new(&corepod__container__descriptor, a);
+	Corepod__ResourceRequirements *r = message_new(&corepod__resource_requirements__descriptor, a);
+
+	m->name = (char *)c->name;
+	m->restart_policy = (char *)(c->kind == SPEC_SIDECAR ? "Always" : "");
+	m->resources = r;
+	r->n_limits = c->n_limits;
+	r->limits = message_array(&corepod__resource_requirements__limits_entry__descriptor, c->n_limits, a);
+	for (size_t i = 0; i < c->n_limits; i++) {
+		r->limits[i]->key = (char *)c->limits[i].resource;
+		r->limits[i]->value = message_new(&corepod__quantity__descriptor, a);
+		r->limits[i]->value->string = arena_printf(a, "%" PRId64, c->limits[i].count);
+	}
+	return m;
+}
+
+static Corepod__PodSpec *spec_to(const struct spec_pod *p, struct arena *a)
+{
+	Corepod__PodSpec *m = message_new(&corepod__pod_spec__descriptor, a);
+
+	m->init_containers = arena_array(a, p->n_containers, sizeof(*m->init_containers));
+	m->containers = arena_array(a, p->n_containers, sizeof(*m->containers));
+	for (size_t i = 0; i < p->n_containers; i++) {
+		Corepod__Container *c = container_to(&p->containers[i], a);
+
+		if (p->containers[i].kind == SPEC_APP)
+			m->containers[m->n_containers++] = c;
+		else
+			m->init_containers[m->n_init_containers++] = c;
+	}
+	return m;
+}
+
+static Corepod__Time *time_to(int64_t seconds, struct arena *a)
+{
+	Corepod__Time *m = message_new(&corepod__time__descriptor, a);
+
+	m->seconds = seconds;
+	return m;
+}
+
+static struct bytes pod_to(const struct spec_pod *p, struct arena *a)
+{
+	Corepod__Pod m = COREPOD__POD__INIT;
+
+	m.metadata = message_new(&corepod__object_meta__descriptor, a);
+	m.metadata->name = (char *)p->name;
+	m.metadata->namespace_ = (char *)p->ns;
+	m.metadata->uid = (char *)p->uid;
+	m.metadata->creation_timestamp = time_to(p->created, a);
+	m.metadata->deletion_timestamp = p->deleted ? time_to(p->created, a) : NULL;
+	m.spec = spec_to(p, a);
+	m.status = message_new(&corepod__pod_status__descriptor, a);
+	m.status->phase = (char *)(p->over ? "Failed" : "Pending");
+	return message_pack(&m, a);
+}
+
+struct bytes podsapi_encode(const struct spec_list *list, struct arena *a)
+{
+	V1alpha1__ListPodsResponse m = V1ALPHA1__LIST_PODS_RESPONSE__INIT;
+
+	m.n_pods = list->n;
+	m.pods = arena_array(a, list->n, sizeof(*m.pods));
+	for (size_t i = 0; i < list->n; i++) {
+		struct bytes pod = pod_to(&list->v[i], a);
+
+		m.pods[i] = (ProtobufCBinaryData) { pod.len, (uint8_t *)pod.data };
+	}
+	return message_pack(&m, a);
+}

@@ -1,0 +1,502 @@
+#!/usr/bin/env python3
+"""Pod specs over HTTPS and over the Pods API: real TLS servers and the fake kubelet, good ones and bad ones."""
+
+import contextlib
+import http.client
+import json
+import os
+import resource
+import shutil
+import socket
+import ssl
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+from harness import Case, main, program
+
+SANITIZED = os.environ.get("SANITIZED") == "1"
+TIMEOUT = 10000  # ms; for what answers at once
+PODS = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": [
+    {"metadata": {"name": "trainer", "namespace": "ml", "uid": "u-1", "creationTimestamp": "2026-01-02T03:04:05Z"},
+     "spec": {"containers": [{"name": "main", "image": "x",
+                              "resources": {"limits": {"nvidia.com/gpu": "2", "rdma/vf": "2", "cpu": "4"}}}],
+              "initContainers": [{"name": "agent", "restartPolicy": "Always"}]},
+     "status": {"phase": "Pending"}},
+    {"metadata": {"name": "old", "namespace": "default", "uid": "u-2", "creationTimestamp": None,
+                  "deletionTimestamp": "2026-01-02T03:04:05Z"},
+     "spec": {"containers": [{"name": "main"}]}, "status": {"phase": "Failed"}}]}
+
+
+class Certificates:
+    """A CA and what it signed, made once a run."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        for ca in ("ca", "other-ca"):
+            self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                         "-keyout", f"{ca}.key", "-out", f"{ca}.crt", "-days", "2", "-subj", f"/CN={ca}")
+        self.server("good", "IP:127.0.0.1,DNS:localhost", "2")
+        self.server("wrong-host", "DNS:elsewhere.example", "2")
+        self.server("expired", "IP:127.0.0.1", "-1")
+
+    def openssl(self, *args):
+        subprocess.run(["openssl", *args], cwd=self.folder, check=True, stdin=subprocess.DEVNULL,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def server(self, name, names, days):
+        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout",
+                     f"{name}.key", "-out", f"{name}.csr", "-subj", "/CN=server", "-addext", f"subjectAltName={names}")
+        self.openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial",
+                     "-days", days, "-copy_extensions", "copy", "-out", f"{name}.crt")
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+
+class Server:
+    """
+    A TLS server that answers as it is told: `answer` is called with the connection for each request, and returns
+    whether the connection stays open.
+    """
+
+    def __init__(self, certificates, name="good"):
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.load_cert_chain(certificates.path(f"{name}.crt"), certificates.path(f"{name}.key"))
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"https://127.0.0.1:{self.listener.getsockname()[1]}/pods"
+        self.answer = reply(200, json.dumps(PODS).encode())
+        self.connections, self.requests, self.going = 0, [], False
+        self.thread = threading.Thread(target=self.accept, daemon=True)
+        self.thread.start()
+
+    def accept(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            if self.going:
+                connection.close()
+                return
+            threading.Thread(target=self.serve, args=(connection,), daemon=True).start()
+
+    def serve(self, plain):
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with contextlib.suppress(OSError), plain:
+            with self.context.wrap_socket(plain, server_side=True) as connection:
+                self.connections += 1
+                reader = connection.makefile("rb")
+                while True:
+                    line = reader.readline().decode()
+                    if not line:
+                        return
+                    self.requests.append((line.strip(), dict(http.client.parse_headers(reader))))
+                    if not self.answer(connection):
+                        return
+
+    def close(self):
+        self.going = True
+        with contextlib.suppress(OSError):  # wakes accept()
+            socket.create_connection(self.listener.getsockname(), 1).close()
+        self.thread.join(5)
+        self.listener.close()
+
+
+def head(status, **headers):
+    lines = "".join(f"{k.replace('_', '-')}: {v}\r\n" for k, v in headers.items())
+    return f"HTTP/1.1 {status} x\r\n{lines}\r\n".encode()
+
+
+def reply(status, body, kind="application/json"):
+    def answer(connection):
+        connection.sendall(head(status, content_type=kind, content_length=len(body)) + body)
+        return True
+    return answer
+
+
+class Client:
+    """The program podspecs."""
+
+    def __init__(self, *options, limit=None):
+        def set_limit():
+            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        self.child = subprocess.Popen([program("podspecs"), *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE, text=True, preexec_fn=set_limit if limit else None,
+                                      env={**os.environ, "https_proxy": "http://127.0.0.1:9"})
+
+    def fetch(self, timeout=TIMEOUT, n=1):
+        self.send(timeout, n)
+        answers = [json.loads(self.child.stdout.readline()) for _ in range(n)]
+        return answers[0] if n == 1 else answers
+
+    def send(self, timeout=TIMEOUT, n=1):
+        self.child.stdin.write(f"fetch {timeout} {n}\n")
+        self.child.stdin.flush()
+
+    def peak_kib(self):
+        with open(f"/proc/{self.child.pid}/status", encoding="ascii") as f:
+            return next(int(line.split()[1]) for line in f if line.startswith("VmHWM:"))
+
+    def rss_kib(self):
+        with open(f"/proc/{self.child.pid}/status", encoding="ascii") as f:
+            return next(int(line.split()[1]) for line in f if line.startswith("VmRSS:"))
+
+    def close(self):
+        """Exit status and what it said; a sanitizer's report makes the first one non-zero."""
+        _, said = self.child.communicate(timeout=20)
+        return self.child.returncode, said
+
+
+class HttpsCase(unittest.TestCase):
+    longMessage = True
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="railmate-podspecs-")
+        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.certificates = Certificates(cls.folder)
+
+    def server(self, name="good"):
+        server = Server(self.certificates, name)
+        self.addCleanup(server.close)
+        return server
+
+    def token(self, text):
+        path = os.path.join(self.folder, f"token-{self.id()}")
+        with open(path + ".new", "w", encoding="utf-8") as f:
+            f.write(text)
+        os.rename(path + ".new", path)
+        return path
+
+    def client(self, url, *options, ca="ca.crt", **more):
+        trust = ["--ca", self.certificates.path(ca)] if ca else []
+        client = Client("--url", url, *trust, *options, **more)
+
+        def close():
+            status, said = client.close()
+            self.assertEqual((status, said), (0, ""))
+        self.addCleanup(close)
+        return client
+
+    def assert_fails(self, answer, *words):
+        self.assertEqual(answer["pods"], [])
+        for word in words:
+            self.assertIn(word, answer["why"] or "")
+        self.assertEqual(len(answer["why"].splitlines()), 1, answer["why"])
+
+
+class Answers(HttpsCase):
+    def test_pods_come_with_what_their_containers_ask_for(self):
+        answer = self.client(self.server().url).fetch()
+        self.assertIsNone(answer["why"])
+        trainer, old = answer["pods"]
+        self.assertEqual(trainer, {
+            "namespace": "ml", "name": "trainer", "uid": "u-1", "over": False, "deleted": False,
+            "created": 1767323045, "containers": [
+                {"name": "agent", "kind": "sidecar", "limits": {}},
+                {"name": "main", "kind": "app", "limits": {"nvidia.com/gpu": 2, "rdma/vf": 2}}]})
+        self.assertEqual((old["over"], old["deleted"], old["created"]), (True, True, 0))
+
+    def test_no_pods_are_an_answer(self):
+        server = self.server()
+        client = self.client(server.url)
+        for items in ("null", "[]"):
+            server.answer = reply(200, b'{"kind":"PodList","items":%s}' % items.encode())
+            self.assertEqual(client.fetch()["why"], None)
+
+    def test_chunks_may_end_anywhere(self):
+        server = self.server()
+        text = json.dumps(PODS).encode()
+
+        def chunked(connection):
+            out = head(200, transfer_encoding="chunked")
+            for i in range(0, len(text), 3):
+                out += b"%x\r\n%s\r\n" % (len(text[i:i + 3]), text[i:i + 3])
+            connection.sendall(out + b"0\r\n\r\n")
+            return True
+        server.answer = chunked
+        self.assertEqual(len(self.client(server.url).fetch()["pods"]), 2)
+
+    def test_one_connection_serves_many_questions(self):
+        server = self.server()
+        client = self.client(server.url)
+        for _ in range(10):
+            self.assertIsNone(client.fetch()["why"])
+        self.assertEqual((len(server.requests), server.connections), (10, 1))
+
+    def test_a_refusal_leaves_the_connection_open(self):
+        server = self.server()
+        client = self.client(server.url)
+        for status in (403, 200, 500, 200):
+            server.answer = reply(status, json.dumps(PODS).encode())
+            self.assertEqual(client.fetch()["why"] is None, status == 200)
+        self.assertEqual(server.connections, 1)
+
+    def test_a_connection_that_the_server_closed_is_made_again(self):
+        server = self.server()
+        client = self.client(server.url)
+
+        def last(connection):
+            reply(200, json.dumps(PODS).encode())(connection)
+            return False
+        server.answer = last
+        for _ in range(3):
+            self.assertIsNone(client.fetch()["why"])
+        self.assertEqual(server.connections, 3)
+
+    def test_questions_that_come_together_share_an_answer_but_never_an_older_one(self):
+        server = self.server()
+        client = self.client(server.url)
+        answers = client.fetch(n=40)
+        self.assertEqual([a["why"] for a in answers], [None] * 40)
+        # The first is under way when the others come: they share the second.
+        self.assertEqual(len(server.requests), 2)
+
+    def test_says_who_it_is_and_no_proxy_sees_it(self):
+        server = self.server()
+        self.assertIsNone(self.client(server.url).fetch()["why"])
+        line, headers = server.requests[0]
+        self.assertEqual(line, "GET /pods HTTP/1.1")
+        self.assertTrue(headers["User-Agent"].startswith("railmate/"))
+        self.assertEqual(headers["Accept"], "application/json")
+        self.assertNotIn("Authorization", headers)
+
+
+class Tokens(HttpsCase):
+    def bearers(self, server):
+        return [headers.get("Authorization") for _, headers in server.requests]
+
+    def test_a_token_that_was_rotated_is_sent_with_the_next_question(self):
+        server = self.server()
+        client = self.client(server.url, "--token", self.token("first\n"))
+        client.fetch()
+        self.token("second")
+        client.fetch()
+        self.assertEqual(self.bearers(server), ["Bearer first", "Bearer second"])
+        self.assertEqual(server.connections, 1)
+
+    def test_without_a_readable_token_nobody_is_asked(self):
+        server = self.server()
+        missing = os.path.join(self.folder, "no-such-token")
+        self.assert_fails(self.client(server.url, "--token", missing).fetch(), missing, "No such file")
+        for text, says in (("", "holds no token"), ("a\r\nX-Evil: 1", "holds no token"), ("a b", "holds no token"),
+                           ("a\0b", "NUL"), ("x" * 70000, "larger than"), ("ä", "holds no token")):
+            path = self.token(text)
+            self.assert_fails(self.client(server.url, "--token", path).fetch(), path, says)
+        self.assertEqual(server.requests, [])
+
+    def test_the_token_is_never_in_a_sentence(self):
+        server = self.server()
+        server.answer = reply(401, b"Unauthorized")
+        answer = self.client(server.url, "--token", self.token("very-secret")).fetch()
+        self.assertNotIn("very-secret", answer["why"])
+
+
+class Refusals(HttpsCase):
+    def test_each_status_is_one_sentence(self):
+        server = self.server()
+        client = self.client(server.url)
+        for status, body, words in (
+                (401, b"Unauthorized", ["does not accept our token", "HTTP 401", "Unauthorized"]),
+                (403, b"Forbidden (user=system:serviceaccount:a:b, verb=get, resource=nodes, subresource=pods)",
+                 ["does not allow us to read pods", "HTTP 403", "resource=nodes"]),
+                (403, b'{"kind":"Status","message":"pods is forbidden: no","code":403}', ["HTTP 403, pods is forbidden"]),
+                (500, b"", ["refuses: HTTP 500"]),
+                (429, b"slow down", ["too much to do"]),
+                (404, b"404 page not found\n", ["knows nothing of that name"]),
+                (302, b"", ["refuses: HTTP 302"]),
+                (503, b"bad\xff\x01\nbytes", ["HTTP 503, bad?? bytes"])):
+            with self.subTest(status):
+                server.answer = reply(status, body, "text/plain")
+                self.assert_fails(client.fetch(), server.url, *words)
+
+    def test_a_refusal_of_any_length_is_cut(self):
+        server = self.server()
+        server.answer = reply(403, "ä".encode() * 3_000_000, "text/plain")
+        answer = self.client(server.url).fetch()
+        self.assert_fails(answer, "HTTP 403", "ää")
+        self.assertLess(len(answer["why"]), 400)
+
+    def test_a_redirect_is_not_followed(self):
+        server, other = self.server(), self.server()
+        server.answer = lambda c: c.sendall(head(302, location=other.url, content_length=0)) or True
+        self.assert_fails(self.client(server.url, "--token", self.token("t")).fetch(), "HTTP 302")
+        self.assertEqual(other.requests, [])
+
+
+class Malformed(HttpsCase):
+    def fails_with(self, body, *words):
+        server = self.server()
+        server.answer = reply(200, body)
+        self.assert_fails(self.client(server.url).fetch(), server.url, *words)
+
+    def test_what_is_no_list_of_pods_is_refused(self):
+        for body, words in ((b"hello", ["is not JSON"]), (b"", ["is empty"]), (b"[]", ["is not JSON"]),
+                            (b"{}", ["holds no items"]), (b'{"items":{}}', ["no list"]),
+                            (b'{"items":[1]}', ["items[0]", "is not JSON"]), (b'{"items":[{}]}', ["items[0]", "metadata is not"]),
+                            (b'{"items":[' + b"[" * 100, ["nested"])):
+            with self.subTest(body[:20]):
+                self.fails_with(body, *words)
+
+    def test_junk_is_refused_wherever_it_stands(self):
+        text = json.dumps(PODS).encode()
+        for junk in (b"\0", b"\xff"):
+            for at in (0, text.index(b'"items"') + 3, text.index(b"trainer") + 2, len(text)):
+                with self.subTest(junk=junk, at=at):
+                    server = self.server()
+                    server.answer = reply(200, text[:at] + junk + text[at:])
+                    self.assertNotEqual(self.client(server.url).fetch()["why"], None)
+
+    def test_one_bad_pod_spoils_the_answer(self):
+        pods = json.loads(json.dumps(PODS))
+        pods["items"][1]["spec"]["containers"][0]["resources"] = {"limits": {"rdma/vf": "some"}}
+        self.fails_with(json.dumps(pods).encode(), "items[1]", "limits.rdma/vf is not a whole number")
+
+    def test_a_pod_of_unreasonable_size_is_refused(self):
+        self.fails_with(b'{"items":[{"x":"' + b"y" * (5 << 20) + b'"}]}', "larger than 4194304 bytes")
+
+    def test_a_body_that_ends_too_early_is_refused(self):
+        server = self.server()
+        text = json.dumps(PODS).encode()
+
+        def truncated(connection):
+            connection.sendall(head(200, content_length=len(text)) + text[:-30])
+            return False
+
+        def without_length(connection):
+            connection.sendall(head(200, connection="close") + text[:-1])
+            return False
+        for server.answer in (truncated, without_length):
+            self.assert_fails(self.client(server.url).fetch(), server.url)
+
+    def test_an_answer_that_is_no_http_is_refused(self):
+        server = self.server()
+        server.answer = lambda c: c.sendall(b"SSH-2.0-hello\r\n" * 10)
+        self.assert_fails(self.client(server.url).fetch(), server.url)
+
+
+class Trust(HttpsCase):
+    def test_certificates_that_do_not_convince_are_refused(self):
+        for name, ca, words in (("good", "other-ca.crt", ["certificate"]), ("wrong-host", "ca.crt", ["127.0.0.1"]),
+                                ("expired", "ca.crt", ["certificate"])):
+            with self.subTest(name, ca=ca):
+                server = self.server(name)
+                answer = self.client(server.url, "--token", self.token("secret"), ca=ca).fetch()
+                self.assert_fails(answer, server.url, *words)
+                self.assertEqual(server.requests, [], "nothing is sent to a server that is not trusted")
+
+    def test_the_systems_own_authorities_count_for_nothing(self):
+        self.assert_fails(self.client(self.server().url, ca="/etc/ssl/certs/ca-certificates.crt").fetch(), "certificate")
+
+    def test_a_missing_ca_file_is_no_leave(self):
+        self.assert_fails(self.client(self.server().url, ca="missing.crt").fetch(), "missing.crt")
+
+    def test_only_an_explicit_word_makes_it_careless(self):
+        server = self.server("wrong-host")
+        self.assertIsNone(self.client(server.url, "--insecure", ca=None).fetch()["why"])
+        for url, options, says in ((server.url, [], "whose certificates"),
+                                   (server.url.replace("https", "http"), ["--insecure"], "https://")):
+            client = Client("--url", url, *options)
+            status, said = client.close()
+            self.assertEqual(status, 1)
+            self.assertIn(says, said)
+
+    def test_a_server_that_speaks_no_tls_is_refused(self):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            def serve():
+                connection, _ = listener.accept()
+                connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
+                connection.close()
+            thread = threading.Thread(target=serve, daemon=True)
+            thread.start()
+            url = "https://127.0.0.1:%d/pods" % listener.getsockname()[1]
+            self.assert_fails(self.client(url).fetch(), url)
+            thread.join(10)
+
+
+class Slow(HttpsCase):
+    def assert_takes(self, answer, ms):
+        self.assert_fails(answer, f"took longer than {ms} ms")
+        self.assertGreaterEqual(answer["us"], ms * 1000 - 1000)
+        self.assertLess(answer["us"], ms * 1000 + 5_000_000)
+
+    def test_who_waits_is_told_in_time_and_the_next_one_is_served(self):
+        server = self.server()
+        client = self.client(server.url)
+        good, hold = server.answer, threading.Event()
+        self.addCleanup(hold.set)
+        server.answer = lambda c: hold.wait(60) and False
+        self.assert_takes(client.fetch(200), 200)
+        server.answer = good
+        self.assertIsNone(client.fetch()["why"])
+
+    def test_a_body_that_trickles_does_not_last_for_ever(self):
+        server = self.server()
+
+        def trickle(connection):
+            connection.sendall(head(200) + b'{"items":[')
+            for _ in range(300):
+                connection.sendall(b" ")
+                time.sleep(0.02)
+            return False
+        server.answer = trickle
+        self.assert_takes(self.client(server.url).fetch(300), 300)
+
+    def test_a_handshake_that_never_comes_does_not_last_for_ever(self):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            url = "https://127.0.0.1:%d/pods" % listener.getsockname()[1]
+            self.assert_takes(self.client(url).fetch(200), 200)
+
+    def test_nobody_there_is_told_at_once(self):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            url = "https://127.0.0.1:%d/pods" % listener.getsockname()[1]
+        answer = self.client(url).fetch()
+        self.assert_fails(answer, url, "Connection refused")
+        self.assertLess(answer["us"], 5_000_000)
+
+    def test_it_ends_while_a_question_is_under_way(self):
+        server = self.server()
+        hold = threading.Event()
+        self.addCleanup(hold.set)
+        server.answer = lambda c: hold.wait(60) and False
+        client = self.client(server.url)
+        client.send(300, 3)  # the cleanup closes it as soon as they have ended
+
+
+class Large(HttpsCase):
+    COUNT, EACH = 2000, 20_000
+
+    def pods(self):
+        filler = "z" * (self.EACH - 400)
+        for i in range(self.COUNT):
+            yield json.dumps({"metadata": {"name": f"pod-{i}", "namespace": "default", "uid": f"uid-{i}",
+                                           "annotations": {"x": filler}},
+                              "spec": {"containers": [{"name": "main", "resources": {"limits": {"rdma/vf": "1"}}}]},
+                              "status": {"phase": "Running"}}).encode()
+
+    def test_forty_megabytes_cost_the_memory_of_one_pod(self):
+        server = self.server()
+        body = b'{"kind":"PodList","items":[' + b",".join(self.pods()) + b"]}"
+        self.assertGreater(len(body), 38_000_000)
+        small, server.answer = server.answer, reply(200, body)
+        # Address space includes libraries and the malloc arenas of threads; sanitizers need terabytes of it.
+        client = self.client(server.url, limit=None if SANITIZED else 1 << 30)
+        server.answer, large = small, server.answer
+        client.fetch()
+        before = client.peak_kib()
+        server.answer = large
+        answer = client.fetch(60000)
+        self.assertIsNone(answer["why"])
+        self.assertEqual(len(answer["pods"]), self.COUNT)
+        self.assertEqual(answer["pods"][-1]["containers"][0]["limits"], {"rdma/vf": 1})
+        grown = client.peak_kib() - before
+        print(f"40 MB in {answer['us'] / 1000:.0f} ms; peak +{grown} KiB, RSS now {client.rss_kib()} KiB")
+        if not SANITIZED:
+            self.assertLess(grown, 8 * 1024)
+
+
+if __name__ == "__main__":
+    main()
