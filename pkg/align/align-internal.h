@@ -12,6 +12,7 @@ struct group {
 	int must;   /* VFs that have to be chosen */
 	int forced; /* of these, beyond the first on their place */
 	int firsts; /* places without a must that may take one */
+	int n_places;
 };
 
 /* One question: v VFs out of places, for rows (GPUs). */
@@ -25,6 +26,7 @@ struct problem {
 	int n_rows;
 	const uint8_t *rank; /* n_rows × n_places */
 	bool optional;
+	int drawn; /* so many of the rows will be the container's; 0: all of them are */
 	/* Free GPUs that could lose their nearest VFs: n_keep × n_places, true where it is nearest */
 	int n_keep;
 	const uint8_t *keep;
@@ -59,6 +61,7 @@ static inline int group_excess(const struct group *g, int count)
 /* problem.c: from the caller's tables to groups. */
 void problem_init(struct problem *p, const struct align_in *in, struct arena *arena);
 void problem_set_gpus(struct problem *p); /* rows and keepers of a container with known GPUs */
+bool problem_set_drawn(struct problem *p); /* rows for GPUs that are drawn; false: not to be decided that way */
 void problem_group(struct problem *p);	  /* after rows, keepers and limits are set */
 /* Mark the places with VFs that are nearest to a free GPU (n_places flags); how many VFs they have. */
 int problem_nearest(const struct problem *p, int free_gpu, uint8_t *ret_near);
@@ -77,12 +80,16 @@ static inline struct weights problem_weights(const struct problem *p)
 	return w;
 }
 
-/* tree.c: counts for fewer VFs than GPUs, exact where distances nest; the packed worth that none can beat. */
+/*
+ * tree.c: counts for fewer VFs than GPUs, or for GPUs that are drawn; exact where distances nest. Returns the packed worth, which none can
+ * beat; when GPUs are drawn, over all draws and in parts of a pair.
+ */
 int64_t tree_counts(const struct problem *p, const struct weights *w, int *counts);
 
 /* many.c and few.c: how many VFs each group gives, and what that is worth. Need sum(cap) >= v. */
 void count_many(const struct problem *p, int *counts, struct value *ret);
 void count_few(const struct problem *p, int *counts, struct value *ret);
+void count_drawn(const struct problem *p, int *counts, struct value *ret);
 int count_losses(const struct problem *p, const int *counts);
 
 /* zone.c: rows and limits of the zone where the GPUs are expected; false: too few VFs. */

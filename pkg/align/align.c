@@ -142,7 +142,7 @@ static bool solve_counts(struct problem *p, int **ret_counts, struct value *ret)
 
 	if (p->in->n_gpus > 0)
 		problem_set_gpus(p);
-	else if (!zone_choose(p, ret))
+	else if (!problem_set_drawn(p) && !zone_choose(p, ret))
 		return false;
 	problem_group(p);
 	for (int g = 0; g < p->n_groups; g++)
@@ -150,7 +150,9 @@ static bool solve_counts(struct problem *p, int **ret_counts, struct value *ret)
 	if (cap < p->v)
 		return false;
 	*ret_counts = arena_array(p->arena, (size_t)p->n_groups, sizeof(**ret_counts));
-	if (p->v < p->n_rows && !p->optional)
+	if (p->drawn > 0)
+		count_drawn(p, *ret_counts, ret);
+	else if (p->v < p->n_rows && !p->optional)
 		count_few(p, *ret_counts, ret);
 	else
 		count_many(p, *ret_counts, ret);

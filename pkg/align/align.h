@@ -29,6 +29,10 @@
  *  f. the tightest kind of zone;        g. lowest address.
  * In the best zone the VFs are chosen as for its GPUs at home: each VF beside a GPU of its own as long
  * as there are enough (total rank), then terms 2 and 4 to 6.
+ *
+ * When the GPUs are drawn at random (`drawn` of the n_free, each set as likely as any other) nothing is gained by a guess where they
+ * will be together: term 1 is the *expected* total rank then, followed by terms 2 and 4 to 6. Exact when distances nest and of the
+ * numbers of VFs and GPUs one divides the other. Up to ALIGN_DRAWN_MAX VFs; more are chosen by zones.
  */
 #ifndef RAILMATE_ALIGN_ALIGN_H
 #define RAILMATE_ALIGN_ALIGN_H
@@ -41,6 +45,7 @@ struct arena;
 
 #define ALIGN_RANKS 5 /* PIX 0, PXB 1, PHB 2, NODE 3, SYS 4 */
 #define ALIGN_SEARCH_LEAVES 5000
+#define ALIGN_DRAWN_MAX 64
 
 struct align_vf {
 	int place;	/* index of its place */
@@ -57,6 +62,7 @@ struct align_in {
 	const uint8_t *free_rank;	/* n_free × n_places */
 	const uint8_t *place_rank;	/* n_places × n_places, 0 on the diagonal; read without GPUs only, NULL: one zone */
 	size_t want;			/* how many VFs; clamped to n_vfs, at least the musts */
+	size_t drawn;			/* without GPUs: so many of the free ones will be drawn at random; 0: not known, or not at random */
 };
 
 struct align_pair { int gpu, vf, rank; };

@@ -130,6 +130,7 @@ static struct scene set_scene(const struct choose_in *in, const int *devs, size_
 	s.numbers.n_gpus = in->n_gpus;
 	s.numbers.gpu_rank = ranks_to_places(&s, s.gpus, in->n_gpus);
 	s.numbers.want = in->want;
+	s.numbers.drawn = in->drawn;
 	return s;
 }
 

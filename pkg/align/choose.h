@@ -23,6 +23,7 @@ struct choose_in {
 	size_t want;
 	const int *gpus;	size_t n_gpus;		/* PCI indices of the container's GPUs, any order; 0 unknown */
 	const int *busy_gpus;	size_t n_busy_gpus;	/* PCI indices of GPUs held by others, as far as known */
+	size_t drawn;		/* GPUs unknown: so many will be drawn from those that are not busy; 0: not known, or not at random */
 };
 
 struct choose_pair { int gpu, dev; struct topo_path path; }; /* PCI index, pool index */

@@ -71,6 +71,18 @@ void problem_set_gpus(struct problem *p)
 			p->n_keep++;
 }
 
+bool problem_set_drawn(struct problem *p)
+{
+	size_t drawn = p->in->drawn < p->in->n_free ? p->in->drawn : p->in->n_free;
+
+	if (drawn == 0 || p->v > ALIGN_DRAWN_MAX || p->in->n_free > ALIGN_DRAWN_MAX)
+		return false;
+	p->drawn = (int)drawn;
+	p->n_rows = (int)p->in->n_free;
+	p->rank = p->in->free_rank;
+	return true;
+}
+
 static bool same_column(const uint8_t *table, int n_rows, int n_places, int a, int b)
 {
 	for (int i = 0; i < n_rows; i++, table += n_places)
@@ -107,6 +119,7 @@ void problem_group(struct problem *p)
 			p->groups[p->group_of[i]].place = i;
 		}
 		g = &p->groups[p->group_of[i]];
+		g->n_places++;
 		g->cap += p->limit[i];
 		g->avail += p->avail[i];
 		g->must += p->must[i];

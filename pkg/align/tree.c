@@ -1,5 +1,6 @@
 /*
- * Fewer VFs than GPUs on a machine whose distances nest: exact, by tables over the tree.
+ * Fewer VFs than GPUs, or GPUs that are yet to be drawn, on a machine whose distances nest: exact, by tables
+ * over the tree.
  *
  * Groups and GPUs that ranks of at most L connect form a component; components of L nest in those of
  * L + 1. With n GPUs and s free seats (VFs times the GPUs each serves) in a component, min(n, s) pairs
@@ -10,6 +11,9 @@
  * A component's table says the least cost for k VFs, e of them with an extra GPU. Free GPUs are
  * served from what is left in the smallest component that holds all their nearest groups.
  *
+ * When k of the n GPUs are drawn, min(n, s) is replaced by what is expected of it: the number of drawn ones
+ * in a component is hypergeometric. The same sum tells the expected total rank then.
+ *
  * Where distances do not nest, connecting brings things closer than they are: a bound from below.
  */
 #include <string.h>
@@ -17,7 +21,9 @@
 #include "align/align-internal.h"
 #include "base/arena.h"
 
-#define NEVER (INT64_MAX / 4)
+#define NEVER	      (INT64_MAX / 4)
+#define DRAWS_MAX     65536
+#define DEPLETION_TOP 256
 
 struct cell {
 	int64_t cost;
@@ -60,6 +66,21 @@ static struct table *new_table(const struct tree *t, int most)
 	return table;
 }
 
+/* GPUs that are drawn make most places alike: those with the most VFs left go first, as pick.c has it within
+ * a group. */
+static int64_t depletion(const struct problem *p, int group, int k)
+{
+	const struct group *g = &p->groups[group];
+	int64_t sum = 0;
+
+	for (int i = 0; i < k; i++) {
+		int left = (g->avail - i) / g->n_places;
+
+		sum += left < DEPLETION_TOP ? DEPLETION_TOP - left : 0;
+	}
+	return sum * p->n_groups + (int64_t)group * k;
+}
+
 static struct table *group_table(const struct tree *t, int group)
 {
 	const struct group *g = &t->p->groups[group];
@@ -70,7 +91,8 @@ static struct table *group_table(const struct tree *t, int group)
 	for (int k = g->must; k <= table->most; k++)
 		for (int e = 0; e <= k && e <= t->extras; e++)
 			table->cells[k * (t->extras + 1) + e].cost =
-				t->w->excess * group_excess(g, k) + t->w->order * group * k;
+				t->w->excess * group_excess(g, k) +
+				t->w->order * (t->p->drawn ? depletion(t->p, group, k) : (int64_t)group * k);
 	return table;
 }
 
@@ -164,16 +186,54 @@ static void house_keepers(struct tree *t)
 	}
 }
 
+/* All ways to take k of n. */
+static double choices(int n, int k)
+{
+	double c = 1;
+
+	for (int i = 1; i <= k; i++)
+		c = c * (n - k + i) / i;
+	return k < 0 || k > n ? 0 : c;
+}
+
+/* In how many of the draws g GPUs are among these `rows` ones; of DRAWS_MAX draws when there are more. */
+static void count_draws(const struct problem *p, int rows, double draws[ALIGN_DRAWN_MAX + 1])
+{
+	double all = choices(p->n_rows, p->drawn), scale = all > DRAWS_MAX ? DRAWS_MAX / all : 1;
+
+	for (int g = 0; g <= p->drawn; g++)
+		draws[g] = scale * choices(rows, g) * choices(p->n_rows - rows, p->drawn - g);
+}
+
+/*
+ * Pairs inside a component with `vfs` chosen VFs, over all draws. Each GPU makes 1 / drawn of the pairs, each
+ * VF 1 / v; so counted in drawn × v parts they are whole numbers.
+ */
+static int64_t drawn_pairs(const struct problem *p, const double *draws, int vfs)
+{
+	double sum = 0;
+
+	for (int g = 0; g <= p->drawn; g++)
+		sum += draws[g] * (g * p->v < vfs * p->drawn ? g * p->v : vfs * p->drawn);
+	return (int64_t)(sum + 0.5);
+}
+
 /* What pairs inside the component save against the next level. */
 static void save_pairs(const struct tree *t, struct table *table)
 {
+	double draws[ALIGN_DRAWN_MAX + 1];
 	int width = t->extras + 1;
 
+	if (t->p->drawn)
+		count_draws(t->p, table->rows, draws);
 	for (int i = 0; i < cells_of(t, table); i++) {
 		int seats = t->base * (i / width) + i % width;
+		int64_t pairs = seats < table->rows ? seats : table->rows;
 
+		if (t->p->drawn)
+			pairs = drawn_pairs(t->p, draws, i);
 		if (table->cells[i].cost < NEVER)
-			table->cells[i].cost -= t->w->rank * (seats < table->rows ? seats : table->rows);
+			table->cells[i].cost -= t->w->rank * pairs;
 	}
 }
 
@@ -205,9 +265,12 @@ static void read_counts(const struct tree *t, const struct table *table, int cel
 
 int64_t tree_counts(const struct problem *p, const struct weights *w, int *counts)
 {
-	struct tree t = { .p = p, .w = w, .base = p->n_rows / p->v, .extras = p->n_rows % p->v };
-	int n = p->n_groups + p->n_rows, cell = p->v * (t.extras + 1) + t.extras;
+	struct tree t = { .p = p, .w = w, .base = p->n_rows / p->v };
+	int n = p->n_groups + p->n_rows, cell;
 	const struct table *all;
+
+	t.extras = p->drawn ? 0 : p->n_rows % p->v;
+	cell = p->v * (t.extras + 1) + t.extras;
 
 	t.component = arena_array(p->arena, (size_t)n, sizeof(*t.component));
 	t.tables = arena_array(p->arena, (size_t)n, sizeof(struct table *));
@@ -222,4 +285,13 @@ int64_t tree_counts(const struct problem *p, const struct weights *w, int *count
 	all = t.tables[t.component[0]];
 	read_counts(&t, all, cell, counts);
 	return all->cells[cell].cost + w->rank * (ALIGN_RANKS - 1) * p->n_rows;
+}
+
+void count_drawn(const struct problem *p, int *counts, struct value *ret)
+{
+	struct weights w = { .order = 1 };
+
+	w.excess = (int64_t)p->v * (DEPLETION_TOP + 1) * p->n_groups + 1;
+	w.rank = w.excess * (p->v + 1);
+	ret->key[ZONE_KEYS] = tree_counts(p, &w, counts);
 }

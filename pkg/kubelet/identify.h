@@ -30,10 +30,12 @@ void seen_pods_note(struct seen_pods *s, const struct pod_list *pods, const char
 
 struct identified {
 	bool found;		/* exactly one candidate */
+	bool ambiguous;		/* several */
 	const char *ns, *pod, *container;	/* of it */
 	int *gpus;		size_t n_gpus;		/* its GPUs: PCI indices, ascending */
 	int *busy_gpus;		size_t n_busy_gpus;	/* every GPU that any other container holds */
 	const char *why;	/* one sentence: why it was found or not (log, explain) */
+	size_t n_drawn;		/* not found: so many GPUs are still to come, and nobody has a preference which; 0: not known */
 	/* With specs: */
 	const char *uid;	/* of the pod; NULL: not known */
 	const struct spec_container *spec;	/* what it asks for; NULL: not known */
@@ -71,6 +73,7 @@ struct spec_candidates identify_candidates(const struct spec_list *specs, const 
 struct identified identify_by_specs(const struct spec_candidates *candidates, const struct pod_list *held, const char *resource,
 				    const struct hw_inventory *inv, struct seen_specs *seen, struct arena *a);
 
+struct spec_list identify_copy_specs(const struct spec_list *specs, struct arena *a);
 /* How many of a resource a container asks for. */
 int64_t identify_asked(const struct spec_container *c, const char *resource);
 /* What a container holds of a resource; NULL nothing. */

@@ -108,6 +108,8 @@ static struct identified know(struct admission *ad)
 		if (w->gpu_owner[i] != NOBODY && w->gpu_owner[i] != ad->number)
 			who.busy_gpus[who.n_busy_gpus++] = w->gpus->pci[i];
 	}
+	if (!gpus && w->policy->gpus_at_random)
+		who.n_drawn = ad->pod->gpus;
 	if (gpus) {
 		who.found = true;
 		who.gpus = pci_of(w->gpus, gpus, ad->arena);
@@ -140,7 +142,8 @@ static struct choose_out choose(const struct admission *ad, const int *available
 				.gpus = who->gpus,
 				.n_gpus = who->n_gpus,
 				.busy_gpus = who->busy_gpus,
-				.n_busy_gpus = who->n_busy_gpus };
+				.n_busy_gpus = who->n_busy_gpus,
+				.drawn = who->n_drawn };
 
 	return choose_vfs(&in, false, ad->arena);
 }

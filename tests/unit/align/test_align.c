@@ -403,6 +403,121 @@ static void without_gpus_the_choice_is_valid(void **state)
 	}
 }
 
+/* Over all sets of `drawn` free GPUs: the total rank of these VFs. */
+static int rank_over_draws(const struct align_in *in, const int *counts)
+{
+	int total = 0;
+
+	for (int set = 0; set < 1 << in->n_free; set++) {
+		uint8_t rank[MAX_GPUS * MAX_PLACES];
+		struct align_in drawn = { .n_places = in->n_places, .gpu_rank = rank };
+
+		if ((size_t)__builtin_popcount((unsigned)set) != in->drawn)
+			continue;
+		for (size_t f = 0; f < in->n_free; f++)
+			if (set >> f & 1)
+				memcpy(rank + drawn.n_gpus++ * in->n_places, in->free_rank + f * in->n_places,
+				       in->n_places);
+		total += brute_rank(&drawn, counts);
+	}
+	return total;
+}
+
+/* The least (rank over all draws, excess) from `place` on. */
+static struct worth best_over_draws(struct search *s, int place, int left)
+{
+	struct worth best = { INT32_MAX, 0, 0 }, w;
+
+	if (place == (int)s->in->n_places) {
+		if (left > 0)
+			return best;
+		w = worth_of(s->in, s->counts);
+		w.rank = rank_over_draws(s->in, s->counts);
+		w.losses = 0;
+		return w;
+	}
+	for (int c = s->must[place]; c <= s->avail[place] && c <= left; c++) {
+		s->counts[place] = c;
+		w = best_over_draws(s, place + 1, left - c);
+		if (worth_cmp(&w, &best) < 0)
+			best = w;
+	}
+	return best;
+}
+
+static void gpus_that_are_drawn_are_expected_at_the_lowest_rank(void **state)
+{
+	int decided = 0;
+
+	(void)state;
+	seed = 5;
+	for (int i = 0; i < 6000; i++) {
+		_cleanup_arena_ struct arena *arena = arena_new(1 << 12);
+		int counts[MAX_PLACES];
+		struct align_out out;
+		struct search s = { 0 };
+		struct worth best;
+		struct tables t;
+		size_t v;
+
+		random_tables(&t, true);
+		v = expected_size(&t.in);
+		t.in.n_gpus = 0;
+		t.in.drawn = (size_t)roll((int)t.in.n_free + 1);
+		out = align_solve(&t.in, arena);
+		check_choice(&t.in, &out);
+		if (!t.in.drawn || !v || (v % t.in.drawn && t.in.drawn % v))
+			continue;
+		s.in = &t.in;
+		count_places(&t.in, s.avail, s.must);
+		best = best_over_draws(&s, 0, (int)v);
+		counts_of(&t.in, &out, counts);
+		assert_int_equal(rank_over_draws(&t.in, counts), best.rank);
+		assert_int_equal(worth_of(&t.in, counts).excess, best.excess);
+		decided++;
+	}
+	assert_in_range(decided, 1000, 6000);
+}
+
+static void drawn_gpus_take_from_the_fullest_place(void **state)
+{
+	/* Two GPUs, each beside a place of its own; one place has a VF less. */
+	static const uint8_t ranks[] = { 0, 3, 3, 0 };
+	static const struct align_vf vfs[] = { { 0, 1, false }, { 1, 0, false }, { 1, 1, false } };
+	_cleanup_arena_ struct arena *arena = arena_new(1 << 12);
+	struct align_in in = { .vfs = vfs,
+			       .n_vfs = 3,
+			       .n_places = 2,
+			       .n_free = 2,
+			       .free_rank = ranks,
+			       .place_rank = ranks,
+			       .want = 1,
+			       .drawn = 1 };
+	struct align_out out = align_solve(&in, arena);
+
+	(void)state;
+	assert_int_equal(out.n_chosen, 1);
+	assert_int_equal(vfs[out.chosen[0]].place, 1);
+}
+
+static void more_drawn_than_can_be_counted_are_chosen_by_zones(void **state)
+{
+	struct align_vf vfs[ALIGN_DRAWN_MAX + 1] = { 0 };
+	static const uint8_t ranks[1] = { 0 };
+	_cleanup_arena_ struct arena *arena = arena_new(1 << 12);
+	struct align_in in = { .vfs = vfs,
+			       .n_vfs = ARRAY_LEN(vfs),
+			       .n_places = 1,
+			       .n_free = 1,
+			       .free_rank = ranks,
+			       .place_rank = ranks,
+			       .want = ARRAY_LEN(vfs),
+			       .drawn = 1 };
+
+	(void)state;
+	assert_int_equal(align_solve(&in, arena).n_chosen, ARRAY_LEN(vfs));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -410,6 +525,9 @@ int main(void)
 		cmocka_unit_test(equals_brute_force_on_any_ranks),
 		cmocka_unit_test(assigns_given_vfs_at_the_lowest_rank),
 		cmocka_unit_test(without_gpus_the_choice_is_valid),
+		cmocka_unit_test(gpus_that_are_drawn_are_expected_at_the_lowest_rank),
+		cmocka_unit_test(drawn_gpus_take_from_the_fullest_place),
+		cmocka_unit_test(more_drawn_than_can_be_counted_are_chosen_by_zones),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
