@@ -11,6 +11,8 @@
 #include "discover/discover.h"
 #include "discover/sysroot.h"
 #include "hw/inventory.h"
+#include "kubelet/recent.h"
+#include "ledger/ledger.h"
 #include "pool/node.h"
 
 #define ECHO_MAX 64
@@ -31,6 +33,16 @@ struct device_list answer_list(const struct pool *pool, struct arena *a)
 		list.v[i].n_nodes = 1;
 	}
 	return list;
+}
+
+void answer_list_draining(struct device_list *list, const struct ledger *ledger)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		const struct ledger_hold *hold = ledger_find(ledger, list->v[i].id);
+
+		if (hold && hold->draining)
+			list->v[i].healthy = false;
+	}
 }
 
 /* Pool indices, each once. The kubelet sends ids in the order of a Go map: sorting makes the answer a
@@ -86,36 +98,105 @@ static void pick_offered(const struct pool *pool, const struct preferred_contain
 		picks_add(available, pool, dev);
 		picks_add(must, pool, dev);
 	}
-	picks_list(available, pool);
-	picks_list(must, pool);
 }
 
-struct ids answer_preferred(const struct node *node, const struct pool *pool,
-			    const struct preferred_container *req, const struct identified *who,
-			    struct arena *a)
+static size_t count(const bool *has, size_t n)
+{
+	size_t total = 0;
+
+	for (size_t i = 0; i < n; i++)
+		total += has[i];
+	return total;
+}
+
+/* Those on offer that the ledger says are held: the kubelet may think one free before its last user let go.
+ */
+static bool *held_on_offer(const struct pool *pool, const struct ledger *ledger,
+			   const struct picks *available, const struct picks *must, struct arena *a)
+{
+	bool *held = arena_array(a, pool->n_devs, sizeof(*held));
+
+	for (size_t i = 0; i < ledger_holds(ledger); i++) {
+		const struct pool_dev *dev = pool_find(pool, ledger_hold_at(ledger, i)->vf);
+		size_t at = dev ? (size_t)(dev - pool->devs) : 0;
+
+		if (dev && available->has[at] && !must->has[at])
+			held[at] = true;
+	}
+	return held;
+}
+
+/* Are there enough without them? If not, all that are free have to be taken. */
+static void leave_held(const struct pool *pool, const struct ledger *ledger, size_t want,
+		       struct picks *available, struct picks *must, struct arena *a)
+{
+	const bool *held = held_on_offer(pool, ledger, available, must, a);
+	size_t n = pool->n_devs;
+	bool enough = count(available->has, n) - count(held, n) >= want;
+
+	for (size_t i = 0; i < n; i++) {
+		if (held[i] && enough)
+			available->has[i] = false;
+		else if (available->has[i] && !held[i] && !enough)
+			must->has[i] = true;
+	}
+}
+
+static size_t clamp(int size, size_t available, size_t must)
+{
+	size_t want = size < 0 ? 0 : (size_t)size;
+
+	if (want > available)
+		want = available;
+	return want < must ? must : want;
+}
+
+struct ids answer_choice(struct node *node, const struct pool *pool, const struct preferred_container *req,
+			 const struct identified *who, const struct ledger *ledger, struct arena *a,
+			 struct choice *ret)
 {
 	struct picks available = picks_new(pool, a), must = picks_new(pool, a);
 	struct choose_in in = { .node = node, .pool = pool };
 	struct choose_out out;
 
 	pick_offered(pool, req, &available, &must);
+	in.want = clamp(req->size, count(available.has, pool->n_devs), count(must.has, pool->n_devs));
+	if (ledger && ledger_holds(ledger))
+		leave_held(pool, ledger, in.want, &available, &must, a);
+	picks_list(&available, pool);
+	picks_list(&must, pool);
 	in.available = available.v;
 	in.n_available = available.n;
 	in.must = must.v;
 	in.n_must = must.n;
-	in.want = req->size < 0 ? 0 : (size_t)req->size;
-	if (in.want > available.n)
-		in.want = available.n;
-	if (in.want < must.n)
-		in.want = must.n;
 	if (who) {
 		in.gpus = who->gpus;
 		in.n_gpus = who->found ? who->n_gpus : 0;
 		in.busy_gpus = who->busy_gpus;
 		in.n_busy_gpus = who->n_busy_gpus;
+		in.drawn = who->n_drawn;
 	}
 	out = choose_vfs(&in, false, a);
+	*ret = (struct choice) { .node = node,
+				 .gpus = in.gpus,
+				 .n_gpus = in.n_gpus,
+				 .busy_gpus = in.busy_gpus,
+				 .n_busy_gpus = in.n_busy_gpus,
+				 .available = in.available,
+				 .n_available = in.n_available,
+				 .must = in.must,
+				 .n_must = in.n_must,
+				 .want = in.want };
 	return ids_of(pool, out.chosen, out.n_chosen, a);
+}
+
+struct ids answer_preferred(const struct node *node, const struct pool *pool,
+			    const struct preferred_container *req, const struct identified *who,
+			    struct arena *a)
+{
+	struct choice choice;
+
+	return answer_choice((struct node *)node, pool, req, who, NULL, a, &choice);
 }
 
 /* An id of a request as a message may show it: short, printable, and still UTF-8. */

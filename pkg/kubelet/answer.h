@@ -9,16 +9,26 @@
 #include "render/render.h"
 
 struct arena;
+struct choice;
 struct err;
+struct ledger;
 struct node;
 struct pool;
 struct sysroot;
 
 struct device_list answer_list(const struct pool *pool, struct arena *a);
+/* Devices that drain are unhealthy: nobody gets them until they are at rest. */
+void answer_list_draining(struct device_list *list, const struct ledger *ledger);
 
 /* who may be NULL or not found: no GPU knowledge. Unknown ids are ignored, fewer available than asked gives what there is; never fails. */
 struct ids answer_preferred(const struct node *node, const struct pool *pool, const struct preferred_container *req,
 			    const struct identified *who, struct arena *a);
+/*
+ * The same in full: by what it was chosen goes to ret (all but owner, known and source, in the arena). VFs that the ledger (may be
+ * NULL) says are held are not taken while there are others.
+ */
+struct ids answer_choice(struct node *node, const struct pool *pool, const struct preferred_container *req,
+			 const struct identified *who, const struct ledger *ledger, struct arena *a, struct choice *ret);
 
 /* One container_request. root: where the functions are looked at again, now. gpus: those the preceding GetPreferredAllocation
  * learnt, n_gpus 0 when unknown. An id that is unknown, gone, or bound to a driver without RDMA is an error that tells the operator what to do. */

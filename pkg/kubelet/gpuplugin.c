@@ -44,6 +44,7 @@ struct question {
 	struct peer *peers[CANDIDATES_MAX]; /* the likeliest first */
 	size_t n_peers, at;
 	struct rpc_timer *timer; /* NULL: a call is under way */
+	bool random;		 /* one of them has no preferences */
 	const char *why;	 /* what was wrong with the last one */
 	gpuplugin_done_fn done;
 	void *arg;
@@ -239,7 +240,7 @@ static void finish(struct question *q, const struct ids *ids)
 	LIST_REMOVE(q, link);
 	for (size_t i = 0; i < q->n_peers; i++)
 		q->peers[i]->questions--;
-	q->done(q->arg, ids, ids ? NULL : q->why);
+	q->done(q->arg, ids, !ids && q->random, ids ? NULL : q->why);
 	question_free(q);
 }
 
@@ -345,6 +346,7 @@ static void got_options(void *arg, enum rpc_status status, const char *message, 
 /* May be asked now; else the reason is the question's. */
 static bool is_worth(struct question *q, const struct peer *peer)
 {
+	q->random = q->random || peer->mute;
 	if (peer->mute)
 		q->why = arena_printf(q->arena, "%s has no preferred allocation", peer->path);
 	else if (peer->distrust_until_ms > now_ms() && !q->why)
@@ -432,7 +434,7 @@ static void abandon(struct question *q)
 {
 	LIST_REMOVE(q, link);
 	q->g = NULL;
-	q->done(q->arg, NULL, "we are stopping");
+	q->done(q->arg, NULL, false, "we are stopping");
 	if (!q->timer)
 		return;
 	rpc_timer_cancel(q->timer);

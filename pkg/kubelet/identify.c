@@ -346,6 +346,7 @@ struct identified identify_container(const struct pod_list *pods, const char *re
 					  .gpus = found->gpus,
 					  .n_gpus = found->n_gpus };
 	}
+	r.ambiguous = c.n > 1;
 	r.busy_gpus = busy_gpus(&views, found, &r.n_busy_gpus, a);
 	r.why = explain(&views, &c, resource, a);
 	remember(seen, pods, &views, found);

@@ -32,6 +32,41 @@ void seen_specs_free(struct seen_specs *s)
 	free(s);
 }
 
+/* --- a copy --- */
+
+static struct spec_container copy_container(const struct spec_container *from, struct arena *a)
+{
+	struct spec_limit *limits = arena_array(a, from->n_limits, sizeof(*limits));
+
+	for (size_t i = 0; i < from->n_limits; i++)
+		limits[i] = (struct spec_limit) { arena_strdup(a, from->limits[i].resource),
+						  from->limits[i].count };
+	return (struct spec_container) { arena_strdup(a, from->name), from->kind, limits, from->n_limits };
+}
+
+static struct spec_pod copy_pod(const struct spec_pod *from, struct arena *a)
+{
+	struct spec_container *containers = arena_array(a, from->n_containers, sizeof(*containers));
+	struct spec_pod pod = *from;
+
+	for (size_t i = 0; i < from->n_containers; i++)
+		containers[i] = copy_container(&from->containers[i], a);
+	pod.ns = arena_strdup(a, from->ns);
+	pod.name = arena_strdup(a, from->name);
+	pod.uid = from->uid ? arena_strdup(a, from->uid) : NULL;
+	pod.containers = containers;
+	return pod;
+}
+
+struct spec_list identify_copy_specs(const struct spec_list *specs, struct arena *a)
+{
+	struct spec_pod *v = arena_array(a, specs->n, sizeof(*v));
+
+	for (size_t i = 0; i < specs->n; i++)
+		v[i] = copy_pod(&specs->v[i], a);
+	return (struct spec_list) { v, specs->n };
+}
+
 /* --- looking things up --- */
 
 int64_t identify_asked(const struct spec_container *c, const char *resource)

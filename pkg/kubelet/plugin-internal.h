@@ -14,11 +14,20 @@
 
 struct ask;
 struct attempt;
+struct choice;
 struct devinfo;
+struct holders;
 struct ids;
+struct ledger;
+struct ledger_owner;
+struct look;
+struct pod;
+struct pod_list;
 struct pool;
 struct recent;
 struct seen_pods;
+struct seen_specs;
+struct start;
 
 /* One open ListAndWatch. */
 struct listener {
@@ -27,7 +36,7 @@ struct listener {
 	bool ending; /* we have ended it; the kubelet has not seen that yet */
 };
 
-enum warning { WARN_SERVE, WARN_REGISTER, WARN_DEVINFO, WARN_PODS, WARN_MAX };
+enum warning { WARN_SERVE, WARN_REGISTER, WARN_DEVINFO, WARN_PODS, WARN_SPECS, WARN_START, WARN_MAX };
 
 struct plugin {
 	const struct plugin_env *env;
@@ -63,8 +72,17 @@ struct plugin {
 	bool primed;
 	bool told_old; /* that this kubelet is */
 	LIST_HEAD(, ask) asks;
+
+	/* GetPreferredAllocation: plugin_preferred.c, plugin_predict.c */
+	LIST_HEAD(, look) looks;
+	struct holders *holders;
 	struct seen_pods *seen;
+	struct seen_specs *seen_specs;
+	int64_t specs_distrust_until_ms;
 	struct recent *recent;
+
+	/* PreStartContainer: plugin_start.c */
+	LIST_HEAD(, start) starts;
 
 	/* plugin_devinfo.c */
 	struct devinfo *devinfo;
@@ -96,9 +114,15 @@ void plugin_get_info(void *ctx, struct rpc_call *call, struct bytes request);
 void plugin_notify_status(void *ctx, struct rpc_call *call, struct bytes request);
 
 void plugin_preferred(void *ctx, struct rpc_call *call, struct bytes request);
+void plugin_preferred_done(struct plugin *p);
+struct ledger *plugin_ledger(const struct plugin *p); /* NULL: none */
 void plugin_pods_reset(struct plugin *p); /* a new kubelet: it may be of another version */
 void plugin_pods_prime(struct plugin *p);
 void plugin_pods_done(struct plugin *p);
+void plugin_pods_tell_old(struct plugin *p); /* once for each kubelet */
+/* What PodResources said, for everybody who keeps a record of it. pod NULL: there is no such pod. */
+void plugin_saw_list(struct plugin *p, const struct pod_list *pods, int64_t asked_ms);
+void plugin_saw_pod(struct plugin *p, const char *ns, const char *name, const struct pod *pod, int64_t asked_ms);
 
 struct devinfo *devinfo_new(struct plugin *p);
 void devinfo_update(struct devinfo *d);	/* write what changed, a little at a time */

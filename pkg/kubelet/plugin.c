@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "kubelet/answer.h"
+#include "kubelet/holders.h"
 #include "kubelet/recent.h"
 #include "pool/node.h"
 
@@ -69,7 +70,7 @@ void plugin_warn_reset(struct plugin *p, enum warning kind)
 
 /* --- the five calls of the kubelet --- */
 
-static void refuse(struct rpc_call *call, struct err *err)
+void plugin_refuse(struct rpc_call *call, struct err *err)
 {
 	/* A sentence cut short, or a name from sysfs in it: the status must be UTF-8 all the same. */
 	if (!str_utf8_valid(err->msg, strlen(err->msg))) {
@@ -83,10 +84,15 @@ static void refuse(struct rpc_call *call, struct err *err)
 
 static void get_options(void *ctx, struct rpc_call *call, struct bytes request)
 {
-	static const struct plugin_options options = { .preferred_allocation = true };
+	const struct plugin_options options = { .preferred_allocation = true,
+						.pre_start_required = plugin_is_late(ctx) };
+	struct err err = { 0 };
 
-	(void)ctx;
 	(void)request;
+	if (late_check_kubelet(ctx, rpc_call_user_agent(call), &err) < 0) {
+		plugin_refuse(call, &err);
+		return;
+	}
 	rpc_reply(call, RPC_OK, NULL, msg_encode_options(&options, rpc_call_arena(call)));
 }
 
@@ -96,7 +102,7 @@ static void send_list(struct plugin *p, struct rpc_stream *stream, struct arena 
 	struct device_list list = { NULL, 0 };
 
 	if (pool)
-		list = answer_list(pool, a);
+		list = plugin_is_late(p) ? late_list(p, a) : answer_list(pool, a);
 	rpc_stream_send(stream, msg_encode_device_list(&list, a));
 	p->stats.lists_sent++;
 }
@@ -143,8 +149,10 @@ static int allocate_one(struct plugin *p, const struct pool *pool, const struct 
 			struct edits *ret, struct err *err)
 {
 	int *gpus, r;
-	size_t n = recent_take(p->recent, plugin_now_ms(), ids, p->node->inv, a, &gpus);
+	struct choice *choice = recent_take(p->recent, plugin_now_ms(), ids);
+	size_t n = choice_known_gpus(choice, p->node->inv, a, &gpus);
 
+	choice_free(choice);
 	r = answer_allocate(p->node, pool, ids, p->env->root, gpus, n, a, ret, err);
 	if (r == 0 && p->devinfo)
 		devinfo_ensure(p->devinfo, ids);
@@ -166,7 +174,8 @@ static int allocate_all(struct plugin *p, struct bytes request, struct arena *a,
 		return err_set(err, EAGAIN, "%s is not known on this node yet", p->resource);
 	edits = arena_array(a, lists.n, sizeof(*edits));
 	for (size_t i = 0; i < lists.n; i++) {
-		r = allocate_one(p, pool, &lists.v[i], a, &edits[i], err);
+		r = plugin_is_late(p) ? late_allocate(p, &lists.v[i], a, &edits[i], err)
+				      : allocate_one(p, pool, &lists.v[i], a, &edits[i], err);
 		if (r < 0)
 			return r;
 	}
@@ -187,7 +196,7 @@ static void allocate(void *ctx, struct rpc_call *call, struct bytes request)
 	}
 	p->stats.allocate_errors++;
 	log_warn("kubelet", "%s: Allocate refused: %s", p->resource, err.msg);
-	refuse(call, &err);
+	plugin_refuse(call, &err);
 }
 
 static int check_known(const struct plugin *p, struct bytes request, struct arena *a, struct err *err)
@@ -211,8 +220,10 @@ static void pre_start(void *ctx, struct rpc_call *call, struct bytes request)
 {
 	struct err err = { 0 };
 
-	if (check_known(ctx, request, rpc_call_arena(call), &err) < 0)
-		refuse(call, &err);
+	if (plugin_is_late(ctx))
+		late_pre_start(ctx, call, request);
+	else if (check_known(ctx, request, rpc_call_arena(call), &err) < 0)
+		plugin_refuse(call, &err);
 	else
 		rpc_reply(call, RPC_OK, NULL, (struct bytes) { NULL, 0 });
 }
@@ -323,6 +334,8 @@ void plugin_serve(struct plugin *p)
 {
 	struct err err = { 0 };
 
+	if (!p->server && !late_is_ready(p))
+		return; /* it kicks us when it is */
 	if (!p->server)
 		serve_first(p);
 	else if (rpc_server_relisten(p->server, &err) < 0)
@@ -334,7 +347,9 @@ void plugin_serve(struct plugin *p)
 static void destroy(struct plugin *p)
 {
 	node_unref(p->node);
+	holders_free(p->holders);
 	seen_pods_free(p->seen);
+	seen_specs_free(p->seen_specs);
 	recent_free(p->recent);
 	free(p->socket);
 	free(p->resource);
@@ -366,10 +381,14 @@ struct plugin *plugin_new(const struct plugin_env *env, const char *resource)
 	p->env = env;
 	p->resource = xstrdup(resource);
 	p->random = (uint32_t)plugin_now_ns() ^ (uint32_t)getpid();
+	p->holders = holders_new();
 	p->seen = seen_pods_new();
+	p->seen_specs = seen_specs_new();
 	p->recent = recent_new();
 	LIST_INIT(&p->listeners);
 	LIST_INIT(&p->asks);
+	LIST_INIT(&p->looks);
+	LIST_INIT(&p->starts);
 	if (env->devinfo_dir)
 		p->devinfo = devinfo_new(p);
 	return p;
@@ -398,11 +417,16 @@ void plugin_update(struct plugin *p, struct node *node)
 	pool = plugin_pool(p);
 	if (!p->server && pool && pool->n_devs)
 		plugin_serve(p);
-	else if (!same_list(old, pool))
+	else if (plugin_is_late(p) || !same_list(old, pool))
 		tell_listeners(p);
 	node_unref(before);
 	if (p->devinfo)
 		devinfo_update(p->devinfo);
+}
+
+void plugin_relist(struct plugin *p)
+{
+	tell_listeners(p);
 }
 
 void plugin_kick(struct plugin *p)
@@ -439,6 +463,8 @@ void plugin_free(struct plugin *p)
 	plugin_register_done(p);
 	plugin_watch_done(p);
 	plugin_pods_done(p);
+	plugin_preferred_done(p);
+	late_done(p);
 	devinfo_free(STEAL(p->devinfo));
 	if (p->servers)
 		plugin_stop_serving(p);

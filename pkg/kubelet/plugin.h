@@ -10,6 +10,7 @@
 
 struct binder;
 struct err;
+struct gpuplugin;
 struct keeper;
 struct node;
 struct plugin;
@@ -34,6 +35,7 @@ struct plugin_env {
 	struct keeper *keeper;		/* the ledger */
 	const struct podspec_source *specs;
 	struct binder *binder;		/* late pools */
+	struct gpuplugin *gpus;		/* which GPUs come when VFs are asked for first; needs podres */
 };
 
 /* env is borrowed and outlives the plugin. Opens nothing yet. */
@@ -43,6 +45,8 @@ struct plugin *plugin_new(const struct plugin_env *env, const char *resource);
 void plugin_update(struct plugin *p, struct node *node);
 /* Something happened in the plugin directory, or the kubelet's socket came or went: check our socket, register if we are not. Cheap. */
 void plugin_kick(struct plugin *p);
+/* Other VFs are draining than before (the keeper said so): send the list if it changed. */
+void plugin_relist(struct plugin *p);
 /* Registered and the list was sent on a live stream? */
 bool plugin_is_registered(const struct plugin *p);
 void plugin_free(struct plugin *p); /* ends the stream, closes the socket; before rpc_stop() */
@@ -50,7 +54,8 @@ void plugin_free(struct plugin *p); /* ends the stream, closes the socket; befor
 /* Counters since start, for logs, tests and benches. */
 struct plugin_stats {
 	uint64_t registrations, register_failures, streams, lists_sent, allocates, allocate_errors, preferred,
-		preferred_with_gpus, preferred_without_gpus, pod_lists, pod_list_failures;
+		preferred_with_gpus, preferred_without_gpus, preferred_predicted /* of those without */, pod_lists,
+		pod_list_failures, starts, starts_refused, aligned, misaligned /* containers with GPUs, at PreStartContainer */;
 };
 const struct plugin_stats *plugin_stats(const struct plugin *p);
 

@@ -1,56 +1,49 @@
-/*
- * GetPreferredAllocation, with a look at PodResources in between: which container is it, and which GPUs has
- * it got? Nothing that goes wrong there is an error for the kubelet (it would fail the pod): the answer then
- * does without.
- */
+/* What every resource asks of PodResources beside the kubelet's calls, and who is told what it said. */
 #include "kubelet/plugin-internal.h"
 
 #include <stdlib.h>
 
-#include "base/arena.h"
-#include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "kubelet/answer.h"
+#include "kubelet/holders.h"
+#include "kubelet/identify.h"
+#include "kubelet/keeper.h"
 #include "kubelet/podres.h"
-#include "kubelet/recent.h"
 #include "pool/node.h"
 
-/* A question to PodResources under way. Outlives the plugin if that goes first. */
-struct ask {
-	LIST_ENTRY(ask) link;
-	struct plugin *plugin;		  /* NULL: gone, and the call has been answered */
-	struct rpc_call *call;		  /* the kubelet's; NULL: we ask on our own account (priming) */
-	struct preferred_request request; /* in the arena of the call */
-	uint64_t preferred_before;	  /* priming: calls so far */
-};
-
-static void answer(struct plugin *p, struct rpc_call *call, const struct preferred_request *request,
-		   const struct identified *who)
+void plugin_saw_list(struct plugin *p, const struct pod_list *pods, int64_t asked_ms)
 {
-	struct arena *a = rpc_call_arena(call);
-	const struct pool *pool = plugin_pool(p);
-	struct id_lists lists = { arena_array(a, request->n, sizeof(*lists.v)), request->n };
-	bool known = who && who->found;
-
-	for (size_t i = 0; pool && i < request->n; i++)
-		lists.v[i] = answer_preferred(p->node, pool, &request->v[i], who, a);
-	if (known && request->n)
-		recent_add(p->recent, plugin_now_ms(), &lists.v[0], who->gpus, who->n_gpus, p->node->inv);
-	if (known)
-		p->stats.preferred_with_gpus++;
-	else
-		p->stats.preferred_without_gpus++;
-	rpc_reply(call, RPC_OK, NULL, msg_encode_preferred_reply(&lists, a));
+	holders_list(p->holders, pods);
+	if (p->env->keeper)
+		keeper_reconcile(p->env->keeper, p->node, pods, asked_ms);
 }
 
-static struct ask *ask_new(struct plugin *p, struct rpc_call *call)
+void plugin_saw_pod(struct plugin *p, const char *ns, const char *name, const struct pod *pod,
+		    int64_t asked_ms)
+{
+	if (pod)
+		holders_pod(p->holders, pod);
+	else
+		holders_gone(p->holders, ns, name);
+	if (p->env->keeper)
+		keeper_reconcile_pod(p->env->keeper, p->node, ns, name, pod, asked_ms);
+}
+
+/* A question on our own account under way. Outlives the plugin if that goes first. */
+struct ask {
+	LIST_ENTRY(ask) link;
+	struct plugin *plugin;	   /* NULL: gone */
+	uint64_t preferred_before; /* calls so far */
+	int64_t asked_ms;
+};
+
+static struct ask *ask_new(struct plugin *p)
 {
 	struct ask *ask = xcalloc(1, sizeof(*ask));
 
 	ask->plugin = p;
-	ask->call = call;
 	ask->preferred_before = p->stats.preferred;
+	ask->asked_ms = plugin_now_ms();
 	LIST_INSERT_HEAD(&p->asks, ask, link);
 	return ask;
 }
@@ -62,29 +55,7 @@ static void ask_free(struct ask *ask)
 	free(ask);
 }
 
-static void prime(struct ask *ask, const struct pod_list *pods)
-{
-	struct plugin *p = ask->plugin;
-
-	/* A container may be under admission by now: then it must not pass for old. */
-	if (p->stats.preferred == ask->preferred_before)
-		seen_pods_note(p->seen, pods, p->resource, p->node->inv);
-	p->primed = true;
-}
-
-static void learn(struct ask *ask, const struct pod_list *pods)
-{
-	const struct preferred_container *c = &ask->request.v[0];
-	struct plugin *p = ask->plugin;
-	struct identified who = identify_container(pods, p->resource, (size_t)c->size, &c->must, p->node->inv,
-						   p->seen, rpc_call_arena(ask->call));
-
-	log_debug("kubelet", "%s: %d of %zu devices asked for: %s", p->resource, c->size, c->available.n,
-		  who.why);
-	answer(p, ask->call, &ask->request, &who);
-}
-
-static void tell_old(struct plugin *p)
+void plugin_pods_tell_old(struct plugin *p)
 {
 	if (p->told_old)
 		return;
@@ -93,81 +64,28 @@ static void tell_old(struct plugin *p)
 		 p->resource);
 }
 
-static void give_up(struct ask *ask, const char *why)
+static void tell_if_old(struct plugin *p)
 {
-	struct plugin *p = ask->plugin;
-
-	if (podres_support(p->env->podres) == PODRES_NOTHING) {
-		tell_old(p);
-	} else if (ask->call) {
-		p->stats.pod_list_failures++;
-		plugin_warn(p, WARN_PODS, "GPUs of the container are not known: %s", why);
-	}
-	if (ask->call)
-		answer(p, ask->call, &ask->request, NULL);
+	if (podres_support(p->env->podres) == PODRES_NOTHING)
+		plugin_pods_tell_old(p);
 }
 
-static void listed(void *arg, enum podres_result result, const struct pod_list *pods, const char *why)
+static void primed(void *arg, enum podres_result result, const struct pod_list *pods, const char *why)
 {
 	struct ask *ask = arg;
 	struct plugin *p = ask->plugin;
 
-	if (p && result != PODRES_OK) {
-		give_up(ask, why);
+	(void)why;
+	if (p && result == PODRES_OK) {
+		plugin_saw_list(p, pods, ask->asked_ms);
+		/* A container may be under admission by now: then it must not pass for old. */
+		if (p->stats.preferred == ask->preferred_before)
+			seen_pods_note(p->seen, pods, p->resource, p->node->inv);
+		p->primed = true;
 	} else if (p) {
-		plugin_warn_reset(p, WARN_PODS);
-		if (ask->call)
-			learn(ask, pods);
-		else
-			prime(ask, pods);
+		tell_if_old(p);
 	}
 	ask_free(ask);
-}
-
-static void ask_list(struct ask *ask)
-{
-	struct plugin *p = ask->plugin;
-
-	p->stats.pod_lists++;
-	podres_list(p->env->podres, p->env->pod_resources_timeout_ms, listed, ask);
-}
-
-/*
- * With devices set aside already (must) the kubelet has not recorded them, and a List could make it forget
- * them (reference kubelet.md §0.4): then we do without.
- */
-static bool worth_asking(const struct plugin *p, const struct preferred_request *request)
-{
-	return p->env->podres && podres_support(p->env->podres) != PODRES_NOTHING && plugin_pool(p) &&
-	       request->n == 1 && !request->v[0].must.n && request->v[0].size > 0;
-}
-
-void plugin_preferred(void *ctx, struct rpc_call *call, struct bytes request)
-{
-	struct plugin *p = ctx;
-	struct preferred_request r;
-	struct err err = { 0 };
-	struct ask *ask;
-
-	p->stats.preferred++;
-	if (msg_decode_preferred(request, rpc_call_arena(call), &r, &err) < 0) {
-		rpc_reply(call, rpc_status_of(err.code), err.msg, (struct bytes) { NULL, 0 });
-		return;
-	}
-	if (p->dying || !worth_asking(p, &r)) {
-		answer(p, call, &r, NULL);
-		return;
-	}
-	ask = ask_new(p, call);
-	ask->request = r;
-	ask_list(ask);
-}
-
-void plugin_pods_reset(struct plugin *p)
-{
-	p->told_old = false;
-	if (p->env->podres)
-		podres_reset(p->env->podres);
 }
 
 static void probed(void *arg, enum podres_result result, const struct pod_list *pods, const char *why)
@@ -177,9 +95,16 @@ static void probed(void *arg, enum podres_result result, const struct pod_list *
 	(void)result;
 	(void)pods;
 	(void)why;
-	if (ask->plugin && podres_support(ask->plugin->env->podres) == PODRES_NOTHING)
-		tell_old(ask->plugin);
+	if (ask->plugin)
+		tell_if_old(ask->plugin);
 	ask_free(ask);
+}
+
+void plugin_pods_reset(struct plugin *p)
+{
+	p->told_old = false;
+	if (p->env->podres)
+		podres_reset(p->env->podres);
 }
 
 /* Find out in advance what kubelet this is, and, once, who has GPUs without ever asking for ours. */
@@ -189,10 +114,12 @@ void plugin_pods_prime(struct plugin *p)
 
 	if (!pods)
 		return;
-	if (!p->primed)
-		ask_list(ask_new(p, NULL));
-	else if (podres_support(pods) == PODRES_UNKNOWN)
-		podres_get(pods, "", "", p->env->pod_resources_timeout_ms, probed, ask_new(p, NULL));
+	if (!p->primed) {
+		p->stats.pod_lists++;
+		podres_list(pods, p->env->pod_resources_timeout_ms, primed, ask_new(p));
+	} else if (podres_support(pods) == PODRES_UNKNOWN) {
+		podres_get(pods, "", "", p->env->pod_resources_timeout_ms, probed, ask_new(p));
+	}
 }
 
 void plugin_pods_done(struct plugin *p)
@@ -200,9 +127,6 @@ void plugin_pods_done(struct plugin *p)
 	struct ask *ask;
 
 	while ((ask = LIST_FIRST(&p->asks))) {
-		if (ask->call)
-			rpc_reply(ask->call, RPC_UNAVAILABLE, "the device plugin is stopping",
-				  (struct bytes) { NULL, 0 });
 		LIST_REMOVE(ask, link);
 		ask->plugin = NULL;
 	}

@@ -8,15 +8,14 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "hw/inventory.h"
+#include "pool/node.h"
 
 #define RECENT_MAX    64
 #define RECENT_AGE_MS 10000
 
-/* PCI indices belong to one inventory, addresses to the machine. */
 struct answer {
 	char *key; /* NULL: free */
-	struct bdf *gpus;
-	size_t n_gpus;
+	struct choice *choice;
 	int64_t at_ms;
 };
 
@@ -24,6 +23,64 @@ struct recent {
 	struct answer answers[RECENT_MAX];
 	size_t next;
 };
+
+/* --- choices --- */
+
+static const char *copy_text(const char *s, struct arena *a)
+{
+	return s ? arena_strdup(a, s) : NULL;
+}
+
+static const int *copy_ints(const int *v, size_t n, struct arena *a)
+{
+	return n ? arena_copy(a, v, n * sizeof(*v)) : NULL;
+}
+
+struct choice *choice_copy(const struct choice *from)
+{
+	struct arena *a = arena_new(1024);
+	struct choice *c = arena_copy(a, from, sizeof(*from));
+
+	c->arena = a;
+	c->node = node_ref(from->node);
+	c->owner =
+		(struct ledger_owner) { copy_text(from->owner.ns, a), copy_text(from->owner.pod, a),
+					copy_text(from->owner.uid, a), copy_text(from->owner.container, a) };
+	c->source = copy_text(from->source, a);
+	c->gpus = copy_ints(from->gpus, from->n_gpus, a);
+	c->busy_gpus = copy_ints(from->busy_gpus, from->n_busy_gpus, a);
+	c->available = copy_ints(from->available, from->n_available, a);
+	c->must = copy_ints(from->must, from->n_must, a);
+	return c;
+}
+
+void choice_free(struct choice *c)
+{
+	if (!c)
+		return;
+	node_unref(c->node);
+	arena_free(c->arena);
+}
+
+/* PCI indices belong to one inventory, addresses to the machine. */
+size_t choice_known_gpus(const struct choice *c, const struct hw_inventory *inv, struct arena *a, int **ret)
+{
+	size_t n = 0;
+
+	*ret = NULL;
+	if (!c || c->known != LEDGER_GPUS_KNOWN)
+		return 0;
+	*ret = arena_array(a, c->n_gpus, sizeof(**ret));
+	for (size_t i = 0; i < c->n_gpus; i++) {
+		int pci = hw_find_pci(inv, c->node->inv->pci[c->gpus[i]].bdf);
+
+		if (pci >= 0)
+			(*ret)[n++] = pci;
+	}
+	return n;
+}
+
+/* --- answers --- */
 
 struct recent *recent_new(void)
 {
@@ -33,7 +90,7 @@ struct recent *recent_new(void)
 static void answer_clear(struct answer *answer)
 {
 	free(answer->key);
-	free(answer->gpus);
+	choice_free(answer->choice);
 	*answer = (struct answer) { .key = NULL };
 }
 
@@ -63,18 +120,12 @@ static char *key_of(const struct ids *ids)
 	return strbuf_steal(&b);
 }
 
-void recent_add(struct recent *r, int64_t now_ms, const struct ids *ids, const int *gpus, size_t n_gpus,
-		const struct hw_inventory *inv)
+void recent_add(struct recent *r, int64_t now_ms, const struct ids *ids, const struct choice *c)
 {
 	struct answer *answer = &r->answers[r->next++ % RECENT_MAX];
 
 	answer_clear(answer);
-	answer->key = key_of(ids);
-	answer->gpus = xcalloc(n_gpus + 1, sizeof(*answer->gpus));
-	answer->n_gpus = n_gpus;
-	answer->at_ms = now_ms;
-	for (size_t i = 0; i < n_gpus; i++)
-		answer->gpus[i] = inv->pci[gpus[i]].bdf;
+	*answer = (struct answer) { key_of(ids), choice_copy(c), now_ms };
 }
 
 static struct answer *find(struct recent *r, int64_t now_ms, const struct ids *ids)
@@ -99,22 +150,12 @@ static struct answer *find(struct recent *r, int64_t now_ms, const struct ids *i
 	return newest;
 }
 
-size_t recent_take(struct recent *r, int64_t now_ms, const struct ids *ids, const struct hw_inventory *inv,
-		   struct arena *a, int **ret_gpus)
+struct choice *recent_take(struct recent *r, int64_t now_ms, const struct ids *ids)
 {
 	struct answer *answer = find(r, now_ms, ids);
-	size_t n = 0;
+	struct choice *c = answer ? STEAL(answer->choice) : NULL;
 
-	*ret_gpus = NULL;
-	if (!answer)
-		return 0;
-	*ret_gpus = arena_array(a, answer->n_gpus, sizeof(**ret_gpus));
-	for (size_t i = 0; i < answer->n_gpus; i++) {
-		int pci = hw_find_pci(inv, answer->gpus[i]);
-
-		if (pci >= 0)
-			(*ret_gpus)[n++] = pci;
-	}
-	answer_clear(answer);
-	return n;
+	if (answer)
+		answer_clear(answer);
+	return c;
 }

@@ -37,6 +37,7 @@ static unsigned timeout_ms;
 static struct {
 	unsigned times;
 	size_t n;
+	bool random;
 	const char *ids[8], *why;
 } got;
 
@@ -220,10 +221,11 @@ static int teardown_all(void **state)
 
 static bool asking;
 
-static void on_done(void *arg, const struct ids *ids, const char *why)
+static void on_done(void *arg, const struct ids *ids, bool random, const char *why)
 {
 	assert_false(*(bool *)arg);
 	got.times++;
+	got.random = random;
 	got.why = why ? arena_strdup(a, why) : NULL;
 	got.n = ids ? ids->n : 0;
 	for (size_t i = 0; i < got.n; i++)
@@ -342,6 +344,7 @@ static void what_is_wrong_is_told(void **state)
 		serve(0, "nvidia-gpu.sock", cases[i].manners);
 		prefer();
 		assert_unknown(cases[i].why);
+		assert_int_equal(got.random, cases[i].manners == MUTE);
 		teardown(NULL);
 		setup(NULL);
 	}

@@ -1,0 +1,181 @@
+#include "kubelet/holders.h"
+
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "kubelet/identify.h"
+#include "kubelet/podspec.h"
+
+struct holders {
+	struct pod_list view;
+	struct arena **arenas; /* of each pod */
+	size_t room;
+	bool listed;
+};
+
+struct holders *holders_new(void)
+{
+	return xcalloc(1, sizeof(struct holders));
+}
+
+static void clear(struct holders *h)
+{
+	for (size_t i = 0; i < h->view.n; i++)
+		arena_free(h->arenas[i]);
+	h->view.n = 0;
+}
+
+void holders_free(struct holders *h)
+{
+	if (!h)
+		return;
+	clear(h);
+	free(h->view.v);
+	free(h->arenas);
+	free(h);
+}
+
+static struct held copy_held(const struct held *from, struct arena *a)
+{
+	struct held h = { arena_strdup(a, from->resource),
+			  { arena_array(a, from->ids.n, sizeof(*h.ids.v)), from->ids.n } };
+
+	for (size_t i = 0; i < from->ids.n; i++)
+		h.ids.v[i] = arena_strdup(a, from->ids.v[i]);
+	return h;
+}
+
+static struct pod_container copy_container(const struct pod_container *from, struct arena *a)
+{
+	struct pod_container c = { .name = arena_strdup(a, from->name),
+				   .held = arena_array(a, from->n_held, sizeof(*c.held)),
+				   .n_held = from->n_held };
+
+	for (size_t i = 0; i < from->n_held; i++)
+		c.held[i] = copy_held(&from->held[i], a);
+	return c;
+}
+
+static struct pod copy_pod(const struct pod *from, struct arena *a)
+{
+	struct pod p = { arena_strdup(a, from->ns), arena_strdup(a, from->name),
+			 arena_array(a, from->n_containers, sizeof(*p.containers)), from->n_containers };
+
+	for (size_t i = 0; i < from->n_containers; i++)
+		p.containers[i] = copy_container(&from->containers[i], a);
+	return p;
+}
+
+static void add(struct holders *h, const struct pod *pod)
+{
+	struct arena *a = arena_new(512);
+
+	if (h->view.n == h->room) {
+		h->room = h->room ? 2 * h->room : 16;
+		h->view.v = xrealloc(h->view.v, h->room, sizeof(*h->view.v));
+		h->arenas = xrealloc(h->arenas, h->room, sizeof(struct arena *));
+	}
+	h->arenas[h->view.n] = a;
+	h->view.v[h->view.n++] = copy_pod(pod, a);
+}
+
+static void drop(struct holders *h, size_t i)
+{
+	arena_free(h->arenas[i]);
+	h->view.n--;
+	h->view.v[i] = h->view.v[h->view.n];
+	h->arenas[i] = h->arenas[h->view.n];
+}
+
+void holders_list(struct holders *h, const struct pod_list *pods)
+{
+	clear(h);
+	for (size_t i = 0; i < pods->n; i++)
+		add(h, &pods->v[i]);
+	h->listed = true;
+}
+
+void holders_gone(struct holders *h, const char *ns, const char *name)
+{
+	const struct pod *pod = identify_pod(&h->view, ns, name);
+
+	if (pod)
+		drop(h, (size_t)(pod - h->view.v));
+}
+
+void holders_pod(struct holders *h, const struct pod *pod)
+{
+	holders_gone(h, pod->ns, pod->name);
+	add(h, pod);
+}
+
+static const struct spec_pod *find_spec(const struct spec_list *specs, const struct pod *pod)
+{
+	for (size_t i = 0; i < specs->n; i++) {
+		if (str_eq(specs->v[i].name, pod->name) && str_eq(specs->v[i].ns, pod->ns))
+			return &specs->v[i];
+	}
+	return NULL;
+}
+
+void holders_keep(struct holders *h, const struct spec_list *specs)
+{
+	for (size_t i = h->view.n; i-- > 0;) {
+		const struct spec_pod *spec = find_spec(specs, &h->view.v[i]);
+
+		if (!spec || spec->over)
+			drop(h, i);
+	}
+}
+
+static size_t held_of(const struct pod *pod, const struct spec_container *c, const char *resource)
+{
+	const struct pod_container *now = pod ? identify_named(pod, c->name) : NULL;
+	const struct ids *ids = now ? identify_held(now, resource) : NULL;
+
+	return ids ? ids->n : 0;
+}
+
+/* It waits for ours: it is being admitted, or will be, or never got any. */
+static bool is_waiting(const struct pod *pod, const struct spec_pod *spec, const char *resource)
+{
+	for (size_t i = 0; i < spec->n_containers; i++) {
+		const struct spec_container *c = &spec->containers[i];
+
+		if (c->kind != SPEC_INIT && identify_asked(c, resource) > 0 && !held_of(pod, c, resource))
+			return true;
+	}
+	return false;
+}
+
+static bool has_all(const struct pod *pod, const struct spec_pod *spec)
+{
+	for (size_t i = 0; i < spec->n_containers; i++) {
+		const struct spec_container *c = &spec->containers[i];
+
+		for (size_t k = 0; c->kind != SPEC_INIT && k < c->n_limits; k++) {
+			if ((int64_t)held_of(pod, c, c->limits[k].resource) < c->limits[k].count)
+				return false;
+		}
+	}
+	return true;
+}
+
+bool holders_complete(const struct holders *h, const struct spec_list *specs, const char *resource)
+{
+	for (size_t i = 0; h->listed && i < specs->n; i++) {
+		const struct spec_pod *spec = &specs->v[i];
+		const struct pod *pod = identify_pod(&h->view, spec->ns, spec->name);
+
+		if (!spec->over && !is_waiting(pod, spec, resource) && !has_all(pod, spec))
+			return false;
+	}
+	return h->listed;
+}
+
+const struct pod_list *holders_view(const struct holders *h)
+{
+	return &h->view;
+}
