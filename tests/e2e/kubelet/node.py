@@ -258,9 +258,9 @@ class Node:
         self.start_railmate()
         self.wait_registered()
 
-    def start_gpu_plugin(self):
+    def start_gpu_plugin(self, *options):
         self.spawn("fakegpu.log", self.program("fakegpu"), "--root", self.machine, "--kubelet-dir", PLUGINS,
-                   "--resource", scenarios.GPU)
+                   "--resource", scenarios.GPU, *options)
 
     def wait_registered(self, resource=scenarios.VF):
         for name in (resource, scenarios.GPU):

@@ -76,8 +76,11 @@ def devices_of(pod):
 
 # --- pods ---
 
-def container(name, gpus=0, vfs=0, then=STAY, **more):
+def container(name, gpus=0, vfs=0, then=STAY, vfs_first=False, **more):
+    """vfs_first: so it is written, which makes it more likely that the kubelet allocates them first."""
     limits = {resource: str(count) for resource, count in ((GPU, gpus), (VF, vfs)) if count}
+    if vfs_first:
+        limits = dict(reversed(limits.items()))
     return {"name": name, "image": IMAGE, "imagePullPolicy": "Never",
             "command": ["/bin/busybox", "sh", "-c", SETUP + REPORT + then],
             "resources": {"limits": limits}, "volumeMounts": [{"name": "keep", "mountPath": "/keep"}], **more}
@@ -209,10 +212,10 @@ def scenario(function):
     return function
 
 
-def one_pod(c, gpus, vfs):
+def one_pod(c, gpus, vfs, **more):
     """A pod of one container, checked; (its name, were GPUs first)."""
     free = c.free()
-    name = c.run(container("main", gpus, vfs))
+    name = c.run(container("main", gpus, vfs, **more))
     mine = check_container(c, name, "main", gpus, vfs)
     order = c.order(name)
     if order == [GPU, VF]:
@@ -226,7 +229,7 @@ def gpus_first_and_vfs_first(c):
     firsts = []
     while not (True in firsts and False in firsts) or len(firsts) < 6:
         check(len(firsts) < 40, f"only one order in {len(firsts)} pods: {set(firsts)}")
-        pods = [one_pod(c, 1, 1) for _ in range(4)]
+        pods = [one_pod(c, 1, 1, vfs_first=i % 2) for i in range(4)]
         firsts += [gpus_first for _, gpus_first in pods]
         c.end(*(name for name, _ in pods))
     return f"{firsts.count(True)} of {len(firsts)} GPU-first, all of those optimal"

@@ -39,7 +39,7 @@ def output(*argv, stdin=None):
 
 def shell(line):
     """With the functions of lib/guest.sh."""
-    return output("/bin/bash", "-euc", f". {SHARE}/guest.sh; {line}")
+    return output("/bin/bash", "-euc", f". /bed/guest.sh; {line}")
 
 
 def read(path):

@@ -172,6 +172,10 @@ def rdma_devices_of_other_namespaces_are_hidden():
             equal(mode(), "exclusive", "mode")
             equal(node.topo().topo, before, "topo")
             check_answer(node.admit("all", 0, ALL))
+            with LiveNode() as other:
+                other.start_all(vfs=ALL)
+                check_answer(other.admit("all", 0, ALL))
+            words.append("a railmated that starts then lists the same")
         finally:
             shell("rdma system set netns shared")
         return "; ".join(words)

@@ -4,6 +4,7 @@ import os
 
 import harness
 from bed import AMD, NVIDIA, PCI, LiveNode, check, check_answer, equal, scenario, shell
+from policies import MESSAGE, REASON, STORIES
 
 VIEW = "/run/view"
 
@@ -33,21 +34,29 @@ def pods_on_soft_rdma():
 
 @scenario
 def pods_under_numa_policies():
-    """under single-numa-node and restricted, GPUs and VFs of a pod share a NUMA node"""
+    """restricted and single-numa-node in the fake kubelet: the same as in the real one"""
     words = []
-    for policy in ("restricted", "single-numa-node"):
+    for policy, steps in STORIES.items():
         with LiveNode() as node:
             node.start_all("--policy", policy, vfs=10)
-            machine = node.topo()
-            for pod in ("a", "b"):
-                admission = node.admit(pod, 2, 2, order="random")
-                devices = harness.gpus_of(machine, admission, resource=AMD) + harness.vfs_of(admission)
-                nodes = {machine.numa[d] for d in devices}
-                equal(len(nodes), 1, f"{policy}: NUMA nodes of {devices}")
-            refused = node.admit("c", 1, 1)
-            equal(refused["event"], "rejected", f"{policy}: a fifth GPU")
-            words.append(policy)
+            tell(node, node.topo(), policy, steps)
+        words.append(policy)
     return ", ".join(words)
+
+
+def tell(node, machine, policy, steps):
+    """As numa.py does to the real kubelet, in both orders."""
+    for i, step in enumerate(steps):
+        what, name = f"{policy}, {step.gpus}+{step.vfs} ({step.shows})", f"p{i}"
+        admission = node.admit(name, step.gpus, step.vfs, order=("gpu-first", "vf-first")[i % 2])
+        if not step.nodes:
+            equal(admission["event"], "rejected", what)
+            equal((admission["reason"], admission["message"]), (REASON, MESSAGE), what)
+            continue
+        devices = harness.gpus_of(machine, admission, resource=AMD) + harness.vfs_of(admission)
+        equal(len({machine.numa[d] for d in devices}), step.nodes, f"{what}: NUMA nodes of {devices}")
+        if not step.stays:
+            node.kubelet.ask(f"remove {name}")
 
 
 def make_view():

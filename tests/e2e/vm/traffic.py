@@ -62,7 +62,7 @@ def run_container(script, env, nodes):
         output("mount", "--bind", "/", f"{BUNDLE}/rootfs")
     with open(f"{BUNDLE}/config.json", "w", encoding="utf-8") as f:
         json.dump(spec(["/bin/bash", "-c", script], {"PATH": os.environ["PATH"], **env}, nodes), f)
-    run = subprocess.run(["/share/bin/runc", "run", "--bundle", BUNDLE, "bed"], stdin=subprocess.DEVNULL,
+    run = subprocess.run(["/programs/runc", "run", "--bundle", BUNDLE, "bed"], stdin=subprocess.DEVNULL,
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT)
     return run.returncode, run.stdout
 

@@ -103,9 +103,9 @@ vm_prepare() {
 # cards; an NVMe with VFs, which is no NIC, on the first switch. With "third" another igb, on a root port of
 # the second root complex, behind no switch.
 vm_topology() { # [third]
-	local n d nvme
-	topology=(-machine q35 -smp 2,sockets=2,cores=1 -m 1536M
-		-object memory-backend-ram,id=m0,size=768M -object memory-backend-ram,id=m1,size=768M
+	local n d nvme half=1024M
+	topology=(-machine q35 -smp 2,sockets=2,cores=1 -m 2048M
+		-object memory-backend-ram,id=m0,size=$half -object memory-backend-ram,id=m1,size=$half
 		-numa node,nodeid=0,cpus=0,memdev=m0 -numa node,nodeid=1,cpus=1,memdev=m1
 		-numa dist,src=0,dst=1,val=21
 		-device intel-iommu,intremap=on,device-iotlb=on
@@ -130,17 +130,21 @@ vm_topology() { # [third]
 		-device nvme,$nvme)
 }
 
-# Runs SHARE/guest in the guest, whose root is this machine's, read-only below a tmpfs; SHARE is its /share. The
-# guest ends by itself; results are files in SHARE (guest.log, status), never the serial log, which loses lines.
+# Runs SHARE/guest in the guest, whose root is this machine's, read-only below a tmpfs; SHARE is its /share, SHARE/bed
+# its /bed, read-only and cached. The guest ends by itself; results are files in SHARE (guest.log, status), never the
+# serial log, which loses lines.
 # One virtual CPU a node and one thread: more of either hangs now and then. Replaces the shell that calls it: to be
 # called in the background or in parentheses; a signal to that process ends QEMU.
 vm_boot() { # SHARE, seconds, serial log, [monitor]; uses $topology
+	mkdir -p "$1/bed"
 	exec timeout -k 5 "$2" qemu-system-x86_64 -accel tcg,thread=single -cpu max "${topology[@]}" \
 		-nodefaults -vga none -display none -monitor "${4:-none}" -no-reboot -serial "file:$3" \
 		-fsdev "local,id=share,path=$1,security_model=none" \
 		-device virtio-9p-pci,fsdev=share,mount_tag=share,bus=pcie.0 \
+		-fsdev "local,id=bed,path=$1/bed,security_model=none,readonly=on" \
+		-device virtio-9p-pci,fsdev=bed,mount_tag=bed,bus=pcie.0 \
 		-fsdev local,id=root,path=/,security_model=none,readonly=on,multidevs=remap \
 		-device virtio-9p-pci,fsdev=root,mount_tag=hostroot,bus=pcie.0 \
 		-kernel "$(echo "$cache"/kernel/boot/vmlinuz-*)" -initrd "$cache/initrd" \
-		-append "console=ttyS0 panic=-1 quiet intel_iommu=on iommu=pt" < /dev/null
+		-append "console=ttyS0 panic=-1 quiet intel_iommu=on iommu=pt tsc=reliable" < /dev/null
 }

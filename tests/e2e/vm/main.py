@@ -1,0 +1,21 @@
+"""
+The guest's scenarios, in this order. /share/part names which: with the fake kubelet, or with the real one.
+Those that change the hardware come last, and put it back.
+"""
+
+import importlib
+import sys
+
+import bed
+
+PARTS = {
+    "fake": ["topology", "pods", "traffic", "events"],
+    "kubelet": ["numa"],
+}
+LIMITS = {"fake": 90, "kubelet": 200}  # seconds a scenario may take
+
+part = bed.read(f"{bed.SHARE}/part")
+bed.LIMIT = LIMITS[part]
+for module in PARTS[part]:
+    importlib.import_module(module)  # each adds its scenarios
+sys.exit(bed.run_all(bed.read(f"{bed.SHARE}/words").split()))

@@ -1,0 +1,137 @@
+"""
+The real kubelet in the guest: bed A's node (tests/e2e/kubelet/node.py) on the live root, railmated a process of the
+machine. It starts once a boot; a scenario says what it needs:
+
+    with cluster(policy="restricted", config={"resourceList": […]}) as c:
+        name = c.run(scenarios.container("main", gpus=2, vfs=2))
+
+c is what the scenarios of bed A get; its pods are gone afterwards. Standard library only.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import types
+
+import node
+import scenarios
+from bed import PCI, SHARE, check, shell, write
+
+PROGRAMS = pathlib.Path("/programs")  # ./guest copies them into memory: over 9p they are too slow
+WORK = pathlib.Path("/work")
+LOGS = pathlib.Path("/var/log/bed")
+CGROUP = "/bed"
+
+
+class RealNode(node.Node):
+    """containerd, the kubelet and the GPU plugin stay; the kubelet's policy and railmated's pools change."""
+
+    def __init__(self):
+        WORK.mkdir(exist_ok=True)
+        super().__init__(types.SimpleNamespace(
+            logs=LOGS, work=WORK, cgroup=CGROUP, build=PROGRAMS, kubelet=PROGRAMS / "kubelet", runc=PROGRAMS / "runc",
+            busybox=PROGRAMS / "busybox"))
+        self.policy = self.config = None
+
+    def make_machine(self):
+        node.memory_folders(WORK)
+        LOGS.mkdir()
+        os.mkdir("/sys/fs/cgroup" + CGROUP)
+        write("/sys/fs/cgroup/cgroup.subtree_control", "+cpu +cpuset +memory +pids +io")
+        node.call("mount", "--make-rshared", "/")
+        return pathlib.Path("/")
+
+    def runtime_dir(self):
+        return PROGRAMS
+
+    def program(self, name):
+        return PROGRAMS / name
+
+    def start(self):
+        self.start_containerd()
+        self.load_pod_images()
+        self.start_gpu_plugin("--poll", "200")
+
+    def want(self, policy, config):
+        """The kubelet with this policy, railmated with this configuration (None: its own), all registered."""
+        if policy != self.policy:
+            if self.kubelet:
+                self.kubelet.terminate()
+                self.kubelet.wait(node.START_LIMIT)
+            self.policy, self.kubelet_options = policy, {"topologyManagerPolicy": policy}
+            self.start_kubelet()
+        if config != self.config or not self.railmates:
+            for name in list(self.railmates):
+                self.stop_railmate(name)
+            self.config = config
+            self.start_railmate()
+        self.wait_registered()
+
+    def start_railmate(self, *options):
+        self.n_started += 1
+        name = f"railmated-{self.n_started}"
+        if self.config is not None:
+            (WORK / "config.json").write_text(json.dumps(self.config))
+            options = ("--config-file", WORK / "config.json", *options)
+        self.railmates[name] = self.spawn(f"{name}.log", self.program("railmated"), "--log-level", "debug", *options)
+        scenarios.until(lambda: "starts:" in self.railmate_log(name), f"{name} to start", node.START_LIMIT)
+        return name
+
+    def signal_railmate(self, name, sig):
+        self.railmates[name].send_signal(getattr(signal, sig))
+
+    def stop_railmate(self, name, sig="SIGTERM"):
+        self.signal_railmate(name, sig)
+        return self.railmates.pop(name).wait(node.START_LIMIT)
+
+    def break_vf(self, vf):
+        """Its driver lets it go; returns how to undo that."""
+        link = pathlib.Path(PCI, vf, "physfn").resolve()
+        bus = link.name[5:7]
+        index = next(p.name[6:] for p in link.glob("virtfn*") if p.resolve().name == vf)
+        write("/sys/bus/pci/drivers/igbvf/unbind", vf)
+        return lambda: shell(f"vf_bind {bus} {index}; rxe_up {bus} {index}")
+
+
+class Started:
+    """The boot's only node, or why there is none: the first scenario waits for it, the others do not again."""
+
+    node, error = None, None
+
+    @classmethod
+    def get(cls):
+        if cls.node is None and cls.error is None:
+            try:
+                started = RealNode()
+                started.start()
+                cls.node = started
+            except (AssertionError, OSError, subprocess.SubprocessError) as e:
+                cls.error = str(e)
+        check(cls.error is None, f"the node did not come up: {cls.error}")
+        return cls.node
+
+
+def keep_state(real, name):
+    """For the host: the daemons' logs, and what the kubelet knew."""
+    with contextlib.suppress(OSError, shutil.Error, subprocess.SubprocessError):
+        real.keep_state(name)
+        shutil.copytree(LOGS, f"{SHARE}/node", dirs_exist_ok=True)
+
+
+@contextlib.contextmanager
+def cluster(policy="none", config=None):
+    real = Started.get()
+    real.want(policy, config)
+    c = scenarios.Cluster(real)
+    try:
+        yield c
+        scenarios.clean(c)
+    except Exception:
+        keep_state(real, f"{policy}-{len(os.listdir(LOGS))}")
+        with contextlib.suppress(AssertionError):
+            scenarios.clean(c)
+        raise
