@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "kubelet/messages.h"
+#include "pool/slots.h"
 
 struct binder;
 struct err;
@@ -26,6 +27,11 @@ struct binder_env {
 	struct keeper *keeper;
 	const struct podspec_source *specs; /* NULL: none */
 	const char *cdi_dir;		    /* the runtime's, e.g. /var/run/cdi */
+	unsigned settle_ms;	/* after a spec that was there changed: the runtime notices by inotify (reference kubelet.md §4) */
+	/* A sentence for the log, and: what the kubelet has to be told of late pools changed. Either may be NULL. */
+	void (*note)(void *ctx, const char *sentence);
+	void (*changed)(void *ctx);
+	void *ctx;
 };
 
 /* Which pod asks, as far as the asker knows (the CNI plugin does: CNI_ARGS; the kubelet never says). */
@@ -41,14 +47,20 @@ typedef void (*binder_done_fn)(void *arg, const struct err *err, const struct bo
 
 struct binder *binder_new(const struct binder_env *env);
 void binder_free(struct binder *b);
-void binder_update(struct binder *b, struct node *node); /* a reference is taken */
+void binder_update(struct binder *b, struct node *node); /* a reference is taken; the first one reads the CDI directory */
+/* What the kubelet is to be told of a late pool now. */
+struct slot_list binder_slots(const struct binder *b, const struct pool *pool, struct arena *a);
+/* The kubelet gives these to a container: what they were before is over, and a spec that is left of it goes. */
+void binder_allocated(struct binder *b, const struct ids *slots);
 /*
  * Bind the container that holds these slots: all its slots of all late pools at once. The CDI specs and the ledger are durable when
  * done is called. Errors are retryable (EAGAIN, EBUSY) unless a slot is unknown (ENOENT). pod may be NULL.
  */
 void binder_bind(struct binder *b, const struct ids *slots, const struct binder_pod *pod, unsigned timeout_ms,
 		 binder_done_fn done, void *arg);
-/* Slots whose pods are gone: specs removed, VFs drained. Called with every List (beside keeper_reconcile()). */
+/* Which slots containers have, by a List; called with every one, after keeper_reconcile(). */
 void binder_reconcile(struct binder *b, const struct pod_list *pods);
+/* The ledger may have changed: specs of slots that nobody holds any more go. */
+void binder_tidy(struct binder *b);
 
 #endif

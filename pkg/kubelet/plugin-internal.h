@@ -15,7 +15,12 @@
 struct ask;
 struct attempt;
 struct choice;
+struct device_list;
 struct devinfo;
+struct edits;
+struct err;
+struct late;
+struct preferred_request;
 struct holders;
 struct ids;
 struct ledger;
@@ -36,7 +41,7 @@ struct listener {
 	bool ending; /* we have ended it; the kubelet has not seen that yet */
 };
 
-enum warning { WARN_SERVE, WARN_REGISTER, WARN_DEVINFO, WARN_PODS, WARN_SPECS, WARN_START, WARN_MAX };
+enum warning { WARN_SERVE, WARN_REGISTER, WARN_DEVINFO, WARN_PODS, WARN_SPECS, WARN_START, WARN_LATE, WARN_MAX };
 
 struct plugin {
 	const struct plugin_env *env;
@@ -87,6 +92,9 @@ struct plugin {
 	/* plugin_devinfo.c */
 	struct devinfo *devinfo;
 
+	/* plugin_late.c; NULL before it was needed */
+	struct late *late;
+
 	int64_t warned_ms[WARN_MAX]; /* 0 never */
 };
 
@@ -99,6 +107,7 @@ const struct pool *plugin_pool(const struct plugin *p);	/* NULL: the node has no
 void plugin_warn(struct plugin *p, enum warning kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void plugin_warn_reset(struct plugin *p, enum warning kind); /* it works again: tell the next failure at once */
 
+void plugin_refuse(struct rpc_call *call, struct err *err);
 void plugin_serve(struct plugin *p);	  /* open our socket, or check it */
 void plugin_stop_serving(struct plugin *p); /* streams end by themselves */
 
@@ -123,6 +132,16 @@ void plugin_pods_tell_old(struct plugin *p); /* once for each kubelet */
 /* What PodResources said, for everybody who keeps a record of it. pod NULL: there is no such pod. */
 void plugin_saw_list(struct plugin *p, const struct pod_list *pods, int64_t asked_ms);
 void plugin_saw_pod(struct plugin *p, const char *ns, const char *name, const struct pod *pod, int64_t asked_ms);
+
+/* Pools that bind late. The first three may be asked of any plugin. */
+bool plugin_is_late(const struct plugin *p);
+bool late_is_ready(struct plugin *p); /* can this node bind late? If that is not known yet, plugin_kick() follows */
+int late_check_kubelet(const struct plugin *p, const char *user_agent, struct err *err);
+struct device_list late_list(const struct plugin *p, struct arena *a);
+void late_preferred(struct plugin *p, struct rpc_call *call, const struct preferred_request *request);
+int late_allocate(struct plugin *p, const struct ids *ids, struct arena *a, struct edits *ret, struct err *err);
+void late_pre_start(struct plugin *p, struct rpc_call *call, struct bytes request);
+void late_done(struct plugin *p);
 
 struct devinfo *devinfo_new(struct plugin *p);
 void devinfo_update(struct devinfo *d);	/* write what changed, a little at a time */

@@ -20,6 +20,8 @@ struct rpc;
 struct sysroot;
 
 enum plugin_registration { REGISTER_CLASSIC, REGISTER_WATCHER, REGISTER_AUTO };
+/* Do kubelet and runtime know CDI? AUTO: as far as can be seen from here, which is the kubelet's part only. */
+enum plugin_cdi { CDI_AUTO, CDI_ON, CDI_OFF };
 
 struct plugin_env {
 	struct rpc *rpc;
@@ -28,6 +30,7 @@ struct plugin_env {
 	const char *registry_dir;	/* <kubelet-root>/plugins_registry */
 	const char *devinfo_dir;	/* NULL: write no device-info files */
 	enum plugin_registration registration;
+	enum plugin_cdi cdi;		/* what late pools need */
 	unsigned pod_resources_timeout_ms; /* 200; the kubelet's sync loop waits for us */
 	unsigned registry_patience_ms;	/* REGISTER_AUTO: how long to wait for the plugin watcher; 0: 10 s */
 	/* Shared by all resources, NULL: absent. Looked at with every call: they may appear while plugins run. */

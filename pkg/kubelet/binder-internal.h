@@ -1,0 +1,130 @@
+/* What the files of the binder share. Everything runs on the rpc thread. */
+#ifndef RAILMATE_KUBELET_BINDER_INTERNAL_H
+#define RAILMATE_KUBELET_BINDER_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "kubelet/binder.h"
+#include "ledger/ledger.h"
+
+struct pool_dev;
+
+/* A slot that was allocated since a VF was last bound to it. */
+struct promise {
+	char *slot;
+	int64_t since_ms;
+	bool held; /* as far as we know, a container has it */
+};
+
+struct binder {
+	struct binder_env env;
+	struct node *node; /* NULL: none yet */
+	struct promise *promises;
+	size_t n_promises, cap_promises;
+	struct spec_file *specs; /* what we wrote, by slot; binder_cdi.c */
+	size_t n_specs, cap_specs;
+	LIST_HEAD(, request) requests;
+};
+
+int64_t binder_now_ms(void); /* monotonic */
+void binder_say(const struct binder *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+const struct promise *binder_promised(const struct binder *b, const char *slot);
+
+/* --- which container? binder_who.c; pure --- */
+
+struct target {
+	struct ledger_owner owner; /* strings as in the list */
+	struct ids slots;	   /* all of late pools that it has, sorted */
+	int *gpus;		   /* PCI indices, ascending; its own, or those of its pod when it has none */
+	size_t n_gpus;
+	int *busy_gpus; /* of others */
+	size_t n_busy_gpus;
+};
+
+/* A container of a pod list that has the slots. */
+struct candidate {
+	const struct pod *pod;
+	const struct pod_container *container; /* NULL: an init container, which no list shows */
+};
+
+/*
+ * The containers that hold these slots. More than one: the kubelet has given them away twice (reference kubelet.md §0.4). None: only
+ * regular init containers hold them, or the list is older than they are.
+ */
+size_t who_holds(const struct node *node, const struct pod_list *pods, const struct ids *slots, const struct binder_pod *pod,
+		 struct arena *a, struct candidate **ret);
+struct target who_target(const struct node *node, const struct pod_list *pods, const struct candidate *c, const struct ids *slots,
+			 struct arena *a);
+/* Its GPUs, also those that DRA drivers gave (binder_gpus.c). */
+size_t who_gpus(const struct node *node, const struct pod_container *c, struct arena *a, int **ret);
+int gpu_of_dynamic(const struct hw_inventory *inv, const struct dynamic *d);
+
+/* --- which VFs? binder_choose.c; pure but for the question whether a VF is free --- */
+
+struct binding_slot {
+	const char *id;
+	const struct pool *pool;
+	int numa;	/* its class */
+	const struct pool_dev *dev; /* set: bound already, and stays */
+};
+
+struct binding {
+	const struct node *node;
+	struct binding_slot *slots; /* of one container; dev is filled in */
+	size_t n_slots;
+	const int *gpus, *busy_gpus;
+	size_t n_gpus, n_busy_gpus;
+	/* May the container have it? ret_why: a sentence if not. Asked of what is about to be chosen only; `could` of everything. */
+	bool (*could)(void *ctx, const struct pool_dev *dev);
+	bool (*may)(void *ctx, const struct pool_dev *dev, const char **ret_why);
+	void *ctx;
+};
+
+struct chosen {
+	struct ledger_pair *pairs;
+	size_t n_pairs;
+	int cost;
+	struct ledger_place *free; /* what there was to choose from */
+	size_t n_free;
+	const char **alternative;
+	size_t n_alternative;
+	int alternative_cost;
+};
+
+/* -EBUSY with a sentence: there are too few VFs. */
+int choose_bound(struct binding *c, struct arena *a, struct chosen *ret, struct err *err);
+
+/* --- specs: binder_cdi.c --- */
+
+struct spec_file {
+	char *slot;
+	uint64_t hash; /* of what we wrote, or found at the start */
+};
+
+/* What a spec of ours says. */
+struct spec_facts {
+	const char *slot, *vf;
+	struct ledger_owner owner;
+};
+
+/* Writes it unless it is there already; ret_replaced: another text was there. */
+int spec_write(struct binder *b, const char *slot, const char *text, bool *ret_replaced, struct err *err);
+bool spec_exists(const struct binder *b, const char *slot);
+void spec_remove(struct binder *b, const char *slot);
+/* Every spec of ours in the directory; what cannot be read is told and left out. */
+void spec_scan(struct binder *b, void (*found)(struct binder *b, const struct spec_facts *facts));
+void spec_remember(struct binder *b, const char *slot, const char *text);
+void specs_done(struct binder *b);
+/* The variables that make a spec tell its story. */
+struct edits spec_story(const struct target *target, const struct binding_slot *slots, size_t n, struct arena *a);
+
+/* --- what the container gets: binder_grant.c --- */
+
+/* The variables of the whole container, and the device nodes of each slot's VF (nodes: n_slots entries). */
+int grant_container(const struct binder *b, const struct binding *c, struct arena *a, struct edits *ret_env, struct edits *ret_nodes,
+		    struct err *err);
+
+#endif
