@@ -36,6 +36,8 @@ static const char usage_text[] =
 	"                          (/var/run/k8s.cni.cncf.io/devinfo/dp)\n"
 	"  --control-socket PATH   for railmatectl explain and railmate-cni, root only; none: no socket\n"
 	"                          (" CONTROL_SOCKET ")\n"
+	"  --state-dir DIR         the ledger: which VF is held by which container; none: memory only\n"
+	"                          (/var/lib/railmate)\n"
 	"  --rescan SECONDS        look at the hardware again this often, beside events; 0 never (60)\n"
 	"  --root DIR              the machine below DIR instead of / (for tests and captured machines)\n"
 	"  --log-level LEVEL       error, warning, info or debug; a number means info (info)\n"
@@ -65,6 +67,7 @@ enum option_id {
 	OPT_POD_RESOURCES,
 	OPT_DEVINFO,
 	OPT_CONTROL,
+	OPT_STATE,
 	OPT_RESCAN,
 	OPT_ROOT,
 	OPT_LOG_LEVEL,
@@ -84,6 +87,7 @@ static const struct option options[] = {
 	{ "pod-resources", required_argument, NULL, OPT_POD_RESOURCES },
 	{ "devinfo-dir", required_argument, NULL, OPT_DEVINFO },
 	{ "control-socket", required_argument, NULL, OPT_CONTROL },
+	{ "state-dir", required_argument, NULL, OPT_STATE },
 	{ "rescan", required_argument, NULL, OPT_RESCAN },
 	{ "root", required_argument, NULL, OPT_ROOT },
 	{ "log-level", required_argument, NULL, OPT_LOG_LEVEL },
@@ -205,6 +209,9 @@ static int set_option(struct command_line *cl, int id)
 	case OPT_CONTROL:
 		cl->daemon.control_socket = strcmp(optarg, "none") ? optarg : NULL;
 		return EXIT_DONE;
+	case OPT_STATE:
+		cl->daemon.state_dir = strcmp(optarg, "none") ? optarg : NULL;
+		return EXIT_DONE;
 	case OPT_RESCAN:
 		return set_rescan(cl, optarg);
 	case OPT_ROOT:
@@ -283,6 +290,7 @@ int main(int argc, char **argv)
 			    .kubelet_root = "/var/lib/kubelet",
 			    .devinfo_dir = "/var/run/k8s.cni.cncf.io/devinfo/dp",
 			    .control_socket = CONTROL_SOCKET,
+			    .state_dir = "/var/lib/railmate",
 			    .registration = REGISTER_CLASSIC,
 			    .pod_resources = true,
 			    .rescan_seconds = 60 },

@@ -12,8 +12,10 @@
 #include "config/config.h"
 #include "daemon/control.h"
 #include "daemon/load.h"
+#include "daemon/state.h"
 #include "discover/sysroot.h"
 #include "hw/inventory.h"
+#include "kubelet/keeper.h"
 #include "kubelet/plugin.h"
 #include "kubelet/podres.h"
 #include "pool/node.h"
@@ -30,6 +32,7 @@ struct daemon {
 	const struct config *cfg;
 	struct sysroot *root;
 	struct rpc *rpc;
+	struct state state;
 	struct node *node; /* the newest one; main thread */
 
 	struct plugin_env env;
@@ -52,13 +55,24 @@ struct publication {
 	struct node *node;
 };
 
+/* With the first node: what all plugins share. */
+static void open_on_rpc(struct daemon *d)
+{
+	if (d->opt->pod_resources)
+		d->env.podres = podres_open(d->rpc, d->pod_resources);
+	d->env.keeper = state_make_keeper(&d->state, d->rpc, NULL, NULL);
+	if (d->env.podres)
+		keeper_watch(d->env.keeper, d->env.podres);
+}
+
 static void publish_on_rpc(void *arg)
 {
 	struct publication *p = arg;
 	struct daemon *d = p->d;
 
-	if (!d->env.podres && d->opt->pod_resources)
-		d->env.podres = podres_open(d->rpc, d->pod_resources);
+	if (!d->env.keeper)
+		open_on_rpc(d);
+	keeper_update(d->env.keeper, p->node);
 	for (size_t i = 0; i < d->cfg->n_pools; i++) {
 		if (!d->plugins[i])
 			d->plugins[i] = plugin_new(&d->env, d->cfg->pools[i].resource);
@@ -86,6 +100,7 @@ static void close_on_rpc(void *arg)
 		plugin_free(d->plugins[i]);
 		d->plugins[i] = NULL;
 	}
+	keeper_free(STEAL(d->env.keeper));
 	podres_close(STEAL(d->env.podres));
 }
 
@@ -136,13 +151,22 @@ static void log_pools(const struct node *node)
 	}
 }
 
+static int load_next_node(struct daemon *d, struct node **ret, struct err *err)
+{
+	const struct state *s = &d->state;
+
+	if (d->node)
+		return load_node(d->root, d->cfg, d->node, ret, err);
+	return load_first_node(d->root, d->cfg, s->seeds, s->n_seeds, ret, err);
+}
+
 /* A failed scan keeps the last good picture: the kubelet must not lose devices to a passing error. */
 static int scan(struct daemon *d, struct err *err)
 {
 	struct node *node;
 	int r;
 
-	r = load_node(d->root, d->cfg, d->node, &node, err);
+	r = load_next_node(d, &node, err);
 	if (r < 0)
 		return r;
 	log_notes(d->node, node);
@@ -336,9 +360,12 @@ int daemon_run(const struct daemon_options *opt, const struct config *cfg, struc
 	r = sysroot_open(opt->root, &d.root, err);
 	if (r < 0)
 		return r;
-	r = rpc_start(&d.rpc, err);
+	r = state_open(&d.state, opt->state_dir, d.root, err);
+	if (r == 0)
+		r = rpc_start(&d.rpc, err);
 	if (r == 0)
 		r = run(&d, err);
+	state_close(&d.state);
 	node_unref(d.node);
 	free(d.plugins);
 	free(d.registry_dir);

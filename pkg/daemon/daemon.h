@@ -15,6 +15,7 @@ struct daemon_options {
 	const char *kubelet_root;  /* /var/lib/kubelet */
 	const char *devinfo_dir;   /* NULL: no device-info files */
 	const char *control_socket; /* for railmatectl explain and railmate-cni; NULL: none */
+	const char *state_dir;	   /* /var/lib/railmate: the ledger; NULL: memory only */
 	enum plugin_registration registration;
 	bool pod_resources;	   /* ask the kubelet which GPUs a container got */
 	unsigned rescan_seconds;   /* the safety net beside the events; 0 never */

@@ -78,3 +78,16 @@ int load_node(const struct sysroot *root, const struct config *cfg, const struct
 	*ret = node_new(inv, cfg, previous);
 	return 0;
 }
+
+int load_first_node(const struct sysroot *root, const struct config *cfg, const struct node_seed *seeds,
+		    size_t n, struct node **ret, struct err *err)
+{
+	struct hw_inventory *inv;
+	int r;
+
+	r = discover_host(root, cfg->gpus, cfg->n_gpus, &inv, err);
+	if (r < 0)
+		return r;
+	*ret = node_new_seeded(inv, cfg, seeds, n);
+	return 0;
+}

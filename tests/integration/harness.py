@@ -204,6 +204,7 @@ class Node:
         self.kubelet_root = os.path.join(self.dir, "kubelet")
         self.devinfo = os.path.join(self.dir, "devinfo")
         self.control_socket = os.path.join(self.dir, "run", "railmate.sock")
+        self.state_dir = os.path.join(self.dir, "state")
         self.processes, self.kubelet = [], None
         for d in (self.root, self.kubelet_dir, self.kubelet_root, self.devinfo):
             os.mkdir(d)
@@ -262,7 +263,7 @@ class Node:
     def daemon_argv(self, *options):
         return [program("railmated"), "--root", self.root, "--kubelet-dir", self.kubelet_dir, "--kubelet-root",
                 self.kubelet_root, "--devinfo-dir", self.devinfo, "--control-socket", self.control_socket,
-                "--rescan", "0", *options]
+                "--state-dir", self.state_dir, "--rescan", "0", *options]
 
     def start_daemon(self, *options):
         d = Daemon(self.daemon_argv(*options), self.path(f"railmated{len(self.processes)}.log"),

@@ -53,7 +53,7 @@ class Lifecycle(Case):
         node = self.node()
         kubelet, old = node.start()
         count = kubelet.resource(VF)["allocatable"]
-        new = node.start_daemon()
+        new = node.start_daemon("--state-dir", "none")
         until(lambda: kubelet.count("list", resource=VF) >= 2, "the second one's list")
         self.assertEqual(old.end(), 0, old.stderr())
         time.sleep(0.2)

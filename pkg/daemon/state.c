@@ -1,0 +1,123 @@
+#include "daemon/state.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "discover/sysroot.h"
+#include "kubelet/keeper.h"
+#include "ledger/file.h"
+#include "ledger/ledger.h"
+#include "watch/rdma_users.h"
+
+/* A rolling update: the old one leaves within seconds. */
+#define PATIENCE_MS 10000
+
+static int open_file(struct state *s, const char *dir, struct err *err)
+{
+	int r = ledger_file_open(dir, 0, &s->file, err);
+
+	if (r != -EBUSY)
+		return r;
+	log_info("ledger", "%s: waiting up to %d s for its end", err->msg, PATIENCE_MS / 1000);
+	return ledger_file_open(dir, PATIENCE_MS, &s->file, err);
+}
+
+static int load(struct state *s, struct err *err)
+{
+	_cleanup_free_ char *note = NULL;
+	int r = ledger_file_load(s->file, &s->ledger, &note, err);
+
+	if (r < 0) {
+		ledger_file_close(STEAL(s->file));
+		return r;
+	}
+	if (note)
+		log_warn("ledger", "%s; it is rebuilt from what the kubelet says", note);
+	return 0;
+}
+
+/* The disk is no reason not to serve: without it, what is held is asked of the kubelet after a restart. */
+static int open_ledger(struct state *s, const char *dir, struct err *err)
+{
+	int r = dir ? open_file(s, dir, err) : 0;
+
+	if (r == -EBUSY)
+		return r;
+	if (r == 0 && dir)
+		r = load(s, err);
+	if (r < 0)
+		log_warn("ledger", "%s; the ledger is kept in memory only", err->msg);
+	if (!s->ledger)
+		s->ledger = ledger_new();
+	return 0;
+}
+
+static void note_seeds(struct state *s)
+{
+	size_t n = ledger_holds(s->ledger);
+
+	s->seeds = xcalloc(n, sizeof(*s->seeds));
+	for (size_t i = 0; i < n; i++) {
+		const struct ledger_hold *hold = ledger_hold_at(s->ledger, i);
+
+		s->seeds[s->n_seeds++] = (struct node_seed) {
+			.resource = hold->resource, .vf = hold->vf, .rdma = hold->rdma, .driver = hold->driver
+		};
+	}
+}
+
+/* The devices of this kernel say nothing about a machine below another root. */
+static void open_users(struct state *s, const struct sysroot *root)
+{
+	struct err err = { 0 };
+
+	if (sysroot_is_live(root) && rdma_users_open(&s->users, &err) < 0)
+		log_info("ledger", "%s: which RDMA devices are open is not known", err.msg);
+}
+
+int state_open(struct state *ret, const char *dir, const struct sysroot *root, struct err *err)
+{
+	struct err trouble = { 0 };
+	int r = open_ledger(ret, dir, &trouble);
+
+	if (r < 0)
+		return err_set(err, trouble.code, "%s", trouble.msg);
+	note_seeds(ret);
+	open_users(ret, root);
+	return 0;
+}
+
+static int count_users(void *ctx, const char *rdma, unsigned *ret_users)
+{
+	struct rdma_users *users = ctx;
+
+	return users ? rdma_users_count(users, rdma, ret_users) : -ENOTSUP;
+}
+
+static void log_note(void *ctx, bool bad, const char *sentence)
+{
+	(void)ctx;
+	if (bad)
+		log_warn("ledger", "%s", sentence);
+	else
+		log_info("ledger", "%s", sentence);
+}
+
+struct keeper *state_make_keeper(struct state *s, struct rpc *rpc, void (*changed)(void *ctx), void *ctx)
+{
+	struct keeper *k = keeper_new(rpc, STEAL(s->ledger), STEAL(s->file), count_users, s->users);
+
+	keeper_listen(k, log_note, changed, ctx);
+	return k;
+}
+
+void state_close(struct state *s)
+{
+	ledger_free(STEAL(s->ledger));
+	ledger_file_close(STEAL(s->file));
+	rdma_users_close(STEAL(s->users));
+	free(STEAL(s->seeds));
+}

@@ -1,0 +1,35 @@
+/*
+ * What is known from before this start: the ledger of --state-dir. Opened on the main thread, before any other runs; given to the
+ * rpc thread as a keeper.
+ */
+#ifndef RAILMATE_DAEMON_STATE_H
+#define RAILMATE_DAEMON_STATE_H
+
+#include <stddef.h>
+
+#include "pool/node.h"
+
+struct err;
+struct keeper;
+struct ledger;
+struct ledger_file;
+struct rdma_users;
+struct rpc;
+struct sysroot;
+
+struct state {
+	struct ledger *ledger;
+	struct ledger_file *file; /* NULL: memory only */
+	struct rdma_users *users; /* NULL: open devices are not seen */
+	struct node_seed *seeds;  /* what was held; the strings are the ledger's */
+	size_t n_seeds;
+};
+
+/* dir NULL: memory only. One that cannot be used is said in the log, and the ledger kept in memory, but another daemon that
+ * does not leave it within ten seconds is an error. ret is zeroed. */
+int state_open(struct state *ret, const char *dir, const struct sysroot *root, struct err *err);
+/* The ledger and its file go to the keeper, which says in the log what it has to say. users stays here. On the rpc thread. */
+struct keeper *state_make_keeper(struct state *s, struct rpc *rpc, void (*changed)(void *ctx), void *ctx);
+void state_close(struct state *s); /* when the rpc thread has ended */
+
+#endif
