@@ -176,7 +176,9 @@ class Node:
         self.machine = self.make_machine()
         self.env = {**os.environ, "PATH": f"{self.runtime_dir()}:{os.environ['PATH']}"}
         self.image = args.build / "railmate.oci.tar"
-        self.kubelet, self.kubelet_options, self.railmates, self.n_started = None, {}, {}, 0
+        self.kubelet, self.railmates, self.n_started = None, {}, 0
+        # Without, a pod's containers are in /k8s.io, outside of our cgroup, and stay there when all is over.
+        self.kubelet_options = {"cgroupsPerQOS": True}
 
     def make_machine(self):
         """Namespaces are ours already; returns the root that railmated looks at."""
