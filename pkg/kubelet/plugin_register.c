@@ -70,9 +70,11 @@ static void register_answered(void *arg, enum rpc_status status, const char *mes
 static void call_register(struct plugin *p, const char *path)
 {
 	_cleanup_arena_ struct arena *a = arena_new(512);
-	const struct register_request request = {
-		"v1beta1", strrchr(p->socket, '/') + 1, p->resource, { .preferred_allocation = true }
-	};
+	const struct register_request request = { "v1beta1",
+						  strrchr(p->socket, '/') + 1,
+						  p->resource,
+						  { .pre_start_required = plugin_is_late(p),
+						    .preferred_allocation = true } };
 	struct attempt *attempt = xcalloc(1, sizeof(*attempt));
 
 	attempt->plugin = p;
