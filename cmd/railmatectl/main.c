@@ -1,4 +1,5 @@
 /* railmatectl: what railmate sees of a machine, would do on it, and did. Only explain asks the daemon. */
+#include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,11 +25,13 @@ static const char usage_text[] =
 	"  explain vf BDF\n"
 	"  explain last            why a container has its VFs: what was known, free, chosen, the\n"
 	"                          next best, and what came; asks railmated, or reads its ledger\n"
+	"  simulate                a day of pods on this machine: how often each policy gives a container\n"
+	"                          the nearest VFs that were free\n"
 	"  snapshot                capture this machine as host.tree text\n"
 	"  snapshot unpack FILE DIR\n"
 	"                          materialise a host.tree below an empty or new directory\n"
 	"\n"
-	"options of topo and plan:\n"
+	"options of topo, plan and simulate:\n"
 	"  --root DIR              the machine below DIR instead of / (nothing outside DIR is read)\n"
 	"  --config FILE           the daemon's config.json; default: one pool, rdma/vf\n"
 	"  --json                  one JSON object on standard output\n"
@@ -38,6 +41,12 @@ static const char usage_text[] =
 	"  --pool RESOURCE         the pool, when the configuration has several\n"
 	"  --free ID,…             the VFs that are free; default: all of the pool\n"
 	"  --must ID,…             VFs that have to be among the chosen\n"
+	"options of simulate:\n"
+	"  --pods N                how many pods come (1000)\n"
+	"  --seed N                another number, another day (1)\n"
+	"  --load MIN-MAX          how many per cent of the GPUs are busy when a pod comes (60-95)\n"
+	"  --policy NAME,…         some of the policies only\n"
+	"  --pool RESOURCE         the pool, when the configuration has several\n"
 	"options of explain:\n"
 	"  --control-socket PATH   railmated's; none: read the ledger (/run/railmate/railmate.sock)\n"
 	"  --state-dir DIR         where its ledger is (/var/lib/railmate)\n"
@@ -108,16 +117,33 @@ void machine_close(struct machine *m)
 	sysroot_close(m->root);
 }
 
+int machine_pool(const struct machine *m, const char *resource, const struct pool **ret, struct err *err)
+{
+	_cleanup_strbuf_ struct strbuf names = STRBUF_INIT;
+	const struct node *node = m->node;
+	const struct pool *pool = resource ? node_pool(node, resource) : NULL;
+
+	if (!resource && node->n_pools == 1)
+		pool = &node->pools[0];
+	if (pool) {
+		*ret = pool;
+		return 0;
+	}
+	for (size_t i = 0; i < node->n_pools; i++)
+		strbuf_printf(&names, "%s%s", i ? ", " : "", node->pools[i].cfg->resource);
+	if (!resource)
+		return err_set(err, EINVAL, "name the pool with --pool: %s", strbuf_str(&names));
+	return err_set(err, EINVAL, "there is no pool %s; there is: %s", resource, strbuf_str(&names));
+}
+
 struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
 };
 
 static const struct command commands[] = {
-	{ "topo", cmd_topo },
-	{ "plan", cmd_plan },
-	{ "explain", cmd_explain },
-	{ "snapshot", cmd_snapshot },
+	{ "topo", cmd_topo },	      { "plan", cmd_plan },	    { "explain", cmd_explain },
+	{ "simulate", cmd_simulate }, { "snapshot", cmd_snapshot },
 };
 
 int main(int argc, char **argv)

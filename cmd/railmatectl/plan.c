@@ -96,25 +96,6 @@ static void all_devices(struct plan *p, int **v, size_t *n)
 		(*v)[(*n)++] = (int)i;
 }
 
-static int find_pool(struct plan *p, const char *resource, struct err *err)
-{
-	_cleanup_strbuf_ struct strbuf names = STRBUF_INIT;
-	const struct node *node = p->m->node;
-
-	for (size_t i = 0; i < node->n_pools; i++)
-		strbuf_printf(&names, "%s%s", i ? ", " : "", node->pools[i].cfg->resource);
-	if (!resource && node->n_pools == 1) {
-		p->pool = &node->pools[0];
-		return 0;
-	}
-	if (!resource)
-		return err_set(err, EINVAL, "name the pool with --pool: %s", strbuf_str(&names));
-	p->pool = node_pool(node, resource);
-	return p->pool ? 0
-		       : err_set(err, EINVAL, "there is no pool %s; there is: %s", resource,
-				 strbuf_str(&names));
-}
-
 static int check_counts(const struct plan *p, struct err *err)
 {
 	for (size_t i = 0; i < p->in.n_must; i++) {
@@ -142,7 +123,7 @@ static int read_request(struct plan *p, const struct request *req, struct err *e
 	uint64_t want;
 	int r;
 
-	r = find_pool(p, req->pool, err);
+	r = machine_pool(p->m, req->pool, &p->pool, err);
 	if (r == 0 && req->gpus)
 		r = each_item(req->gpus, add_gpu, p, &gpus, &n_gpus, err);
 	if (r == 0 && req->free)

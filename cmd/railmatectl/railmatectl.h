@@ -7,6 +7,7 @@
 struct config;
 struct err;
 struct node;
+struct pool;
 struct strbuf;
 struct sysroot;
 
@@ -24,10 +25,13 @@ struct machine {
 /* Fills root, cfg and node; prints notes on standard error, and the sentence on failure. Returns an exit code. */
 int machine_open(struct machine *m);
 void machine_close(struct machine *m);
+/* The pool of that name; resource NULL: the only one. -EINVAL with a sentence that names the pools. */
+int machine_pool(const struct machine *m, const char *resource, const struct pool **ret, struct err *err);
 
 int cmd_topo(int argc, char **argv);
 int cmd_plan(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
+int cmd_simulate(int argc, char **argv);
 int cmd_snapshot(int argc, char **argv);
 
 /* "railmatectl: <sentence>" on standard error; returns code. */

@@ -1,5 +1,10 @@
+#include <string.h>
+
 #include "base/mem.h"
 #include "sim/simulate.h"
+
+/* Sums of the same numbers in another order. */
+#define ROUNDING 1e-6
 
 /* Those that draw GPUs at random have a reference of their own: other GPUs, other distances. */
 static const struct sim_policy policies[] = {
@@ -29,7 +34,8 @@ static const struct sim_policy policies[] = {
 	  .binding = SIM_EARLY,
 	  .order = SIM_VF_FIRST,
 	  .mute = true,
-	  .reference = "kubelet" },
+	  .reference = "kubelet",
+	  .bar = 80 },
 	{ .name = "late",
 	  .what = "late binding, in the order of the kubelet's map",
 	  .binding = SIM_LATE,
@@ -56,11 +62,54 @@ static const struct sim_policy policies[] = {
 	  .binding = SIM_LATE,
 	  .order = SIM_VF_FIRST,
 	  .gpus_at_random = true,
-	  .reference = "random-kubelet" },
+	  .reference = "random-kubelet",
+	  .bar = 100 },
 };
 
 const struct sim_policy *sim_policies(size_t *ret_n)
 {
 	*ret_n = ARRAY_LEN(policies);
 	return policies;
+}
+
+double sim_mean_rank(const struct score_classes *c)
+{
+	size_t pairs = 0;
+
+	for (int i = 0; i < ALIGN_RANKS; i++)
+		pairs += c->n[i];
+	return pairs ? (double)score_rank(c) / (double)pairs : 0;
+}
+
+double sim_percent(double part, size_t all)
+{
+	return all ? 100 * part / (double)all : 100;
+}
+
+struct sim_bar sim_bar(const struct sim_result *r)
+{
+	struct sim_bar bar = { .percent = r->policy->bar };
+
+	if (!bar.percent)
+		return bar;
+	bar.proven = r->bound > 0 && !r->unbounded && sim_percent(r->bound, r->pairs) < bar.percent;
+	if (bar.proven)
+		bar.percent = sim_percent(r->bound, r->pairs);
+	bar.met = sim_percent((double)r->best, r->pairs) >= bar.percent ||
+		  (bar.proven && r->expected >= r->bound - ROUNDING);
+	return bar;
+}
+
+bool sim_unfragmented(const struct sim_result *r, const struct sim_result *reference)
+{
+	return score_rank(&r->optimum) <= score_rank(&reference->optimum);
+}
+
+const struct sim_result *sim_reference(const struct sim_result *r, const struct sim_result *all, size_t n)
+{
+	for (size_t i = 0; r->policy->reference && i < n; i++) {
+		if (!strcmp(all[i].policy->name, r->policy->reference))
+			return &all[i];
+	}
+	return NULL;
 }

@@ -530,12 +530,3 @@ const struct sim_result *sim_run(const struct sim_in *in, const struct sim_polic
 		run_policy(in, gpus, &day, policies[i], &results[i]);
 	return results;
 }
-
-double sim_mean_rank(const struct score_classes *c)
-{
-	size_t pairs = 0;
-
-	for (int i = 0; i < ALIGN_RANKS; i++)
-		pairs += c->n[i];
-	return pairs ? (double)score_rank(c) / (double)pairs : 0;
-}

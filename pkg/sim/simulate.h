@@ -57,5 +57,17 @@ const struct sim_result *sim_run(const struct sim_in *in, const struct sim_polic
 				 struct arena *arena);
 
 double sim_mean_rank(const struct score_classes *c); /* 0 without pairs */
+double sim_percent(double part, size_t all);	     /* 100 of nothing */
+
+/*
+ * The policy's bar: per cent of the pairs, or the bound where that is lower. It is met by what was measured, or when nobody
+ * could have expected more (expected = bound): the rest is luck of the draw.
+ */
+struct sim_bar { double percent; bool proven, met; };	/* percent 0: the policy has none */
+struct sim_bar sim_bar(const struct sim_result *r);
+/* Was the best that was there as good as under the reference, over all pods? Of two results of one run. */
+bool sim_unfragmented(const struct sim_result *r, const struct sim_result *reference);
+/* The result of the policy's reference; NULL: it has none, or it was not run. */
+const struct sim_result *sim_reference(const struct sim_result *r, const struct sim_result *all, size_t n);
 
 #endif

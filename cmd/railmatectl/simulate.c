@@ -1,0 +1,357 @@
+/* railmatectl simulate: the same day of pods under every policy, on this machine. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "config/config.h"
+#include "hw/inventory.h"
+#include "pool/node.h"
+#include "railmatectl.h"
+#include "sim/simulate.h"
+
+#define PODS_MAX 1000000
+
+struct request {
+	const char *pods, *seed, *load, *policy, *pool;
+	bool json;
+};
+
+struct run {
+	const struct machine *m;
+	struct arena *arena;
+	struct sim_in in;
+	const struct sim_policy **policies;
+	size_t n_policies;
+	const struct sim_result *results;
+};
+
+/* --- the request --- */
+
+static int read_number(const char *option, const char *text, uint64_t max, uint64_t *ret, struct err *err)
+{
+	if (str_to_u64(text, 10, max, ret) == 0)
+		return 0;
+	return err_set(err, EINVAL, "%s: '%s' is not a number up to %llu", option, text,
+		       (unsigned long long)max);
+}
+
+static int read_load(const char *text, unsigned *ret_min, unsigned *ret_max, struct err *err)
+{
+	_cleanup_free_ char *copy = xstrdup(text);
+	char *dash = strchr(copy, '-');
+	uint64_t min, max;
+	int r;
+
+	if (dash)
+		*dash = '\0';
+	r = str_to_u64(copy, 10, 100, &min);
+	max = min;
+	if (r == 0 && dash)
+		r = str_to_u64(dash + 1, 10, 100, &max);
+	if (r < 0 || !min || min > max)
+		return err_set(err, EINVAL, "--load: '%s' is no range of per cent (60-95)", text);
+	*ret_min = (unsigned)min;
+	*ret_max = (unsigned)max;
+	return 0;
+}
+
+static const struct sim_policy *find_policy(const char *name)
+{
+	size_t n;
+	const struct sim_policy *all = sim_policies(&n);
+
+	for (size_t i = 0; i < n; i++) {
+		if (!strcmp(all[i].name, name))
+			return &all[i];
+	}
+	return NULL;
+}
+
+static int refuse_policy(const char *name, struct err *err)
+{
+	_cleanup_strbuf_ struct strbuf names = STRBUF_INIT;
+	size_t n;
+	const struct sim_policy *all = sim_policies(&n);
+
+	for (size_t i = 0; i < n; i++)
+		strbuf_printf(&names, "%s%s", i ? ", " : "", all[i].name);
+	return err_set(err, EINVAL, "--policy: there is no '%s'; there is: %s", name, strbuf_str(&names));
+}
+
+static bool is_listed(const struct run *run, const struct sim_policy *policy)
+{
+	for (size_t i = 0; i < run->n_policies; i++) {
+		if (run->policies[i] == policy)
+			return true;
+	}
+	return false;
+}
+
+/* In the order of the command line; all of them without one. */
+static int read_policies(struct run *run, const char *list, struct err *err)
+{
+	_cleanup_free_ char *copy = xstrdup(list ? list : "");
+	char *rest = copy, *item;
+	size_t n;
+	const struct sim_policy *all = sim_policies(&n);
+
+	run->policies = arena_array(run->arena, n, sizeof(*run->policies));
+	for (size_t i = 0; !list && i < n; i++)
+		run->policies[run->n_policies++] = &all[i];
+	while (list && (item = strsep(&rest, ","))) {
+		const struct sim_policy *policy = find_policy(str_trim(item));
+
+		if (!policy)
+			return refuse_policy(item, err);
+		if (!is_listed(run, policy))
+			run->policies[run->n_policies++] = policy;
+	}
+	return 0;
+}
+
+static int read_request(struct run *run, const struct request *req, struct err *err)
+{
+	struct stream_in *day = &run->in.day;
+	uint64_t pods = 0;
+	int r;
+
+	run->in.node = run->m->node;
+	r = machine_pool(run->m, req->pool, &run->in.pool, err);
+	if (r == 0)
+		r = read_number("--pods", req->pods, PODS_MAX, &pods, err);
+	if (r == 0 && !pods)
+		r = err_set(err, EINVAL, "--pods: a day without pods tells nothing");
+	if (r == 0)
+		r = read_number("--seed", req->seed, INT64_MAX, &day->seed, err);
+	if (r == 0)
+		r = read_load(req->load, &day->load_min, &day->load_max, err);
+	if (r == 0)
+		r = read_policies(run, req->policy, err);
+	day->pods = pods;
+	return r;
+}
+
+/* --- the answer --- */
+
+static int percent_of_pods(const struct sim_result *r, size_t n)
+{
+	return (int)(sim_percent((double)n, r->pods) + 0.5);
+}
+
+static void put_bar(const struct sim_result *r, struct strbuf *out)
+{
+	struct sim_bar bar = sim_bar(r);
+	char text[40] = "";
+
+	if (bar.percent > 0)
+		snprintf(text, sizeof(text), "%s %.4g %% %s", bar.proven ? "bound" : ">=", bar.percent,
+			 bar.met ? "met" : "missed");
+	strbuf_printf(out, "%-22s", text);
+}
+
+static void put_row(const struct run *run, const struct sim_result *r, int width, struct strbuf *out)
+{
+	const struct sim_result *reference = sim_reference(r, run->results, run->n_policies);
+	const char *verdict = !reference ? "" : sim_unfragmented(r, reference) ? "met" : "missed";
+
+	strbuf_printf(out, "%-*s  %6.2f %%  ", width, r->policy->name,
+		      sim_percent((double)r->best, r->pairs));
+	put_bar(r, out);
+	strbuf_printf(out, "%5.3f  %5.3f %-8s %s\n", sim_mean_rank(&r->got), sim_mean_rank(&r->optimum),
+		      verdict, r->policy->what);
+}
+
+static int name_width(const struct run *run)
+{
+	size_t width = strlen("policy");
+
+	for (size_t i = 0; i < run->n_policies; i++) {
+		size_t len = strlen(run->policies[i]->name);
+
+		width = len > width ? len : width;
+	}
+	return (int)width;
+}
+
+static void print_text(const struct run *run, struct strbuf *out)
+{
+	const struct stream_in *day = &run->in.day;
+	int width = name_width(run);
+
+	strbuf_printf(out, "pool %s: %zu pods, seed %llu, load %u-%u %%\n\n", run->in.pool->cfg->resource,
+		      day->pods, (unsigned long long)day->seed, day->load_min, day->load_max);
+	strbuf_printf(out, "%-*s  %8s  %-22s%5s  %-14s\n", width, "policy", "at best", "bar", "mean",
+		      "best there was");
+	for (size_t i = 0; i < run->n_policies; i++)
+		put_row(run, &run->results[i], width, out);
+	strbuf_puts(out,
+		    "\n"
+		    "at best: GPU-VF pairs of the class that the best choice among the free VFs gives\n"
+		    "mean: of the pairs' ranks, PIX 0, PXB 1, PHB 2, NODE 3, SYS 4\n"
+		    "best there was: the same of the best choice; met: not worse than what the kubelet's "
+		    "own choice leaves\n");
+}
+
+static void json_classes(struct json *j, const char *key, const struct score_classes *c)
+{
+	static const char *const names[ALIGN_RANKS] = { "PIX", "PXB", "PHB", "NODE", "SYS" };
+
+	json_key(j, key);
+	json_begin_object(j);
+	for (int i = 0; i < ALIGN_RANKS; i++)
+		json_kv_int(j, names[i], (int64_t)c->n[i]);
+	json_end_object(j);
+}
+
+static void json_bar(struct json *j, const struct sim_result *r)
+{
+	struct sim_bar bar = sim_bar(r);
+
+	json_key(j, "bar_percent");
+	if (!bar.percent) {
+		json_null(j);
+		return;
+	}
+	json_int(j, r->policy->bar);
+	json_kv_bool(j, "bar_is_bound", bar.proven);
+	json_kv_bool(j, "bar_met", bar.met);
+}
+
+/* Pairs that our choices, and the best ones, may expect at their best; rounded. */
+static void json_bound(struct json *j, const struct sim_result *r)
+{
+	if (!r->bound || r->unbounded)
+		return;
+	json_kv_int(j, "expected", (int64_t)(r->expected + 0.5));
+	json_kv_int(j, "bound", (int64_t)(r->bound + 0.5));
+}
+
+static void json_result(struct json *j, const struct run *run, const struct sim_result *r)
+{
+	const struct sim_result *reference = sim_reference(r, run->results, run->n_policies);
+
+	json_begin_object(j);
+	json_kv_string(j, "name", r->policy->name);
+	json_kv_string(j, "what", r->policy->what);
+	json_kv_int(j, "pods", (int64_t)r->pods);
+	json_kv_int(j, "refused", (int64_t)r->refused);
+	json_kv_int(j, "gpu_first_percent", percent_of_pods(r, r->gpu_first));
+	json_kv_int(j, "predicted", (int64_t)r->predicted);
+	json_kv_int(j, "predicted_right", (int64_t)r->predicted_right);
+	json_kv_int(j, "pairs", (int64_t)r->pairs);
+	json_kv_int(j, "best", (int64_t)r->best);
+	json_kv_int(j, "rank", (int64_t)score_rank(&r->got));
+	json_kv_int(j, "best_rank", (int64_t)score_rank(&r->optimum));
+	json_classes(j, "classes", &r->got);
+	json_classes(j, "best_classes", &r->optimum);
+	json_bar(j, r);
+	json_bound(j, r);
+	json_kv_string(j, "reference", r->policy->reference);
+	if (reference)
+		json_kv_bool(j, "unfragmented", sim_unfragmented(r, reference));
+	json_end_object(j);
+}
+
+static void print_json(const struct run *run, struct strbuf *out)
+{
+	const struct stream_in *day = &run->in.day;
+	struct json j;
+
+	json_init(&j, out, 1);
+	json_begin_object(&j);
+	json_kv_string(&j, "resource", run->in.pool->cfg->resource);
+	json_kv_int(&j, "pods", (int64_t)day->pods);
+	json_key(&j, "seed");
+	json_int(&j, (int64_t)day->seed);
+	json_kv_int(&j, "load_min", day->load_min);
+	json_kv_int(&j, "load_max", day->load_max);
+	json_key(&j, "policies");
+	json_begin_array(&j);
+	for (size_t i = 0; i < run->n_policies; i++)
+		json_result(&j, run, &run->results[i]);
+	json_end_array(&j);
+	json_end_object(&j);
+	strbuf_putc(out, '\n');
+}
+
+/* --- the command --- */
+
+static int simulate(const struct machine *m, const struct request *req)
+{
+	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+	_cleanup_arena_ struct arena *arena = arena_new(1 << 20);
+	struct run run = { .m = m, .arena = arena };
+	struct err err = { 0 };
+
+	if (read_request(&run, req, &err) < 0)
+		return fail(EXIT_REFUSED, "%s", err.msg);
+	run.results = sim_run(&run.in, run.policies, run.n_policies, arena);
+	if (!run.results)
+		return fail(EXIT_REFUSED, "no pod fits on this machine: %zu GPUs, %zu VFs in the pool %s",
+			    m->node->inv->n_gpu, run.in.pool->n_devs, run.in.pool->cfg->resource);
+	(req->json ? print_json : print_text)(&run, &out);
+	return print_out(&out);
+}
+
+static const struct option options[] = {
+	{ "root", required_argument, NULL, 'r' },
+	{ "config", required_argument, NULL, 'c' },
+	{ "json", no_argument, NULL, 'j' },
+	{ "pods", required_argument, NULL, 'n' },
+	{ "seed", required_argument, NULL, 's' },
+	{ "load", required_argument, NULL, 'l' },
+	{ "policy", required_argument, NULL, 'y' },
+	{ "pool", required_argument, NULL, 'p' },
+	{ 0 },
+};
+
+/* The field that an option sets; NULL for --json and unknown ones. */
+static const char **option_field(int opt, struct machine *m, struct request *req)
+{
+	switch (opt) {
+	case 'r':
+		return &m->root_path;
+	case 'c':
+		return &m->config_path;
+	case 'n':
+		return &req->pods;
+	case 's':
+		return &req->seed;
+	case 'l':
+		return &req->load;
+	case 'y':
+		return &req->policy;
+	case 'p':
+		return &req->pool;
+	default:
+		return NULL;
+	}
+}
+
+int cmd_simulate(int argc, char **argv)
+{
+	_cleanup_(machine_close) struct machine m = { .root_path = "/" };
+	struct request req = { .pods = "1000", .seed = "1", .load = "60-95" };
+	const char **field;
+	int opt, r;
+
+	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		field = option_field(opt, &m, &req);
+		if (field)
+			*field = optarg;
+		else if (opt == 'j')
+			req.json = true;
+		else
+			return EXIT_USAGE;
+	}
+	if (optind < argc)
+		return fail(EXIT_USAGE, "simulate takes no argument '%s'", argv[optind]);
+	r = machine_open(&m);
+	return r == EXIT_DONE ? simulate(&m, &req) : r;
+}
