@@ -55,12 +55,23 @@ struct publication {
 	struct node *node;
 };
 
+/* VFs drain, or drain no more. */
+static void relist(void *arg)
+{
+	struct daemon *d = arg;
+
+	for (size_t i = 0; i < d->cfg->n_pools; i++) {
+		if (d->plugins[i])
+			plugin_relist(d->plugins[i]);
+	}
+}
+
 /* With the first node: what all plugins share. */
 static void open_on_rpc(struct daemon *d)
 {
 	if (d->opt->pod_resources)
 		d->env.podres = podres_open(d->rpc, d->pod_resources);
-	d->env.keeper = state_make_keeper(&d->state, d->rpc, NULL, NULL);
+	d->env.keeper = state_make_keeper(&d->state, d->rpc, relist, d);
 	if (d->env.podres)
 		keeper_watch(d->env.keeper, d->env.podres);
 }

@@ -24,8 +24,9 @@ typedef int (*keeper_users_fn)(void *ctx, const char *rdma, unsigned *ret_users)
 
 /* file may be NULL: memory only (no --state-dir). ledger and file are taken. [rpc thread, or before it runs] */
 struct keeper *keeper_new(struct rpc *rpc, struct ledger *ledger, struct ledger_file *file, keeper_users_fn users, void *users_ctx);
-/* note: a sentence for the log, once for each thing that happens (bad: somebody should look). changed: the draining VFs are others than
- * before, the lists of all resources have to be sent anew; not from within a function of the keeper that was called. Either may be NULL. */
+/* note: a sentence for the log, once for each thing that happens (bad: somebody should look). changed: by what the keeper
+ * saw, VFs drain, drain no more, or lost their slot: the lists of all resources have to be sent anew; not from within a function of the
+ * keeper that was called. Either may be NULL. */
 void keeper_listen(struct keeper *k, void (*note)(void *ctx, bool bad, const char *sentence), void (*changed)(void *ctx), void *ctx);
 /* A new picture of the node (a reference is taken): what is at rest is judged by it. */
 void keeper_update(struct keeper *k, struct node *node);
@@ -49,12 +50,17 @@ struct arena;
 bool keeper_is_free(struct keeper *k, const struct node *node, const struct pool_dev *dev, const struct ledger_owner *me,
 		    struct arena *a, const char **ret_why);
 
+/* Is it left alone, by the machine, whoever holds it? moves: its netdev and RDMA device may be away (a CNI plugin moved them into the pod's
+ * network before the container starts). */
+bool keeper_is_at_rest(struct keeper *k, const struct node *node, const struct pool_dev *dev, bool moves, struct arena *a,
+		       const char **ret_why);
+
 /*
  * What the kubelet says now (a List), against the ledger: holds of pods that are gone become draining and, once at rest, are dropped;
  * ids that a container holds and the ledger does not know are entered (a lost ledger is rebuilt); owners that were not known are.
  * listed_ms: when the List was asked for (monotonic); holds younger than that are left alone, and missing ones younger than a second.
  * A slot, and anything missing in an empty List (a kubelet that has just started knows no pods), is gone when it is missed twice,
- * two seconds apart. Returns true if the draining VFs changed (lists have to be sent anew).
+ * two seconds apart. Returns true if draining VFs or slots with a VF changed (lists have to be sent anew).
  */
 bool keeper_reconcile(struct keeper *k, const struct node *node, const struct pod_list *pods, int64_t listed_ms);
 /* The same for the answer to Get about one pod: pod NULL: there is no such pod. */

@@ -358,14 +358,17 @@ static void enter(struct reconcile *r, const struct sighting *s)
 	ledger_put(r->k->ledger, &hold);
 }
 
-/* The draining VFs, as one string. */
-static char *draining_text(const struct keeper *k)
+/* What others have to hear of: the draining VFs and the slots that have one, as a string. */
+static char *matters_text(const struct keeper *k)
 {
 	struct strbuf out = STRBUF_INIT;
 
 	for (size_t i = 0; i < ledger_holds(k->ledger); i++) {
-		if (ledger_hold_at(k->ledger, i)->draining)
-			strbuf_printf(&out, "%s ", ledger_hold_at(k->ledger, i)->vf);
+		const struct ledger_hold *hold = ledger_hold_at(k->ledger, i);
+
+		if (hold->draining || hold->slot)
+			strbuf_printf(&out, "%s %d %s ", hold->vf, hold->draining,
+				      hold->slot ? hold->slot : "");
 	}
 	return strbuf_steal(&out);
 }
@@ -373,7 +376,7 @@ static char *draining_text(const struct keeper *k)
 /* From the last hold to the first: one that is dropped moves only those that were judged. */
 static bool run(struct reconcile *r, const struct pod_list *pods)
 {
-	_cleanup_free_ char *before = draining_text(r->k), *after = NULL;
+	_cleanup_free_ char *before = matters_text(r->k), *after = NULL;
 	_cleanup_arena_ struct arena *a = arena_new(8192);
 	struct keeper *k = r->k;
 	uint64_t generation = ledger_generation(k->ledger);
@@ -387,7 +390,7 @@ static bool run(struct reconcile *r, const struct pod_list *pods)
 		enter(r, &r->seen.v[i]);
 	if (ledger_generation(k->ledger) != generation)
 		keeper_save(k, NULL, NULL);
-	after = draining_text(k);
+	after = matters_text(k);
 	if (!strcmp(before, after))
 		return false;
 	keeper_tell_changed(k);

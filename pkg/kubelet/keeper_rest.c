@@ -168,6 +168,23 @@ bool keeper_is_free(struct keeper *k, const struct node *node, const struct pool
 	return false;
 }
 
+bool keeper_is_at_rest(struct keeper *k, const struct node *node, const struct pool_dev *dev, bool moves,
+		       struct arena *a, const char **ret_why)
+{
+	struct view v = look_at(node, dev->id);
+	const char *why = NULL;
+
+	if (!v.fn)
+		return true;
+	if (!moves)
+		why = why_away(&v, ledger_find(k->ledger, dev->id), a);
+	if (!why)
+		why = why_open(k, &v, a);
+	if (why)
+		*ret_why = arena_printf(a, "%s is not at rest: %s", dev->id, why);
+	return !why;
+}
+
 bool keeper_is_draining(const struct keeper *k, const char *vf)
 {
 	const struct ledger_hold *hold = ledger_find(k->ledger, vf);

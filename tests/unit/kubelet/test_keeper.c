@@ -896,6 +896,8 @@ static struct {
 	struct rpc_server *server;
 	struct podres *podres;
 	const char *alive; /* the one pod, with vf[0] and vf[2] */
+	bool hangs;	   /* Get is not answered before the end */
+	struct rpc_call *hung;
 	unsigned gets, lists;
 } world;
 
@@ -922,7 +924,9 @@ static void on_get(void *ctx, struct rpc_call *call, struct bytes request)
 	(void)ctx;
 	assert_int_equal(msg_decode_pod_get_request(request, mine, &ns, &pod_name, NULL), 0);
 	world.gets += *pod_name != '\0';
-	if (world.kubelet == OLD)
+	if (world.hangs)
+		world.hung = call;
+	else if (world.kubelet == OLD)
 		rpc_reply(call, RPC_UNIMPLEMENTED, "unknown method Get", (struct bytes) { NULL, 0 });
 	else if (world.kubelet == GET_IS_OFF)
 		rpc_reply(call, RPC_UNKNOWN, "PodResources API Get method disabled",
@@ -963,6 +967,8 @@ static void begin_world(void *arg)
 static void end_world(void *arg)
 {
 	end(arg);
+	if (world.hung)
+		rpc_reply(world.hung, RPC_UNKNOWN, world_says_no, (struct bytes) { NULL, 0 });
 	podres_close(world.podres);
 	rpc_server_close(world.server, NULL, NULL);
 }
@@ -1055,14 +1061,14 @@ static void begin_asking(void *arg)
 	enum kubelet kubelet = HAS_GET;
 
 	(void)arg;
-	k->pace.look_ms = 1;
 	begin_world(&kubelet);
+	world.hangs = true;
 	hold_two(NULL);
 }
 
 static bool is_asking(void)
 {
-	return k->look != NULL;
+	return k->look && world.hung;
 }
 
 static void an_answer_that_comes_after_the_end_is_for_nobody(void **state)
