@@ -88,10 +88,12 @@ static void finish(struct job *job)
 static void finish_bind(void *arg, const struct err *err, const struct bound *bound, size_t n)
 {
 	struct job *job = arg;
+	const struct control_backend *b = &job->c->backend;
 	struct control_bound *out = arena_array(job->arena, n + 1, sizeof(*out));
 
 	for (size_t i = 0; !err && i < n; i++)
-		out[i] = (struct control_bound) { bound[i].slot, bound[i].resource, bound[i].vf };
+		out[i] = (struct control_bound) { bound[i].slot, bound[i].resource, bound[i].vf,
+						  b->rdma(b->ctx, bound[i].vf) };
 	if (err)
 		control_write_error(err, &job->reply);
 	else

@@ -15,11 +15,13 @@ struct rpc;
 struct strbuf;
 struct uv_loop_s;
 
-/* Who answers; both on the rpc thread. */
+/* Who answers; all on the rpc thread. */
 struct control_backend {
 	void *ctx;
 	/* done exactly once, now or later, on the rpc thread. */
 	void (*bind)(void *ctx, const struct control_request *r, unsigned timeout_ms, binder_done_fn done, void *arg);
+	/* The RDMA device of a VF that is bound; NULL: not known. Lives until the next change of the ledger. */
+	const char *(*rdma)(void *ctx, const char *vf);
 	int (*ledger)(void *ctx, struct strbuf *out, struct err *err);
 };
 

@@ -18,6 +18,14 @@ static void bind_slot(void *ctx, const struct control_request *r, unsigned timeo
 	done(arg, &err, NULL, 0);
 }
 
+static const char *rdma_of(void *ctx, const char *vf)
+{
+	const struct plugin_env *env = ctx;
+	const struct ledger_hold *hold = env->keeper ? ledger_find(keeper_ledger(env->keeper), vf) : NULL;
+
+	return hold ? hold->rdma : NULL;
+}
+
 static int tell_ledger(void *ctx, struct strbuf *out, struct err *err)
 {
 	const struct plugin_env *env = ctx;
@@ -30,5 +38,5 @@ static int tell_ledger(void *ctx, struct strbuf *out, struct err *err)
 
 struct control_backend control_backend_of(const struct plugin_env *env)
 {
-	return (struct control_backend) { (void *)env, bind_slot, tell_ledger };
+	return (struct control_backend) { (void *)env, bind_slot, rdma_of, tell_ledger };
 }

@@ -84,6 +84,12 @@ static void backend_bind(void *ctx, const struct control_request *r, unsigned ti
 	answer_bind(room, done, arg);
 }
 
+static const char *backend_rdma(void *ctx, const char *vf)
+{
+	(void)ctx;
+	return str_eq(vf, "0000:18:00.1") ? "mlx5_4" : NULL;
+}
+
 static int backend_ledger(void *ctx, struct strbuf *out, struct err *err)
 {
 	struct room *room = ctx;
@@ -113,7 +119,7 @@ static void *clients(void *arg)
 
 static void open_control(struct room *room)
 {
-	const struct control_backend backend = { room, backend_bind, backend_ledger };
+	const struct control_backend backend = { room, backend_bind, backend_rdma, backend_ledger };
 
 	room->control = control_open(&room->loop, room->path, room->rpc, &backend);
 }
@@ -237,6 +243,7 @@ static void ask_everything(struct room *room)
 	must(strlen(reply.ledger) == 50000 * strlen("{\"ledger\": \"text\"}\n"));
 	must(ask(room, CONTROL_BIND, a, &reply, NULL) == 0);
 	must(reply.n_bound == 2 && str_eq(reply.bound[1].vf, "0000:40:00.1"));
+	must(str_eq(reply.bound[0].rdma, "mlx5_4") && !reply.bound[1].rdma);
 	must(str_eq(room->seen.slot, "slot-1") && str_eq(room->seen.ns, "team"));
 	must(str_eq(room->seen.pod, "trainer") && str_eq(room->seen.uid, "u-1"));
 }

@@ -1,0 +1,104 @@
+/* railmate-cni: one invocation of a CNI plugin, and what its files share. Strings live in the arena of the invocation. */
+#ifndef RAILMATE_CMD_CNI_H
+#define RAILMATE_CMD_CNI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct arena;
+struct err;
+struct item;
+struct strbuf;
+
+/* The CNI specification's error codes; from 100 on they are ours. railmate-cni(8) lists them. */
+enum cni_code {
+	CNI_INCOMPATIBLE = 1, CNI_NO_CONTAINER = 3, CNI_ENVIRONMENT = 4, CNI_IO = 5, CNI_DECODE = 6, CNI_CONFIG = 7,
+	CNI_TRY_AGAIN = 11, CNI_NOT_AVAILABLE = 50,
+	CNI_NO_SLOT = 100, CNI_DELEGATE = 101, CNI_TWICE = 102,
+};
+
+/* What went wrong, as the container runtime is told it. */
+struct cni_error { enum cni_code code; char msg[480]; };
+/* Returns -1. */
+int cni_set(struct cni_error *e, enum cni_code code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+int cni_from(struct cni_error *e, enum cni_code code, const struct err *err);
+
+/* --- conf.c: the network configuration on standard input --- */
+
+struct conf {
+	const struct item *top, *delegate;
+	const char *version, *name;
+	const char *type;	/* the delegate's */
+	const char *id;		/* deviceID: a slot, or a PCI address; NULL: none is given */
+	const char *socket, *state_dir;
+	const char *devinfo;	/* where Multus wants a device-info file; NULL: nowhere */
+};
+
+bool conf_version_known(const char *version);
+extern const char *const conf_versions[]; /* ends with NULL */
+/* ret->version is set as soon as it is known, also on failure: errors carry it. */
+int conf_read(const char *text, size_t len, struct arena *a, struct conf *ret, struct cni_error *e);
+/* The delegate's configuration: its own object with name, version and runtime's additions, for this VF (NULL: for none). */
+void conf_for_delegate(const struct conf *c, const char *vf, struct strbuf *out);
+bool conf_is_pci_address(const char *id);
+
+/* --- plugin.c: another plugin, executed --- */
+
+/* CNI_*; NULL: not set. */
+struct cni_env { const char *command, *container, *netns, *ifname, *args, *path; };
+
+struct plugin_result {
+	int status;	/* exit status; 0 done */
+	const char *out; size_t len;
+	const struct item *json; /* of out; NULL: it is none, or empty */
+};
+
+/* The program in CNI_PATH. */
+int plugin_find(const char *type, const char *dirs, struct arena *a, const char **ret, struct cni_error *e);
+/* -1: it could not be run, was killed, or failed without a CNI error object on its output. */
+int plugin_run(const char *program, const struct cni_env *env, const char *conf, size_t len, struct arena *a,
+	       struct plugin_result *ret, struct cni_error *e);
+
+/* --- state.c: what DEL has to know, one file an attachment --- */
+
+struct state {
+	const char *network, *slot, *vf, *args, *type;
+	const char *conf; size_t conf_len; /* the delegate's */
+};
+
+/* Durable when it returns 0. -EEXIST: there is one already, which stays. */
+int state_create(const char *dir, const char *container, const char *ifname, const struct state *s, struct err *err);
+/* -ENOENT: none. -EBADMSG: not ours, or torn. */
+int state_read(const char *dir, const char *container, const char *ifname, struct arena *a, struct state *ret, struct err *err);
+int state_remove(const char *dir, const char *container, const char *ifname, struct err *err); /* nothing to remove is fine */
+/* fn returns non-zero to stop; that is returned. */
+int state_each(const char *dir, int (*fn)(void *arg, const char *container, const char *ifname), void *arg, struct err *err);
+
+/* --- devinfo.c --- */
+
+int devinfo_write(const char *path, const char *vf, const char *rdma, struct err *err);
+
+/* --- commands.c --- */
+
+struct invocation {
+	struct cni_env env;
+	struct conf conf;
+	struct arena *arena;
+};
+
+/* Print what the runtime is to get on standard output. Return the exit status, or -1 with e. */
+int command_add(const struct invocation *in, struct cni_error *e);
+int command_del(const struct invocation *in, struct cni_error *e);
+int command_check(const struct invocation *in, struct cni_error *e);
+int command_status(const struct invocation *in, struct cni_error *e);
+int command_gc(const struct invocation *in, struct cni_error *e); /* gc.c */
+
+/* The delegate's words are ours. */
+int print_result(const struct plugin_result *r, struct cni_error *e);
+
+/* --- install.c --- */
+
+/* Copies this program into dir, replacing an older one at once. */
+int install_into(const char *dir, struct err *err);
+
+#endif

@@ -1,0 +1,244 @@
+#include "cni.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "control/control.h"
+
+/* More than railmated takes at most; less than the container runtime waits. */
+#define BIND_TIMEOUT_MS	  15000
+#define STATUS_TIMEOUT_MS 2000
+
+int print_result(const struct plugin_result *r, struct cni_error *e)
+{
+	if (fwrite(r->out, 1, r->len, stdout) != r->len || fflush(stdout) != 0)
+		return cni_set(e, CNI_IO, "cannot write to standard output: %m");
+	return r->status;
+}
+
+static int run_delegate(const struct invocation *in, const char *vf, struct plugin_result *ret,
+			struct cni_error *e)
+{
+	_cleanup_strbuf_ struct strbuf conf = STRBUF_INIT;
+	const char *program;
+
+	if (plugin_find(in->conf.type, in->env.path, in->arena, &program, e) < 0)
+		return -1;
+	conf_for_delegate(&in->conf, vf, &conf);
+	return plugin_run(program, &in->env, conf.s, conf.len, in->arena, ret, e);
+}
+
+static int forward(const struct invocation *in, const char *vf, struct cni_error *e)
+{
+	struct plugin_result result;
+
+	if (run_delegate(in, vf, &result, e) < 0)
+		return -1;
+	return print_result(&result, e);
+}
+
+/* --- ADD --- */
+
+/* A value of CNI_ARGS: "IgnoreUnknown=1;K8S_POD_NAMESPACE=team;K8S_POD_NAME=trainer". */
+static const char *arg(const struct invocation *in, const char *name)
+{
+	char *rest = arena_strdup(in->arena, in->env.args ? in->env.args : ""), *pair;
+	size_t len = strlen(name);
+
+	while ((pair = strsep(&rest, ";"))) {
+		if (!strncmp(pair, name, len) && pair[len] == '=')
+			return pair + len + 1;
+	}
+	return "";
+}
+
+static enum cni_code code_of(int r)
+{
+	static const int again[] = { ECONNREFUSED, ECONNRESET, ETIMEDOUT, EAGAIN, EBUSY };
+
+	for (size_t i = 0; i < ARRAY_LEN(again); i++) {
+		if (r == -again[i])
+			return CNI_TRY_AGAIN;
+	}
+	return r == -ENOENT ? CNI_NO_SLOT : CNI_IO;
+}
+
+static int bind_slot(const struct invocation *in, struct control_bound *ret, struct cni_error *e)
+{
+	const struct control_request request = { CONTROL_BIND, in->conf.id, arg(in, "K8S_POD_NAMESPACE"),
+						 arg(in, "K8S_POD_NAME"), arg(in, "K8S_POD_UID") };
+	struct control_reply reply;
+	struct err err = { 0 };
+	int r;
+
+	r = control_ask(in->conf.socket, &request, BIND_TIMEOUT_MS, in->arena, &reply, &err);
+	if (r < 0)
+		return cni_from(e, code_of(r), &err);
+	for (size_t i = 0; i < reply.n_bound; i++) {
+		if (str_eq(reply.bound[i].slot, in->conf.id) && conf_is_pci_address(reply.bound[i].vf)) {
+			*ret = reply.bound[i];
+			return 0;
+		}
+	}
+	return cni_set(e, CNI_IO, "railmated bound the container, but names no VF for %s", in->conf.id);
+}
+
+static int claim(const struct invocation *in, const char *vf, struct cni_error *e)
+{
+	_cleanup_strbuf_ struct strbuf conf = STRBUF_INIT;
+	struct state s = { .network = in->conf.name,
+			   .slot = in->conf.id,
+			   .vf = vf,
+			   .args = in->env.args,
+			   .type = in->conf.type };
+	struct err err = { 0 };
+	int r;
+
+	conf_for_delegate(&in->conf, vf, &conf);
+	s.conf = conf.s;
+	s.conf_len = conf.len;
+	r = state_create(in->conf.state_dir, in->env.container, in->env.ifname, &s, &err);
+	if (r == -EEXIST)
+		return cni_set(e, CNI_TWICE, "container %s has its %s already: ADD came twice without a DEL",
+			       in->env.container, in->env.ifname);
+	return r < 0 ? cni_from(e, CNI_IO, &err) : 0;
+}
+
+/* The file is for Multus' status annotation; the network works without it. */
+static void tell_device(const struct invocation *in, const struct control_bound *bound)
+{
+	struct err err = { 0 };
+
+	if (in->conf.devinfo && devinfo_write(in->conf.devinfo, bound->vf, bound->rdma, &err) < 0)
+		fprintf(stderr, "railmate-cni: %s\n", err.msg);
+}
+
+static void forget(const struct invocation *in)
+{
+	struct err err = { 0 };
+
+	if (in->conf.devinfo)
+		unlink(in->conf.devinfo);
+	if (state_remove(in->conf.state_dir, in->env.container, in->env.ifname, &err) < 0)
+		fprintf(stderr, "railmate-cni: %s\n", err.msg);
+}
+
+/* The delegate's own DEL takes back what its ADD did half-way. If that fails too, the runtime's DEL finds our
+ * file. */
+static void undo(const struct invocation *in, const char *vf)
+{
+	struct invocation del = *in;
+	struct plugin_result result;
+	struct cni_error e;
+
+	del.env.command = "DEL";
+	if (run_delegate(&del, vf, &result, &e) < 0)
+		fprintf(stderr, "railmate-cni: %s was not undone: %s\n", in->conf.type, e.msg);
+	else if (result.status)
+		fprintf(stderr, "railmate-cni: %s was not undone: %.*s\n", in->conf.type, (int)result.len,
+			result.out);
+	else
+		forget(in);
+}
+
+static int attach(const struct invocation *in, const char *vf, struct cni_error *e)
+{
+	struct plugin_result result;
+
+	if (run_delegate(in, vf, &result, e) < 0) {
+		undo(in, vf);
+		return -1;
+	}
+	if (!result.status && !result.json) {
+		undo(in, vf);
+		return cni_set(e, CNI_DELEGATE, "%s says it is done, but prints no result", in->conf.type);
+	}
+	if (result.status)
+		undo(in, vf);
+	return print_result(&result, e);
+}
+
+int command_add(const struct invocation *in, struct cni_error *e)
+{
+	struct control_bound bound;
+	const char *program;
+
+	if (!in->conf.id)
+		return cni_set(e, CNI_CONFIG,
+			       "network %s: no \"deviceID\" came; its NetworkAttachmentDefinition needs the "
+			       "annotation "
+			       "k8s.v1.cni.cncf.io/resourceName, and the pod the resource",
+			       in->conf.name);
+	if (conf_is_pci_address(in->conf.id))
+		return forward(in, in->conf.id, e);
+	if (plugin_find(in->conf.type, in->env.path, in->arena, &program, e) < 0 ||
+	    bind_slot(in, &bound, e) < 0 || claim(in, bound.vf, e) < 0)
+		return -1;
+	tell_device(in, &bound);
+	return attach(in, bound.vf, e);
+}
+
+/* --- DEL, CHECK, STATUS --- */
+
+/* The VF that this attachment got; NULL: ADD never came to an end here, or everything is undone. */
+static int find_vf(const struct invocation *in, const char **ret, struct cni_error *e)
+{
+	struct err err = { 0 };
+	struct state s;
+	int r;
+
+	r = state_read(in->conf.state_dir, in->env.container, in->env.ifname, in->arena, &s, &err);
+	if (r < 0 && r != -ENOENT)
+		return cni_from(e, CNI_IO, &err);
+	*ret = NULL;
+	if (r == 0)
+		*ret = s.vf;
+	else if (in->conf.id && conf_is_pci_address(in->conf.id))
+		*ret = in->conf.id;
+	return 0;
+}
+
+int command_del(const struct invocation *in, struct cni_error *e)
+{
+	struct plugin_result result;
+	const char *vf;
+
+	if (find_vf(in, &vf, e) < 0)
+		return -1;
+	if (!vf)
+		return 0;
+	if (run_delegate(in, vf, &result, e) < 0)
+		return -1;
+	if (!result.status)
+		forget(in);
+	return print_result(&result, e);
+}
+
+int command_check(const struct invocation *in, struct cni_error *e)
+{
+	const char *vf;
+
+	if (find_vf(in, &vf, e) < 0)
+		return -1;
+	if (!vf)
+		return cni_set(e, CNI_NO_CONTAINER, "container %s has no %s of network %s", in->env.container,
+			       in->env.ifname, in->conf.name);
+	return forward(in, vf, e);
+}
+
+int command_status(const struct invocation *in, struct cni_error *e)
+{
+	const struct control_request request = { .op = CONTROL_STATUS };
+	struct control_reply reply;
+	struct err err = { 0 };
+
+	if (control_ask(in->conf.socket, &request, STATUS_TIMEOUT_MS, in->arena, &reply, &err) < 0)
+		return cni_from(e, CNI_NOT_AVAILABLE, &err);
+	return forward(in, NULL, e);
+}

@@ -1,0 +1,207 @@
+#include "cni.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "control/control.h"
+#include "document/document.h"
+#include "hw/bdf.h"
+
+#define STATE_DIR  "/var/lib/cni/railmate"
+#define DEV_PREFIX "cni.dev/"
+
+const char *const conf_versions[] = { "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0", NULL };
+
+bool conf_version_known(const char *version)
+{
+	for (size_t i = 0; conf_versions[i]; i++) {
+		if (str_eq(version, conf_versions[i]))
+			return true;
+	}
+	return false;
+}
+
+bool conf_is_pci_address(const char *id)
+{
+	struct bdf bdf;
+
+	return bdf_parse(id, &bdf) == 0;
+}
+
+/* A name of the specification: a letter or digit, then these and "_.-". */
+static bool is_name(const char *s)
+{
+	if (!s || !isalnum((unsigned char)*s))
+		return false;
+	for (; *s; s++) {
+		if (!isalnum((unsigned char)*s) && !strchr("_.-", *s))
+			return false;
+	}
+	return true;
+}
+
+/* A string, or absent: otherwise it is refused rather than passed over. */
+static int get_string(const struct item *object, const char *key, const char **ret, struct cni_error *e)
+{
+	const struct item *item = item_get(object, key);
+
+	if (!item || item->type == ITEM_NULL)
+		return 0;
+	if (item->type != ITEM_STRING)
+		return cni_set(e, CNI_CONFIG, "network configuration, line %d: \"%s\" is not a string",
+			       item->line, key);
+	if (*item->string)
+		*ret = item->string;
+	return 0;
+}
+
+static int read_names(struct conf *c, struct cni_error *e)
+{
+	if (c->top->type != ITEM_OBJECT)
+		return cni_set(e, CNI_DECODE, "the network configuration is not an object");
+	if (get_string(c->top, "cniVersion", &c->version, e) < 0)
+		return -1;
+	if (!c->version || !conf_version_known(c->version))
+		return cni_set(e, CNI_INCOMPATIBLE,
+			       "cniVersion %s is not one of 0.3.0, 0.3.1, 0.4.0, 1.0.0, 1.1.0",
+			       c->version ? c->version : "is missing: it");
+	if (get_string(c->top, "name", &c->name, e) < 0)
+		return -1;
+	if (!is_name(c->name))
+		return cni_set(e, CNI_CONFIG, "the network configuration has no proper \"name\"");
+	return 0;
+}
+
+static int read_delegate(struct conf *c, struct cni_error *e)
+{
+	c->delegate = item_get(c->top, "delegate");
+	if (!c->delegate || c->delegate->type != ITEM_OBJECT)
+		return cni_set(
+			e, CNI_CONFIG,
+			"network %s: \"delegate\" has to be an object: the plugin that attaches the VF, "
+			"as {\"type\": \"sriov\"}",
+			c->name);
+	if (get_string(c->delegate, "type", &c->type, e) < 0)
+		return -1;
+	if (!c->type || strchr(c->type, '/'))
+		return cni_set(e, CNI_CONFIG, "network %s: \"delegate\" has no proper \"type\"", c->name);
+	if (str_eq(c->type, "railmate-cni"))
+		return cni_set(e, CNI_CONFIG, "network %s: railmate-cni cannot be its own delegate", c->name);
+	if (item_get(c->top, "ipam"))
+		return cni_set(e, CNI_CONFIG, "network %s: \"ipam\" belongs into \"delegate\"", c->name);
+	return 0;
+}
+
+/* Multus writes it twice: for every plugin, and for those with the capability. */
+static int read_id(struct conf *c, struct cni_error *e)
+{
+	const struct item *runtime = item_get(c->top, "runtimeConfig");
+	const char *also = NULL;
+
+	if (get_string(c->top, "deviceID", &c->id, e) < 0 || get_string(runtime, "deviceID", &also, e) < 0 ||
+	    get_string(runtime, "CNIDeviceInfoFile", &c->devinfo, e) < 0)
+		return -1;
+	if (c->id && also && !str_eq(c->id, also))
+		return cni_set(e, CNI_CONFIG, "network %s: \"deviceID\" and that of \"runtimeConfig\" differ",
+			       c->name);
+	if (!c->id)
+		c->id = also;
+	return 0;
+}
+
+int conf_read(const char *text, size_t len, struct arena *a, struct conf *ret, struct cni_error *e)
+{
+	struct err err = { 0 };
+
+	*ret = (struct conf) { .socket = CONTROL_SOCKET, .state_dir = STATE_DIR };
+	if (document_parse(text, len, "network configuration", a, &ret->top, &err) < 0)
+		return cni_from(e, CNI_DECODE, &err);
+	if (read_names(ret, e) < 0 || read_delegate(ret, e) < 0 || read_id(ret, e) < 0)
+		return -1;
+	if (get_string(ret->top, "controlSocket", &ret->socket, e) < 0)
+		return -1;
+	return get_string(ret->top, "stateDir", &ret->state_dir, e);
+}
+
+/* --- the delegate's --- */
+
+/* What the runtime adds to a configuration: it goes to the one who does the work. */
+static bool is_of_runtime(const char *key)
+{
+	return str_eq(key, "runtimeConfig") || str_eq(key, "prevResult") || str_eq(key, "args") ||
+	       str_starts(key, DEV_PREFIX);
+}
+
+static bool is_ours_to_say(const char *key)
+{
+	static const char *const keys[] = { "cniVersion", "name", "deviceID", "pciBusID" };
+
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		if (str_eq(key, keys[i]))
+			return true;
+	}
+	return false;
+}
+
+static void pass_on(struct json *j, const struct item *item)
+{
+	json_key(j, item->key);
+	json_raw(j, item->text, item->text_len);
+}
+
+/* With the VF in the slot's place. */
+static void pass_runtime_config(struct json *j, const struct item *runtime, const char *vf)
+{
+	json_key(j, runtime->key);
+	json_begin_object(j);
+	for (size_t i = 0; i < runtime->n_kids; i++) {
+		const struct item *kid = &runtime->kids[i];
+
+		if (!str_eq(kid->key, "deviceID"))
+			pass_on(j, kid);
+		else if (vf)
+			json_kv_string(j, kid->key, vf);
+	}
+	json_end_object(j);
+}
+
+static void pass_runtimes(struct json *j, const struct item *top, const char *vf)
+{
+	for (size_t i = 0; i < top->n_kids; i++) {
+		const struct item *kid = &top->kids[i];
+
+		if (!is_of_runtime(kid->key))
+			continue;
+		if (str_eq(kid->key, "runtimeConfig") && kid->type == ITEM_OBJECT)
+			pass_runtime_config(j, kid, vf);
+		else
+			pass_on(j, kid);
+	}
+}
+
+void conf_for_delegate(const struct conf *c, const char *vf, struct strbuf *out)
+{
+	struct json j;
+
+	json_init(&j, out, 0);
+	json_begin_object(&j);
+	json_kv_string(&j, "cniVersion", c->version);
+	json_kv_string(&j, "name", c->name);
+	for (size_t i = 0; i < c->delegate->n_kids; i++) {
+		const struct item *kid = &c->delegate->kids[i];
+
+		if (!is_ours_to_say(kid->key) && !(is_of_runtime(kid->key) && item_get(c->top, kid->key)))
+			pass_on(&j, kid);
+	}
+	pass_runtimes(&j, c->top, vf);
+	if (vf) {
+		json_kv_string(&j, "deviceID", vf);
+		json_kv_string(&j, "pciBusID", vf);
+	}
+	json_end_object(&j);
+}

@@ -1,0 +1,116 @@
+/* GC: the runtime names the attachments of a network that are alive; the others are taken down as DEL would.
+ */
+#include "cni.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "document/document.h"
+
+#define VALID "cni.dev/valid-attachments"
+
+struct collection {
+	const struct invocation *in;
+	const struct item *valid;
+	struct cni_error *e;
+	bool failed;
+};
+
+static bool is_valid(const struct item *valid, const char *container, const char *ifname)
+{
+	for (size_t i = 0; i < valid->n_kids; i++) {
+		const struct item *one = &valid->kids[i];
+
+		if (str_eq(item_string(one, "containerID"), container) &&
+		    str_eq(item_string(one, "ifname"), ifname))
+			return true;
+	}
+	return false;
+}
+
+/* The first failure is told; the others do not stop it. */
+static void note_failure(struct collection *c, const struct cni_error *e)
+{
+	if (!c->failed)
+		*c->e = *e;
+	c->failed = true;
+}
+
+static int take_down(struct collection *c, const char *container, const char *ifname, const struct state *s,
+		     struct cni_error *e)
+{
+	const struct cni_env env = { "DEL", container, NULL, ifname, s->args, c->in->env.path };
+	struct arena *a = c->in->arena;
+	struct plugin_result result;
+	struct err err = { 0 };
+	const char *program;
+
+	if (plugin_find(s->type, env.path, a, &program, e) < 0 ||
+	    plugin_run(program, &env, s->conf, s->conf_len, a, &result, e) < 0)
+		return -1;
+	if (result.status)
+		return cni_set(e, CNI_DELEGATE, "%s cannot take down %s of container %s: %s", s->type, ifname,
+			       container,
+			       item_string(result.json, "msg") ? item_string(result.json, "msg")
+							       : "no reason given");
+	if (state_remove(c->in->conf.state_dir, container, ifname, &err) < 0)
+		return cni_from(e, CNI_IO, &err);
+	return 0;
+}
+
+static int look_at(void *arg, const char *container, const char *ifname)
+{
+	struct collection *c = arg;
+	struct cni_error e = { 0 };
+	struct err err = { 0 };
+	struct state s;
+	int r;
+
+	r = state_read(c->in->conf.state_dir, container, ifname, c->in->arena, &s, &err);
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0) {
+		cni_from(&e, CNI_IO, &err);
+		note_failure(c, &e);
+		return 0;
+	}
+	if (str_eq(s.network, c->in->conf.name) && !is_valid(c->valid, container, ifname) &&
+	    take_down(c, container, ifname, &s, &e) < 0)
+		note_failure(c, &e);
+	return 0;
+}
+
+/* The delegate keeps books, too. */
+static int collect_delegate(struct collection *c)
+{
+	_cleanup_strbuf_ struct strbuf conf = STRBUF_INIT;
+	const struct invocation *in = c->in;
+	struct plugin_result result;
+	struct cni_error e = { 0 };
+	const char *program;
+
+	conf_for_delegate(&in->conf, NULL, &conf);
+	if (plugin_find(in->conf.type, in->env.path, in->arena, &program, &e) < 0 ||
+	    plugin_run(program, &in->env, conf.s, conf.len, in->arena, &result, &e) < 0) {
+		note_failure(c, &e);
+		return -1;
+	}
+	return c->failed ? -1 : print_result(&result, c->e);
+}
+
+int command_gc(const struct invocation *in, struct cni_error *e)
+{
+	struct collection c = { .in = in, .e = e, .valid = item_get(in->conf.top, VALID) };
+	struct err err = { 0 };
+
+	/* Without the list everything would be taken down. */
+	if (!c.valid || c.valid->type != ITEM_LIST)
+		return cni_set(e, CNI_CONFIG, "network %s: GC came without the list \"" VALID "\"",
+			       in->conf.name);
+	if (state_each(in->conf.state_dir, look_at, &c, &err) < 0)
+		return cni_from(e, CNI_IO, &err);
+	return collect_delegate(&c);
+}

@@ -1,0 +1,263 @@
+/*
+ * railmate-cni: a CNI plugin for pools with late binding. Multus gives it a slot; railmated says which VF
+ * that is; another plugin does the work with that VF. Static and small: the container runtime executes it on
+ * the host for every pod.
+ */
+#include "cni.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "document/document.h"
+
+#define INPUT_MAX  (4u << 20)
+#define IFNAME_MAX 15
+#define ID_MAX	   200 /* with an interface's name, a file name */
+
+/* Exit codes beside those of CNI; railmate-cni(8) lists them. */
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+static const char usage_text[] =
+	"usage: railmate-cni --install DIR | --help | --version\n"
+	"\n"
+	"A CNI plugin: the container runtime executes it, with CNI_COMMAND and its sisters in the\n"
+	"environment and a network configuration on standard input. See railmate-cni(8).\n"
+	"\n"
+	"  --install DIR           copy this program into DIR, e.g. /opt/cni/bin\n"
+	"  --help, --version\n"
+	"\n"
+	"exit status: 0 done, 1 failed, 2 wrong command line; or the delegate's own\n";
+
+int cni_set(struct cni_error *e, enum cni_code code, const char *fmt, ...)
+{
+	va_list ap;
+
+	e->code = code;
+	va_start(ap, fmt);
+	vsnprintf(e->msg, sizeof(e->msg), fmt, ap);
+	va_end(ap);
+	str_utf8_trim(e->msg);
+	return -1;
+}
+
+int cni_from(struct cni_error *e, enum cni_code code, const struct err *err)
+{
+	return cni_set(e, code, "%s", err->msg);
+}
+
+static int print_error(const struct cni_error *e, const char *version)
+{
+	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+	struct json j;
+
+	json_init(&j, &out, 1);
+	json_begin_object(&j);
+	json_kv_string(&j, "cniVersion", version && conf_version_known(version) ? version : "1.0.0");
+	json_kv_int(&j, "code", e->code);
+	json_kv_string(&j, "msg", e->msg);
+	json_end_object(&j);
+	puts(strbuf_str(&out));
+	fflush(stdout);
+	return EXIT_FAILED;
+}
+
+/* --- the environment --- */
+
+enum need { CONTAINER = 1, NETNS = 2, IFNAME = 4, PATH = 8 };
+
+struct command {
+	const char *name;
+	int needs;
+	int (*run)(const struct invocation *in, struct cni_error *e);
+};
+
+static const struct command commands[] = {
+	{ "ADD", CONTAINER | NETNS | IFNAME | PATH, command_add },
+	{ "DEL", CONTAINER | IFNAME | PATH, command_del },
+	{ "CHECK", CONTAINER | NETNS | IFNAME | PATH, command_check },
+	{ "GC", PATH, command_gc },
+	{ "STATUS", PATH, command_status },
+};
+
+static int check_needs(const struct cni_env *env, int needs, struct cni_error *e)
+{
+	const struct {
+		int need;
+		const char *name, *value;
+	} rows[] = {
+		{ CONTAINER, "CNI_CONTAINERID", env->container },
+		{ NETNS, "CNI_NETNS", env->netns },
+		{ IFNAME, "CNI_IFNAME", env->ifname },
+		{ PATH, "CNI_PATH", env->path },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		if (needs & rows[i].need && (!rows[i].value || !*rows[i].value))
+			return cni_set(e, CNI_ENVIRONMENT, "%s is not set", rows[i].name);
+	}
+	return 0;
+}
+
+static bool is_container_id(const char *s)
+{
+	if (!isalnum((unsigned char)*s) || strlen(s) > ID_MAX)
+		return false;
+	for (; *s; s++) {
+		if (!isalnum((unsigned char)*s) && !strchr("_.-", *s))
+			return false;
+	}
+	return true;
+}
+
+/* As the kernel takes it. */
+static bool is_ifname(const char *s)
+{
+	if (strlen(s) > IFNAME_MAX || !strcmp(s, ".") || !strcmp(s, ".."))
+		return false;
+	for (; *s; s++) {
+		if (*s == '/' || *s == ':' || isspace((unsigned char)*s))
+			return false;
+	}
+	return true;
+}
+
+/* Both become part of a file's name. */
+static int check_names(const struct cni_env *env, int needs, struct cni_error *e)
+{
+	if (needs & CONTAINER && !is_container_id(env->container))
+		return cni_set(e, CNI_ENVIRONMENT, "CNI_CONTAINERID is no container id");
+	if (needs & IFNAME && !is_ifname(env->ifname))
+		return cni_set(e, CNI_ENVIRONMENT, "CNI_IFNAME is no name of an interface");
+	return 0;
+}
+
+/* --- standard input --- */
+
+static int read_input(struct strbuf *out, struct cni_error *e)
+{
+	char chunk[16384];
+	ssize_t n;
+
+	while ((n = read(STDIN_FILENO, chunk, sizeof(chunk))) != 0) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return cni_set(e, CNI_IO, "cannot read the network configuration: %m");
+		if (out->len + (size_t)n > INPUT_MAX)
+			return cni_set(e, CNI_DECODE, "the network configuration is larger than %u bytes",
+				       INPUT_MAX);
+		strbuf_add(out, chunk, (size_t)n);
+	}
+	return 0;
+}
+
+static int print_version(const struct strbuf *input, struct arena *a)
+{
+	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+	const struct item *top = NULL;
+	const char *asked = NULL;
+	struct json j;
+
+	if (input->len && document_parse(input->s, input->len, "request", a, &top, NULL) == 0)
+		asked = item_string(top, "cniVersion");
+	json_init(&j, &out, 1);
+	json_begin_object(&j);
+	json_kv_string(&j, "cniVersion", asked ? asked : "1.1.0");
+	json_key(&j, "supportedVersions");
+	json_begin_array(&j);
+	for (size_t i = 0; conf_versions[i]; i++)
+		json_string(&j, conf_versions[i]);
+	json_end_array(&j);
+	json_end_object(&j);
+	puts(strbuf_str(&out));
+	return fflush(stdout) == 0 ? EXIT_DONE : EXIT_FAILED;
+}
+
+/* --- --- */
+
+static const struct command *find_command(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+		if (!strcmp(name, commands[i].name))
+			return &commands[i];
+	}
+	return NULL;
+}
+
+static int run(struct invocation *in, const struct command *command, const struct strbuf *input)
+{
+	struct cni_error e = { 0 };
+	int r;
+
+	r = conf_read(strbuf_str(input), input->len, in->arena, &in->conf, &e);
+	if (r == 0)
+		r = check_needs(&in->env, command->needs, &e);
+	if (r == 0)
+		r = check_names(&in->env, command->needs, &e);
+	if (r == 0)
+		r = command->run(in, &e);
+	return r < 0 ? print_error(&e, in->conf.version) : r;
+}
+
+static int serve(const char *name)
+{
+	_cleanup_strbuf_ struct strbuf input = STRBUF_INIT;
+	_cleanup_arena_ struct arena *arena = arena_new(16384);
+	struct invocation in = { .arena = arena,
+				 .env = { name, getenv("CNI_CONTAINERID"), getenv("CNI_NETNS"),
+					  getenv("CNI_IFNAME"), getenv("CNI_ARGS"), getenv("CNI_PATH") } };
+	const struct command *command = find_command(name);
+	struct cni_error e;
+
+	if (read_input(&input, &e) < 0)
+		return print_error(&e, NULL);
+	if (!strcmp(name, "VERSION"))
+		return print_version(&input, arena);
+	if (!command) {
+		cni_set(&e, CNI_ENVIRONMENT, "CNI_COMMAND '%s' is not known", document_shown(name, arena));
+		return print_error(&e, NULL);
+	}
+	return run(&in, command, &input);
+}
+
+static int install(const char *dir)
+{
+	struct err err = { 0 };
+
+	if (install_into(dir, &err) < 0) {
+		fprintf(stderr, "railmate-cni: %s\n", err.msg);
+		return EXIT_FAILED;
+	}
+	printf("railmate-cni " RAILMATE_VERSION " is in %s\n", dir);
+	return fflush(stdout) == 0 ? EXIT_DONE : EXIT_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+	const char *command = getenv("CNI_COMMAND");
+
+	if (argc == 3 && !strcmp(argv[1], "--install"))
+		return install(argv[2]);
+	if (argc == 2 && !strcmp(argv[1], "--help")) {
+		fputs(usage_text, stdout);
+		return EXIT_DONE;
+	}
+	if (argc == 2 && !strcmp(argv[1], "--version")) {
+		puts("railmate-cni " RAILMATE_VERSION);
+		return EXIT_DONE;
+	}
+	if (argc == 1 && command)
+		return serve(command);
+	fputs(usage_text, stderr);
+	return EXIT_USAGE;
+}

@@ -1,0 +1,176 @@
+#include "cni.h"
+
+#include <errno.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "document/document.h"
+
+#define OUTPUT_MAX (4 << 20)
+
+extern char **environ;
+
+static bool is_program(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
+int plugin_find(const char *type, const char *dirs, struct arena *a, const char **ret, struct cni_error *e)
+{
+	char *rest = arena_strdup(a, dirs), *dir;
+
+	while ((dir = strsep(&rest, ":"))) {
+		const char *path = arena_printf(a, "%s/%s", dir, type);
+
+		if (*dir && is_program(path)) {
+			*ret = path;
+			return 0;
+		}
+	}
+	return cni_set(e, CNI_DELEGATE, "the plugin %s is not in %s", type, dirs);
+}
+
+/* Both ends are files in memory: nobody waits for a pipe that a grandchild keeps open. */
+static int memory_file(const char *name, const char *data, size_t len, struct cni_error *e)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC);
+
+	if (fd < 0 || write(fd, data, len) != (ssize_t)len || lseek(fd, 0, SEEK_SET) < 0) {
+		cni_set(e, CNI_IO, "cannot make a file in memory: %m");
+		closep(&fd);
+		return -1;
+	}
+	return fd;
+}
+
+struct variable {
+	const char *name, *value;
+};
+
+static char **make_environment(const struct cni_env *env, struct arena *a)
+{
+	const struct variable ours[] = {
+		{ "CNI_COMMAND=", env->command }, { "CNI_CONTAINERID=", env->container },
+		{ "CNI_NETNS=", env->netns },	  { "CNI_IFNAME=", env->ifname },
+		{ "CNI_ARGS=", env->args },	  { "CNI_PATH=", env->path },
+	};
+	size_t n = 0, out = 0;
+	char **v;
+
+	while (environ[n])
+		n++;
+	v = arena_array(a, n + ARRAY_LEN(ours) + 1, sizeof(char *));
+	for (size_t i = 0; i < n; i++) {
+		bool is_ours = false;
+
+		for (size_t k = 0; k < ARRAY_LEN(ours); k++)
+			is_ours |= str_starts(environ[i], ours[k].name);
+		if (!is_ours)
+			v[out++] = environ[i];
+	}
+	for (size_t k = 0; k < ARRAY_LEN(ours); k++) {
+		if (ours[k].value)
+			v[out++] = arena_printf(a, "%s%s", ours[k].name, ours[k].value);
+	}
+	return v;
+}
+
+static int spawn(const char *path, char **env, int in, int out, pid_t *ret)
+{
+	char *argv[] = { (char *)path, NULL };
+	posix_spawn_file_actions_t actions;
+	int r;
+
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
+	posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+	r = posix_spawn(ret, path, &actions, NULL, argv, env);
+	posix_spawn_file_actions_destroy(&actions);
+	return r;
+}
+
+static int wait_for(const char *path, pid_t pid, struct plugin_result *ret, struct cni_error *e)
+{
+	int status;
+
+	while (waitpid(pid, &status, 0) < 0) {
+		if (errno != EINTR)
+			return cni_set(e, CNI_IO, "cannot wait for %s: %m", path);
+	}
+	if (WIFSIGNALED(status))
+		return cni_set(e, CNI_DELEGATE, "%s was killed: %s", path, strsignal(WTERMSIG(status)));
+	ret->status = WEXITSTATUS(status);
+	return 0;
+}
+
+static int read_output(const char *path, int fd, struct arena *a, struct plugin_result *ret,
+		       struct cni_error *e)
+{
+	struct stat st;
+	char *text;
+
+	if (fstat(fd, &st) < 0 || st.st_size > OUTPUT_MAX)
+		return cni_set(e, CNI_DELEGATE, "%s printed more than %d bytes", path, OUTPUT_MAX);
+	text = arena_alloc(a, (size_t)st.st_size + 1);
+	if (pread(fd, text, (size_t)st.st_size, 0) != st.st_size)
+		return cni_set(e, CNI_IO, "cannot read what %s printed: %m", path);
+	ret->out = text;
+	ret->len = (size_t)st.st_size;
+	ret->json = NULL;
+	if (document_parse(text, ret->len, path, a, &ret->json, NULL) < 0 || ret->json->type != ITEM_OBJECT)
+		ret->json = NULL;
+	return 0;
+}
+
+/* A plugin that fails says why in an error object; what fails otherwise is no plugin, or broken. */
+static int check_failure(const char *path, const struct plugin_result *r, struct arena *a,
+			 struct cni_error *e)
+{
+	const struct item *code = item_get(r->json, "code");
+
+	if (!r->status || (code && code->whole))
+		return 0;
+	return cni_set(e, CNI_DELEGATE, "%s ended with status %d and no CNI error%s%s", path, r->status,
+		       r->len ? ": " : "", document_shown(r->out, a));
+}
+
+static int run(const char *path, char **env, int in, int out, struct arena *a, struct plugin_result *ret,
+	       struct cni_error *e)
+{
+	struct plugin_result result = { 0 };
+	pid_t pid;
+	int r = spawn(path, env, in, out, &pid);
+
+	if (r)
+		return cni_set(e, CNI_DELEGATE, "cannot run %s: %s", path, strerror(r));
+	if (wait_for(path, pid, &result, e) < 0 || read_output(path, out, a, &result, e) < 0 ||
+	    check_failure(path, &result, a, e) < 0)
+		return -1;
+	*ret = result;
+	return 0;
+}
+
+int plugin_run(const char *program, const struct cni_env *env, const char *conf, size_t len, struct arena *a,
+	       struct plugin_result *ret, struct cni_error *e)
+{
+	_cleanup_close_ int in = -1, out = -1;
+
+	in = memory_file("conf", conf, len, e);
+	if (in < 0)
+		return -1;
+	out = memory_file("result", "", 0, e);
+	if (out < 0)
+		return -1;
+	return run(program, make_environment(env, a), in, out, a, ret, e);
+}

@@ -1,0 +1,599 @@
+#!/usr/bin/env python3
+"""
+railmate-cni as the container runtime executes it: against a railmated of the test's own (its socket's protocol), with the delegate
+cni/movedev, which moves real network interfaces between network namespaces.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import socket
+import stat
+import subprocess
+import tempfile
+import threading
+import unittest
+
+from harness import PATIENCE, program, until
+
+HERE = pathlib.Path(__file__).resolve().parent
+SLOT, VF, OTHER = "rvf-vf-n0-3", "0000:18:00.1", "0000:40:00.1"
+CONTAINER = "c0ffee"
+RDMA = "mlx5_20"
+ARGS = "IgnoreUnknown=1;K8S_POD_NAMESPACE=team;K8S_POD_NAME=trainer;K8S_POD_INFRA_CONTAINER_ID=c0ffee;K8S_POD_UID=u-1"
+
+
+class Railmated:
+    """One request and one reply a connection, as control/control.h says."""
+
+    def __init__(self, path):
+        self.heard, self.error, self.unheard = [], None, False
+        self.slots = {SLOT: VF, "rvf-vf-n1-0": OTHER}
+        self.server = socket.socket(socket.AF_UNIX)
+        self.server.bind(str(path))
+        self.server.listen(16)
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+
+    def answer(self, request):
+        if self.error:
+            return {"error": {"code": self.error, "message": f"{request.get('slot')}: {self.error} it is"}}
+        if request["op"] != "bind":
+            return {}
+        if request["slot"] not in self.slots:
+            return {"error": {"code": "ENOENT", "message": f"there is no slot {request['slot']}"}}
+        return {"bound": [{"slot": s, "resource": "rdma/vf", "vf": vf, "rdma": RDMA} for s, vf in self.slots.items()]}
+
+    def serve(self):
+        with self.server, contextlib.suppress(OSError):
+            while True:
+                with self.server.accept()[0] as client:
+                    line = client.makefile().readline()
+                    self.heard.append(json.loads(line))
+                    if not self.unheard:
+                        client.sendall(json.dumps(self.answer(self.heard[-1])).encode() + b"\n")
+
+    def stop(self):
+        self.server.shutdown(socket.SHUT_RDWR)
+        self.thread.join()
+
+
+class Netns:
+    """A network namespace, kept by a process."""
+
+    def __init__(self):
+        self.keeper = subprocess.Popen(["unshare", "--net", "sleep", "600"])
+        self.path = f"/proc/{self.keeper.pid}/ns/net"
+        until(lambda: os.readlink(self.path) != os.readlink("/proc/self/ns/net"), "a network namespace")
+
+    def ip(self, *argv):
+        return subprocess.run(["nsenter", f"--net={self.path}", "ip", *argv], check=True, capture_output=True,
+                              text=True, timeout=PATIENCE).stdout
+
+    def links(self):
+        return {link["ifname"] for link in json.loads(self.ip("-j", "link"))} - {"lo"}
+
+    def end(self):
+        self.keeper.kill()
+        self.keeper.wait()
+
+
+def has_namespaces():
+    return os.geteuid() == 0 and subprocess.run(["unshare", "--net", "ip", "link", "add", "x0", "type", "veth", "peer", "name",
+                                                 "x1"], capture_output=True, check=False).returncode == 0
+
+
+class Cni(unittest.TestCase):
+    def setUp(self):
+        top = tempfile.TemporaryDirectory(prefix="railmate-cni-")
+        self.addCleanup(top.cleanup)
+        self.top = pathlib.Path(top.name)
+        self.state, self.log, self.socket = self.top / "state", self.top / "log", self.top / "s"
+        self.daemon, self.host, self.netns = None, None, "/proc/self/ns/net"
+
+    def start_daemon(self):
+        self.daemon = Railmated(self.socket)
+        self.addCleanup(self.stop_daemon)
+        return self.daemon
+
+    def stop_daemon(self):
+        if self.daemon:
+            self.daemon.stop()
+            self.socket.unlink()
+            self.daemon = None
+
+    def conf(self, fail=None, delegate=None, **more):
+        conf = {"cniVersion": "1.1.0", "name": "rail-net", "type": "railmate-cni", "controlSocket": str(self.socket),
+                "stateDir": str(self.state), "deviceID": SLOT, "pciBusID": SLOT,
+                "delegate": {"type": "movedev", "log": str(self.log), "fail": fail or {}, **(delegate or {})}, **more}
+        return {k: v for k, v in conf.items() if v is not None}
+
+    def argv(self):
+        inside = ["nsenter", f"--net={self.host.path}"] if self.host else []
+        return [*inside, program("railmate_cni")]
+
+    def env(self, command, **more):
+        env = {"PATH": os.environ["PATH"], "CNI_COMMAND": command, "CNI_CONTAINERID": CONTAINER, "CNI_NETNS": self.netns,
+               "CNI_IFNAME": "net1", "CNI_ARGS": ARGS, "CNI_PATH": f"{self.top}:{HERE / 'cni'}", **more}
+        return {k: v for k, v in env.items() if v is not None}
+
+    def cni(self, command, conf=None, **env):
+        text = conf if isinstance(conf, str) else json.dumps(self.conf() if conf is None else conf)
+        return subprocess.run(self.argv(), input=text, capture_output=True, text=True, timeout=PATIENCE,
+                              env=self.env(command, **env), check=False)
+
+    def works(self, done):
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        return done.stdout
+
+    def fails(self, done, code, *words, status=1):
+        self.assertEqual(done.returncode, status, done)
+        error = json.loads(done.stdout)
+        self.assertEqual(error["code"], code, error)
+        self.assertIn(error["cniVersion"], ("1.0.0", "1.1.0"))
+        for word in words:
+            self.assertIn(word, error["msg"])
+        return error
+
+    def calls(self):
+        return [json.loads(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []
+
+    def commands(self):
+        return [call["env"]["CNI_COMMAND"] for call in self.calls()]
+
+    def states(self):
+        return sorted(p.name for p in self.state.iterdir()) if self.state.exists() else []
+
+
+class Add(Cni):
+    def test_the_daemon_is_told_slot_and_pod(self):
+        daemon = self.start_daemon()
+        self.works(self.cni("ADD"))
+        self.assertEqual(daemon.heard, [{"op": "bind", "slot": SLOT, "namespace": "team", "pod": "trainer", "uid": "u-1"}])
+
+    def test_a_runtime_that_names_no_pod_is_served(self):
+        daemon = self.start_daemon()
+        self.works(self.cni("ADD", CNI_ARGS=None))
+        self.assertEqual((daemon.heard[0]["pod"], daemon.heard[0]["uid"]), ("", ""))
+
+    def test_the_delegates_result_is_passed_on_byte_for_byte(self):
+        self.start_daemon()
+        out = self.works(self.cni("ADD"))
+        self.assertEqual(out, json.dumps({"cniVersion": "1.1.0", "interfaces": [{"name": "net1", "sandbox": self.netns}],
+                                          "ips": []}, indent=3) + "\n")
+
+    def test_the_delegate_gets_its_object_with_the_vf_in_place_of_the_slot(self):
+        self.start_daemon()
+        conf = self.conf(delegate={"vlan": 7, "ipam": {"type": "x"}, "deviceID": "mine", "args": {"old": 1}},
+                         runtimeConfig={"mac": "02:00:00:00:00:01", "deviceID": SLOT}, args={"cni": {"ips": ["10.0.0.1"]}},
+                         prevResult={"ips": []}, capabilities={"mac": True})
+        self.works(self.cni("ADD", conf))
+        self.assertEqual(self.calls()[0]["conf"], {
+            "cniVersion": "1.1.0", "name": "rail-net", "type": "movedev", "log": str(self.log), "fail": {}, "vlan": 7,
+            "ipam": {"type": "x"}, "args": {"cni": {"ips": ["10.0.0.1"]}}, "prevResult": {"ips": []},
+            "runtimeConfig": {"mac": "02:00:00:00:00:01", "deviceID": VF}, "deviceID": VF, "pciBusID": VF})
+        self.assertEqual(self.calls()[0]["env"], {k: v for k, v in self.env("ADD").items() if k.startswith("CNI_")})
+
+    def test_numbers_and_escapes_of_the_delegate_stay_as_they_were_written(self):
+        self.start_daemon()
+        keep = '"odd": [1.50, 1e3, 12345678901234567, "\\u00e9\\/"]'
+        text = json.dumps(self.conf()).replace('"fail": {}', '"fail": {}, ' + keep)
+        (self.top / "echo").write_text("#!/bin/sh\ncat\n")
+        (self.top / "echo").chmod(0o755)
+        self.assertIn(keep.replace('"odd": ', '"odd":'), self.works(self.cni("ADD", text.replace("movedev", "echo"))))
+
+    def test_a_pci_address_goes_straight_through(self):
+        for key in ("deviceID", "runtimeConfig"):
+            conf = self.conf(deviceID=VF if key == "deviceID" else None, runtimeConfig={"deviceID": VF})
+            self.works(self.cni("ADD", conf))
+            self.assertEqual(self.calls()[-1]["conf"]["deviceID"], VF)
+            self.works(self.cni("CHECK", conf))
+            self.works(self.cni("DEL", conf))
+        self.assertEqual(self.commands(), ["ADD", "CHECK", "DEL"] * 2)
+        self.assertEqual(self.states(), [])
+
+    def test_without_the_daemon_one_shall_try_again_later(self):
+        self.fails(self.cni("ADD"), 11, "railmated is not there", str(self.socket))
+        self.assertEqual((self.calls(), self.states()), ([], []))
+
+    def test_what_the_daemon_says_decides_about_trying_again(self):
+        daemon = self.start_daemon()
+        for daemon.error, code in (("EAGAIN", 11), ("EBUSY", 11), ("ETIMEDOUT", 11), ("ENOENT", 100), ("EIO", 5)):
+            self.fails(self.cni("ADD"), code, f"{SLOT}: {daemon.error} it is")
+        daemon.unheard = True
+        self.fails(self.cni("ADD"), 11, "without an answer")
+        self.assertEqual((self.calls(), self.states()), ([], []))
+
+    def test_a_wrong_slot_is_named(self):
+        self.start_daemon()
+        self.fails(self.cni("ADD", self.conf(deviceID="rvf-none")), 100, "there is no slot rvf-none")
+
+    def test_a_daemon_that_forgets_the_slot_in_its_answer_is_not_believed(self):
+        daemon = self.start_daemon()
+        daemon.slots = {SLOT: "eth0"}
+        self.fails(self.cni("ADD"), 5, SLOT)
+        self.assertEqual((self.calls(), self.states()), ([], []))
+
+    def test_a_second_add_is_refused_and_the_first_stays(self):
+        self.start_daemon()
+        self.works(self.cni("ADD"))
+        self.fails(self.cni("ADD"), 102, CONTAINER, "net1")
+        self.assertEqual(self.commands(), ["ADD"])
+        self.works(self.cni("CHECK"))
+
+    def test_of_two_adds_at_once_one_wins(self):
+        self.start_daemon()
+        text = json.dumps(self.conf())
+        both = [subprocess.Popen(self.argv(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=self.env("ADD"))
+                for _ in range(2)]
+        outs = [p.communicate(text, PATIENCE)[0] for p in both]
+        self.assertEqual(sorted(p.returncode for p in both), [0, 1])
+        self.assertEqual([json.loads(o).get("code") for p, o in zip(both, outs) if p.returncode], [102])
+        self.assertEqual(self.commands(), ["ADD"])
+
+    def test_two_interfaces_of_one_pod_are_two_attachments(self):
+        self.start_daemon()
+        self.works(self.cni("ADD"))
+        self.works(self.cni("ADD", self.conf(deviceID="rvf-vf-n1-0"), CNI_IFNAME="net2"))
+        self.assertEqual([c["conf"]["deviceID"] for c in self.calls()], [VF, OTHER])
+        self.works(self.cni("DEL", CNI_IFNAME="net2"))
+        self.assertEqual(self.calls()[-1]["conf"]["deviceID"], OTHER)
+        self.assertEqual(self.states(), [f"{CONTAINER}@net1"])
+
+    def test_a_delegate_that_refuses_is_undone_and_its_words_are_ours(self):
+        self.start_daemon()
+        error = self.fails(self.cni("ADD", self.conf(fail={"ADD": "error"})), 121, "told to fail", status=7)
+        self.assertEqual(error["details"], "x")
+        self.assertEqual(self.commands(), ["ADD", "DEL"])
+        self.assertEqual([c["conf"]["deviceID"] for c in self.calls()], [VF, VF])
+        self.assertEqual(self.states(), [])
+        self.works(self.cni("ADD"))
+
+    def test_a_delegate_that_breaks_is_undone(self):
+        self.start_daemon()
+        for how, words in (("killed", "Killed"), ("silent", "no result"), ("nonsense", "something is wrong")):
+            self.fails(self.cni("ADD", self.conf(fail={"ADD": how})), 101, "movedev", words)
+            self.assertEqual(self.commands()[-2:], ["ADD", "DEL"])
+            self.assertEqual(self.states(), [])
+
+    def test_what_cannot_be_undone_is_left_for_the_runtimes_del(self):
+        self.start_daemon()
+        done = self.cni("ADD", self.conf(fail={"ADD": "half", "DEL": "error"}))
+        self.fails(done, 121, status=7)
+        self.assertIn("movedev was not undone", done.stderr)
+        self.assertEqual(self.states(), [f"{CONTAINER}@net1"])
+        self.stop_daemon()
+        self.works(self.cni("DEL"))
+        self.assertEqual((self.calls()[-1]["conf"]["deviceID"], self.states()), (VF, []))
+
+    def test_a_delegate_that_is_not_there_costs_nothing(self):
+        daemon = self.start_daemon()
+        for kind in ("no-such-plugin", "not-a-program"):
+            (self.top / "not-a-program").touch()
+            self.fails(self.cni("ADD", self.conf(delegate={"type": kind})), 101, kind, str(self.top))
+        self.assertEqual((daemon.heard, self.states()), ([], []))
+
+    def test_a_state_that_cannot_be_kept_stops_it_before_the_delegate(self):
+        self.start_daemon()
+        self.state.touch()
+        self.fails(self.cni("ADD"), 5, str(self.state))
+        self.assertEqual(self.calls(), [])
+
+    def test_one_that_is_killed_half_way_leaves_what_del_needs(self):
+        self.start_daemon()
+        with subprocess.Popen(self.argv(), stdin=subprocess.PIPE, env=self.env("ADD"), start_new_session=True) as p:
+            p.stdin.write(json.dumps(self.conf(fail={"ADD": "slow"})).encode())
+            p.stdin.close()
+            until(lambda: self.commands() == ["ADD"], "the delegate runs")
+            os.killpg(p.pid, signal.SIGKILL)
+        self.assertEqual(self.states(), [f"{CONTAINER}@net1"])
+        self.works(self.cni("DEL"))
+        self.assertEqual((self.commands(), self.states()), (["ADD", "DEL"], []))
+
+    def test_multus_gets_the_device_info_of_the_vf(self):
+        self.start_daemon()
+        path = self.top / "devinfo" / "rail-net-net1.json"
+        runtime = {"CNIDeviceInfoFile": str(path)}
+        self.works(self.cni("ADD", self.conf(runtimeConfig=runtime)))
+        self.assertEqual(json.loads(path.read_text()), {"type": "pci", "version": "1.1.0",
+                                                        "pci": {"pci-address": VF, "rdma-device": RDMA}})
+        self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o444)
+        self.works(self.cni("DEL", self.conf(runtimeConfig=runtime)))
+        self.assertEqual(list(path.parent.iterdir()), [])
+        self.fails(self.cni("ADD", self.conf(runtimeConfig=runtime, fail={"ADD": "error"})), 121, status=7)
+        self.assertEqual(list(path.parent.iterdir()), [])
+
+    def test_a_device_info_that_cannot_be_written_does_not_stop_the_pod(self):
+        self.start_daemon()
+        done = self.cni("ADD", self.conf(runtimeConfig={"CNIDeviceInfoFile": "/proc/nowhere/x"}))
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("/proc/nowhere/x", done.stderr)
+
+
+@unittest.skipUnless(has_namespaces(), "needs root, ip(8) and network namespaces")
+class Moving(Cni):
+    """A pair of interfaces stands for a VF and the wire behind it."""
+
+    def setUp(self):
+        super().setUp()
+        self.host, self.pod = Netns(), Netns()
+        self.addCleanup(self.host.end)
+        self.addCleanup(self.pod.end)
+        self.netns = self.pod.path
+        self.host.ip("link", "add", "vf0", "type", "veth", "peer", "name", "wire")
+        self.start_daemon()
+
+    def conf(self, fail=None, delegate=None, **more):
+        return super().conf(fail, {"devices": {VF: "vf0"}, **(delegate or {})}, **more)
+
+    def test_the_vfs_interface_moves_into_the_pod_and_back(self):
+        self.works(self.cni("ADD"))
+        self.assertEqual((self.host.links(), self.pod.links()), ({"wire"}, {"net1"}))
+        self.works(self.cni("CHECK"))
+        self.stop_daemon()
+        self.works(self.cni("DEL"))
+        self.assertEqual((self.host.links(), self.pod.links()), ({"wire", "vf0"}, set()))
+
+    def test_a_delegate_that_fails_half_way_is_undone(self):
+        for how, code, status in (("half", 121, 7), ("killed", 101, 1)):
+            self.fails(self.cni("ADD", self.conf(fail={"ADD": how})), code, status=status)
+            self.assertEqual((self.host.links(), self.pod.links()), ({"wire", "vf0"}, set()))
+            self.assertEqual(self.states(), [])
+
+    def test_a_pod_that_is_gone_already_is_no_obstacle(self):
+        self.works(self.cni("ADD"))
+        self.pod.end()
+        self.works(self.cni("DEL"))
+        self.assertEqual(self.states(), [])
+
+
+class Del(Cni):
+    def test_it_works_without_the_daemon_and_without_the_namespace(self):
+        self.start_daemon()
+        self.works(self.cni("ADD"))
+        self.stop_daemon()
+        self.assertEqual(self.works(self.cni("DEL", CNI_NETNS=None)), "")
+        self.assertEqual(self.calls()[-1]["conf"]["deviceID"], VF)
+        self.assertNotIn("CNI_NETNS", self.calls()[-1]["env"])
+        self.assertEqual(self.states(), [])
+
+    def test_del_without_add_is_done_at_once(self):
+        self.assertEqual(self.works(self.cni("DEL")), "")
+        self.assertEqual(self.works(self.cni("DEL", self.conf(deviceID=None))), "")
+        self.assertEqual(self.calls(), [])
+
+    def test_del_twice_is_done_once(self):
+        self.start_daemon()
+        self.works(self.cni("ADD"))
+        self.works(self.cni("DEL"))
+        self.works(self.cni("DEL"))
+        self.assertEqual(self.commands(), ["ADD", "DEL"])
+
+    def test_a_delegate_that_refuses_is_asked_again(self):
+        self.start_daemon()
+        self.works(self.cni("ADD"))
+        self.fails(self.cni("DEL", self.conf(fail={"DEL": "error"})), 121, status=7)
+        self.works(self.cni("DEL"))
+        self.assertEqual(self.commands(), ["ADD", "DEL", "DEL"])
+
+    def test_the_slot_need_not_be_named_again(self):
+        self.start_daemon()
+        self.works(self.cni("ADD"))
+        self.works(self.cni("DEL", self.conf(deviceID=None, pciBusID=None)))
+        self.assertEqual(self.calls()[-1]["conf"]["deviceID"], VF)
+
+    def test_a_state_that_is_not_ours_is_named(self):
+        self.state.mkdir()
+        path = self.state / f"{CONTAINER}@net1"
+        for text in ("", "{", '{"railmate": "cni", "version": 2}', '{"railmate": "cni", "version": 1, "vf": "x"}'):
+            path.write_text(text)
+            self.fails(self.cni("DEL"), 5, str(path))
+        self.assertEqual(self.calls(), [])
+
+    def test_a_state_cut_anywhere_is_never_taken_for_whole(self):
+        self.start_daemon()
+        self.works(self.cni("ADD"))
+        path = self.state / f"{CONTAINER}@net1"
+        whole = path.read_bytes()
+        for size in range(0, len(whole) - 1, 41):
+            path.write_bytes(whole[:size])
+            self.fails(self.cni("DEL"), 5, str(path))
+        self.assertEqual(self.commands(), ["ADD"])
+
+
+class Check(Cni):
+    def test_an_attachment_is_checked_by_the_delegate(self):
+        self.start_daemon()
+        self.works(self.cni("ADD"))
+        self.stop_daemon()
+        self.assertEqual(self.works(self.cni("CHECK")), "")
+        self.assertEqual(self.calls()[-1]["conf"]["deviceID"], VF)
+        self.fails(self.cni("CHECK", self.conf(fail={"CHECK": "error"})), 121, status=7)
+
+    def test_one_that_is_not_there_is_said_to_be_unknown(self):
+        self.fails(self.cni("CHECK"), 3, CONTAINER, "net1")
+        self.assertEqual(self.calls(), [])
+
+
+class Gc(Cni):
+    def add(self, container, ifname="net1", **conf):
+        self.works(self.cni("ADD", self.conf(**conf), CNI_CONTAINERID=container, CNI_IFNAME=ifname))
+
+    def gc(self, *valid, **conf):
+        valid = [{"containerID": c, "ifname": i} for c, i in valid]
+        return self.cni("GC", self.conf(deviceID=None, pciBusID=None, **{"cni.dev/valid-attachments": valid, **conf}),
+                        CNI_CONTAINERID=None, CNI_NETNS=None, CNI_IFNAME=None, CNI_ARGS=None)
+
+    def setUp(self):
+        super().setUp()
+        self.start_daemon()
+        self.add("live")
+        self.add("live", "net2")
+        self.add("dead", delegate={"vlan": 9})
+        self.add("other", name="another-net")
+        self.stop_daemon()
+        self.log.unlink()
+
+    def test_dead_attachments_are_taken_down_as_del_would(self):
+        self.assertEqual(self.works(self.gc(("live", "net1"), ("live", "net2"))), "")
+        self.assertEqual(self.states(), ["live@net1", "live@net2", "other@net1"])
+        down, gc = self.calls()
+        self.assertEqual((down["env"]["CNI_COMMAND"], down["env"]["CNI_CONTAINERID"], down["env"]["CNI_IFNAME"],
+                          down["env"]["CNI_ARGS"]), ("DEL", "dead", "net1", ARGS))
+        self.assertEqual((down["conf"]["deviceID"], down["conf"]["vlan"]), (VF, 9))
+        self.assertEqual((gc["env"]["CNI_COMMAND"], len(gc["conf"]["cni.dev/valid-attachments"])), ("GC", 2))
+        self.assertNotIn("deviceID", gc["conf"])
+
+    def test_the_name_of_the_interface_counts(self):
+        self.works(self.gc(("live", "net2"), ("dead", "net1")))
+        self.assertEqual(self.states(), ["dead@net1", "live@net2", "other@net1"])
+
+    def test_without_the_list_nothing_is_taken_down(self):
+        for value in (None, {}, "all"):
+            self.fails(self.gc(**{"cni.dev/valid-attachments": value}), 7, "cni.dev/valid-attachments")
+        self.assertEqual((len(self.states()), self.calls()), (4, []))
+
+    def test_one_that_cannot_be_taken_down_stays_and_the_others_go(self):
+        path = self.state / "dead@net1"
+        path.write_text(path.read_text().replace('"fail":{}', '"fail":{"DEL":"error"}').replace('"fail": {}',
+                                                                                               '"fail":{"DEL":"error"}'))
+        self.fails(self.gc(), 101, "dead", "told to fail")
+        self.assertEqual(self.states(), ["dead@net1", "other@net1"])
+
+    def test_a_foreign_file_is_named_and_the_others_go(self):
+        (self.state / "junk@net1").write_text("junk")
+        (self.state / "README").write_text("not ours at all")
+        self.fails(self.gc(), 5, "junk@net1")
+        self.assertEqual(self.states(), ["README", "junk@net1", "other@net1"])
+
+    def test_temporary_files_of_killed_ones_go_when_they_are_old(self):
+        young, old = self.state / ".x@net1.7", self.state / ".x@net1.8"
+        young.touch()
+        old.touch()
+        os.utime(old, (1, 1))
+        self.works(self.gc(("live", "net1"), ("live", "net2"), ("dead", "net1")))
+        self.assertEqual((young.exists(), old.exists()), (True, False))
+
+    def test_what_the_delegate_says_about_gc_is_passed_on(self):
+        self.fails(self.gc(("live", "net1"), ("live", "net2"), ("dead", "net1"),
+                           delegate={"fail": {"GC": "error"}}), 121, status=7)
+
+    def test_nothing_was_ever_attached(self):
+        self.state = self.top / "never"
+        self.works(self.gc())
+
+
+class Status(Cni):
+    def status(self, **conf):
+        return self.cni("STATUS", self.conf(deviceID=None, pciBusID=None, **conf), CNI_CONTAINERID=None, CNI_NETNS=None,
+                        CNI_IFNAME=None, CNI_ARGS=None)
+
+    def test_ready_when_daemon_and_delegate_are(self):
+        daemon = self.start_daemon()
+        self.assertEqual(self.works(self.status()), "")
+        self.assertEqual((daemon.heard, self.commands()), ([{"op": "status"}], ["STATUS"]))
+
+    def test_not_available_without_the_daemon(self):
+        self.fails(self.status(), 50, "railmated is not there")
+
+    def test_what_the_delegate_says_is_passed_on(self):
+        self.start_daemon()
+        self.fails(self.status(fail={"STATUS": "error"}), 121, status=7)
+
+
+class Input(Cni):
+    def test_version_tells_the_versions(self):
+        for text, version in (('{"cniVersion": "0.4.0"}', "0.4.0"), ("", "1.1.0")):
+            told = json.loads(self.works(subprocess.run(self.argv(), input=text, capture_output=True, text=True,
+                                                        env={"CNI_COMMAND": "VERSION"}, timeout=PATIENCE, check=False)))
+            self.assertEqual(told, {"cniVersion": version,
+                                    "supportedVersions": ["0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"]})
+
+    def test_old_configurations_are_served(self):
+        self.start_daemon()
+        for n, version in enumerate(("0.3.1", "0.4.0", "1.0.0")):
+            out = self.works(self.cni("ADD", self.conf(cniVersion=version), CNI_CONTAINERID=f"c{n}"))
+            self.assertEqual(json.loads(out)["cniVersion"], version)
+
+    def test_bad_configurations_are_refused_with_a_sentence(self):
+        cases = [
+            ("", 6, "empty"), ("{", 6, "not JSON"), ("[]", 6, "not an object"), ("x" * (5 << 20), 6, "larger than"),
+            ({"cniVersion": "9.0.0"}, 1, "9.0.0"), ({"cniVersion": "0.2.0"}, 1, "0.2.0"), ({"cniVersion": None}, 1, "missing"),
+            ({"cniVersion": 1}, 7, "cniVersion"), ({"name": None}, 7, "name"), ({"name": "a b"}, 7, "name"),
+            ({"name": "../x"}, 7, "name"), ({"delegate": None}, 7, "delegate"), ({"delegate": "sriov"}, 7, "delegate"),
+            ({"delegate": {}}, 7, "type"), ({"delegate": {"type": "../evil"}}, 7, "type"), ({"delegate": {"type": 7}}, 7, "type"),
+            ({"delegate": {"type": "railmate-cni"}}, 7, "own delegate"), ({"ipam": {}}, 7, "ipam"),
+            ({"deviceID": 7}, 7, "deviceID"), ({"runtimeConfig": {"deviceID": "other"}}, 7, "differ"),
+            ({"deviceID": None}, 7, "no \"deviceID\""), ({"stateDir": []}, 7, "stateDir"), ({"controlSocket": 7}, 7, "controlSocket"),
+        ]
+        for change, code, word in cases:
+            with self.subTest(change if len(str(change)) < 80 else "long"):
+                conf = change if isinstance(change, str) else {k: v for k, v in {**self.conf(), **change}.items() if v is not None}
+                self.fails(self.cni("ADD", conf), code, word)
+        self.assertEqual((self.calls(), self.states()), ([], []))
+
+    def test_a_bad_environment_is_refused_with_a_sentence(self):
+        cases = [
+            ("ADD", {"CNI_CONTAINERID": None}), ("ADD", {"CNI_NETNS": None}), ("ADD", {"CNI_IFNAME": ""}),
+            ("ADD", {"CNI_PATH": None}), ("DEL", {"CNI_CONTAINERID": None}), ("DEL", {"CNI_IFNAME": None}),
+            ("CHECK", {"CNI_NETNS": None}), ("GC", {"CNI_PATH": None}), ("ADD", {"CNI_CONTAINERID": "../x"}),
+            ("ADD", {"CNI_CONTAINERID": "a@b"}), ("ADD", {"CNI_CONTAINERID": "a" * 300}), ("ADD", {"CNI_IFNAME": "a/b"}),
+            ("DEL", {"CNI_IFNAME": ".."}), ("ADD", {"CNI_IFNAME": "0123456789abcdef"}), ("DANCE", {}), ("", {}),
+        ]
+        for command, env in cases:
+            with self.subTest(command=command, **env):
+                self.fails(self.cni(command, **env), 4, "CNI_" if env else "CNI_COMMAND")
+        self.assertEqual((self.calls(), self.states()), ([], []))
+
+    def test_a_full_standard_output_is_a_failure(self):
+        self.start_daemon()
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run(self.argv(), input=json.dumps(self.conf()), stdout=full, stderr=subprocess.PIPE, text=True,
+                                  env=self.env("ADD"), timeout=PATIENCE, check=False)
+        self.assertEqual(done.returncode, 1)
+
+
+class Program(Cni):
+    def run_it(self, *argv, **kw):
+        return subprocess.run([program("railmate_cni"), *argv], capture_output=True, text=True, timeout=PATIENCE, check=False,
+                              env={}, stdin=subprocess.DEVNULL, **kw)
+
+    def test_it_needs_no_library_of_the_host(self):
+        if os.environ.get("SANITIZED"):
+            self.skipTest("a sanitized program is not static")
+        with open(program("railmate_cni"), "rb") as f:
+            data = f.read()
+        table, size, count = (int.from_bytes(data[a:b], "little") for a, b in ((32, 40), (54, 56), (56, 58)))
+        kinds = {int.from_bytes(data[table + i * size:table + i * size + 4], "little") for i in range(count)}
+        self.assertNotIn(3, kinds, "PT_INTERP")
+
+    def test_it_installs_itself_also_over_one_that_runs(self):
+        self.start_daemon()
+        self.assertIn(str(self.top), self.works(self.run_it("--install", str(self.top))))
+        installed = self.top / "railmate-cni"
+        self.assertEqual(stat.S_IMODE(installed.stat().st_mode), 0o755)
+        with subprocess.Popen([installed], stdin=subprocess.PIPE, env=self.env("DEL"), stdout=subprocess.DEVNULL) as running:
+            self.works(self.run_it("--install", str(self.top)))
+            running.communicate(json.dumps(self.conf()).encode(), PATIENCE)
+            self.assertEqual(running.returncode, 0)
+        self.assertEqual([p.name for p in self.top.iterdir() if "railmate-cni" in p.name], ["railmate-cni"])
+        self.assertIn("railmate-cni", subprocess.run([installed, "--version"], capture_output=True, text=True, timeout=PATIENCE,
+                                                     check=True).stdout)
+
+    def test_a_place_that_cannot_be_had_is_named(self):
+        done = self.run_it("--install", str(self.top / "nowhere"))
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn(str(self.top / "nowhere"), done.stderr)
+
+    def test_a_wrong_command_line_is_answered_with_the_usage(self):
+        for argv in ([], ["--install"], ["--dance"], ["x"]):
+            done = self.run_it(*argv)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn("usage: railmate-cni", done.stderr)
+        self.assertIn("usage: railmate-cni", self.works(self.run_it("--help")))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
