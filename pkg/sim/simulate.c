@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "align/choose.h"
 #include "base/arena.h"
 #include "base/mem.h"
 #include "config/config.h"
@@ -14,6 +13,7 @@
 #include "sim/devman.h"
 #include "sim/vendor.h"
 #include "sim/idset.h"
+#include "sim/late.h"
 #include "sim/random.h"
 
 #define NOBODY (-1)
@@ -31,8 +31,7 @@ struct world {
 	struct arena *arena;
 	const struct vendor *gpus;
 	struct device_list listed; /* by our plugin: VFs, or slots */
-	struct slot_list slots;
-	struct bound *bound; /* NULL: nothing to compute */
+	struct bound *bound;	   /* NULL: nothing to compute */
 	/* of its own for each resource: the same GPUs are drawn whoever chooses the VFs */
 	uint64_t gpu_random, listed_random;
 	struct idset gpus_taken, listed_taken;
@@ -82,7 +81,8 @@ static int *pci_of(const struct vendor *g, const struct ids *ids, struct arena *
 static const struct ids *predict(struct admission *ad)
 {
 	const struct vendor *g = ad->w->gpus;
-	struct preferred_container ask = { .size = (int)ad->pod->gpus };
+	struct preferred_container ask = { .size = (int)(ad->w->policy->no_specs ? ad->pod->vfs
+										 : ad->pod->gpus) };
 	struct ids *out;
 
 	if (ad->w->policy->mute || ad->w->policy->gpus_at_random)
@@ -92,6 +92,8 @@ static const struct ids *predict(struct admission *ad)
 		if (ad->w->gpu_owner[i] == NOBODY)
 			ask.available.v[ask.available.n++] = g->list.v[i].id;
 	}
+	if (ask.available.n < (size_t)ask.size)
+		return NULL;
 	out = arena_alloc(ad->arena, sizeof(*out));
 	*out = vendor_prefer(g, &ask, ad->arena);
 	return out;
@@ -131,92 +133,43 @@ static size_t find_free(const struct world *w, int *ret)
 	return n;
 }
 
-static struct choose_out choose(const struct admission *ad, const int *available, size_t n, size_t want,
-				const struct identified *who)
+/* Late binding has no wish: which slots the kubelet draws is without influence. */
+static const struct ids *prefer_listed(struct admission *ad, const struct preferred_container *ask)
 {
-	struct choose_in in = { .node = ad->w->in->node,
-				.pool = ad->w->in->pool,
-				.available = available,
-				.n_available = n,
-				.want = want,
-				.gpus = who->gpus,
-				.n_gpus = who->n_gpus,
-				.busy_gpus = who->busy_gpus,
-				.n_busy_gpus = who->n_busy_gpus,
-				.drawn = who->n_drawn };
+	const struct world *w = ad->w;
+	struct ids *out = arena_alloc(ad->arena, sizeof(*out));
+	struct identified who;
 
-	return choose_vfs(&in, false, ad->arena);
+	if (w->policy->binding != SIM_EARLY)
+		return NULL;
+	who = know(ad);
+	*out = answer_preferred(w->in->node, w->in->pool, ask, &who, ad->arena);
+	return out;
 }
 
-static const struct slot *slot_named(const struct world *w, const char *id)
+/* PreStartContainer: every GPU is known. */
+static bool bind_slots(struct admission *ad)
 {
-	size_t i = 0;
-
-	while (strcmp(w->slots.v[i].id, id) != 0)
-		i++;
-	return &w->slots.v[i];
-}
-
-/* Slots of the classes of the VFs that one would choose now. */
-static struct ids prefer_slots(struct admission *ad, const struct preferred_container *ask,
-			       const struct identified *who)
-{
-	const struct pool *pool = ad->w->in->pool;
-	struct choose_out out = choose(ad, ad->free_vfs, ad->n_free, (size_t)ask->size, who);
-	struct ids ids = { .v = arena_array(ad->arena, out.n_chosen, sizeof(char *)) };
-	bool *used = arena_array(ad->arena, ask->available.n, sizeof(*used));
-
-	for (size_t i = 0; i < out.n_chosen; i++) {
-		int class = slot_class(pool, &pool->devs[out.chosen[i]]);
-
-		for (size_t k = 0; k < ask->available.n; k++) {
-			if (used[k] || slot_named(ad->w, ask->available.v[k])->numa != class)
-				continue;
-			used[k] = true;
-			ids.v[ids.n++] = ask->available.v[k];
-			break;
-		}
-	}
-	return ids;
-}
-
-static struct ids prefer_listed(struct admission *ad, const struct preferred_container *ask)
-{
+	const struct world *w = ad->w;
+	bool *is_free = arena_array(ad->arena, w->in->pool->n_devs, sizeof(*is_free));
 	struct identified who = know(ad);
+	struct late_in in = { .node = w->in->node,
+			      .pool = w->in->pool,
+			      .slots = &ad->listed,
+			      .gpus = who.gpus,
+			      .n_gpus = who.n_gpus,
+			      .busy_gpus = who.busy_gpus,
+			      .n_busy_gpus = who.n_busy_gpus,
+			      .is_free = is_free };
 
-	if (ad->w->policy->binding == SIM_LATE)
-		return prefer_slots(ad, ask, &who);
-	return answer_preferred(ad->w->in->node, ad->w->in->pool, ask, &who, ad->arena);
+	for (size_t i = 0; i < ad->n_free; i++)
+		is_free[ad->free_vfs[i]] = true;
+	ad->vfs = late_bind(&in, ad->arena);
+	ad->n_vfs = ad->vfs ? ad->listed.n : 0;
+	return ad->vfs != NULL;
 }
 
-static bool in_classes(const struct admission *ad, int class)
-{
-	for (size_t i = 0; i < ad->listed.n; i++) {
-		if (slot_named(ad->w, ad->listed.v[i])->numa == class)
-			return true;
-	}
-	return false;
-}
-
-/* PreStartContainer: every GPU is known, and any free VF of the slots' classes will do. */
-static void bind_slots(struct admission *ad)
-{
-	const struct pool *pool = ad->w->in->pool;
-	int *available = arena_array(ad->arena, ad->n_free, sizeof(*available));
-	struct identified who = know(ad);
-	struct choose_out out;
-	size_t n = 0;
-
-	for (size_t i = 0; i < ad->n_free; i++) {
-		if (in_classes(ad, slot_class(pool, &pool->devs[ad->free_vfs[i]])))
-			available[n++] = ad->free_vfs[i];
-	}
-	out = choose(ad, available, n, ad->listed.n, &who);
-	ad->vfs = out.chosen;
-	ad->n_vfs = out.n_chosen;
-}
-
-static void name_vfs(struct admission *ad)
+static bool name_vfs(struct admission *ad)
 {
 	const struct pool *pool = ad->w->in->pool;
 
@@ -224,6 +177,7 @@ static void name_vfs(struct admission *ad)
 	ad->n_vfs = ad->listed.n;
 	for (size_t i = 0; i < ad->listed.n; i++)
 		ad->vfs[i] = (int)(pool_find(pool, ad->listed.v[i]) - pool->devs);
+	return true;
 }
 
 /* --- the kubelet --- */
@@ -278,13 +232,9 @@ static bool allocate_listed(struct admission *ad)
 	struct devman_pick pick;
 	enum devman_step step =
 		begin(ad, &pick, &w->listed, &w->listed_taken, ad->pod->vfs, &w->listed_random);
-	struct ids preferred;
 
-	if (step == DEVMAN_ASK) {
-		if (w->policy->binding != SIM_KUBELET)
-			preferred = prefer_listed(ad, &pick.ask);
-		devman_finish(&pick, w->policy->binding == SIM_KUBELET ? NULL : &preferred);
-	}
+	if (step == DEVMAN_ASK)
+		devman_finish(&pick, prefer_listed(ad, &pick.ask));
 	ad->listed = pick.picked;
 	return step != DEVMAN_SHORT;
 }
@@ -421,11 +371,10 @@ static void arrive(struct world *w, size_t number, const struct stream_pod *pod)
 			ad.free_gpus[ad.n_free_gpus++] = (int)i;
 	}
 	judge_numa(&ad);
-	if (!allocate(&ad)) {
+	if (!allocate(&ad) || !(w->policy->binding == SIM_LATE ? bind_slots : name_vfs)(&ad)) {
 		refuse(&ad);
 		return;
 	}
-	(w->policy->binding == SIM_LATE ? bind_slots : name_vfs)(&ad);
 	hold(&ad);
 	count(&ad);
 	if (w->bound)
@@ -460,8 +409,9 @@ static void open_world(struct world *w, size_t n_pods)
 	if (w->policy->gpus_at_random && w->policy->order == SIM_VF_FIRST && w->policy->binding == SIM_EARLY)
 		w->bound = bound_new(w->in->node, pool, w->gpus->pci, w->gpus->list.n, w->arena);
 	if (w->policy->binding == SIM_LATE) {
-		w->slots = slots_of(&view, w->arena);
-		w->listed = list_slots(&w->slots, w->arena);
+		struct slot_list slots = slots_of(&view, w->arena);
+
+		w->listed = list_slots(&slots, w->arena);
 	} else {
 		w->listed = answer_list(pool, w->arena);
 	}

@@ -27,7 +27,8 @@ struct sim_policy {
 	enum numa_policy numa;	/* the TopologyManager's */
 	bool gpus_at_random;	/* the GPU plugin has no GetPreferredAllocation: the kubelet draws */
 	bool mute;		/* the GPU plugin does not answer us */
-	const char *reference;	/* the kubelet's own choice with such a GPU plugin, by name; NULL: it is one itself */
+	bool no_specs;		/* nobody tells how many GPUs a container wants: as many as VFs are predicted */
+	const char *reference;	/* the kubelet's own choice with such a GPU plugin, by name; NULL: it is one itself, or gives other GPUs */
 	unsigned bar;		/* per cent of the pairs that have to be at their best; 0: none */
 };
 

@@ -1,0 +1,26 @@
+/* What the daemon's binder would bind to the slots of a container (kubelet/binder_choose.c), without the daemon. */
+#ifndef RAILMATE_SIM_LATE_H
+#define RAILMATE_SIM_LATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "kubelet/messages.h"
+
+struct arena;
+struct node;
+struct pool;
+
+struct late_in {
+	const struct node *node;
+	const struct pool *pool;
+	const struct ids *slots;
+	const int *gpus, *busy_gpus;	/* PCI indices */
+	size_t n_gpus, n_busy_gpus;
+	const bool *is_free;		/* by pool index */
+};
+
+/* Pool indices, one for each slot, in the arena; NULL: too few VFs are free. */
+int *late_bind(const struct late_in *in, struct arena *arena);
+
+#endif
