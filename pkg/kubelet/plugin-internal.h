@@ -88,6 +88,7 @@ struct plugin {
 
 	/* PreStartContainer: plugin_start.c */
 	LIST_HEAD(, start) starts;
+	int64_t admission_ms; /* when the kubelet last asked for a preference or an allocation */
 
 	/* plugin_devinfo.c */
 	struct devinfo *devinfo;
@@ -124,6 +125,8 @@ void plugin_notify_status(void *ctx, struct rpc_call *call, struct bytes request
 
 void plugin_preferred(void *ctx, struct rpc_call *call, struct bytes request);
 void plugin_preferred_done(struct plugin *p);
+void plugin_start(struct plugin *p, struct rpc_call *call, struct bytes request);
+void plugin_start_done(struct plugin *p);
 struct ledger *plugin_ledger(const struct plugin *p); /* NULL: none */
 void plugin_pods_reset(struct plugin *p); /* a new kubelet: it may be of another version */
 void plugin_pods_prime(struct plugin *p);

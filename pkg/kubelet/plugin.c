@@ -16,6 +16,7 @@
 #include "kubelet/answer.h"
 #include "kubelet/holders.h"
 #include "kubelet/recent.h"
+#include "kubelet/record.h"
 #include "pool/node.h"
 
 #define SOCKET_PATH_MAX 107
@@ -84,8 +85,7 @@ void plugin_refuse(struct rpc_call *call, struct err *err)
 
 static void get_options(void *ctx, struct rpc_call *call, struct bytes request)
 {
-	const struct plugin_options options = { .preferred_allocation = true,
-						.pre_start_required = plugin_is_late(ctx) };
+	const struct plugin_options options = { .preferred_allocation = true, .pre_start_required = true };
 	struct err err = { 0 };
 
 	(void)request;
@@ -103,6 +103,8 @@ static void send_list(struct plugin *p, struct rpc_stream *stream, struct arena 
 
 	if (pool)
 		list = plugin_is_late(p) ? late_list(p, a) : answer_list(pool, a);
+	if (plugin_ledger(p))
+		answer_list_draining(&list, plugin_ledger(p));
 	rpc_stream_send(stream, msg_encode_device_list(&list, a));
 	p->stats.lists_sent++;
 }
@@ -145,22 +147,29 @@ static void list_closed(void *ctx, struct rpc_stream *stream)
 		plugin_register_event(p, REG_EV_CLOSED);
 }
 
+/* What was given, for the ledger. */
+struct grants {
+	struct arena *arena;
+	struct record *v;
+	size_t n;
+};
+
 static int allocate_one(struct plugin *p, const struct pool *pool, const struct ids *ids, struct arena *a,
-			struct edits *ret, struct err *err)
+			struct grants *grants, struct edits *ret, struct err *err)
 {
 	int *gpus, r;
 	struct choice *choice = recent_take(p->recent, plugin_now_ms(), ids);
 	size_t n = choice_known_gpus(choice, p->node->inv, a, &gpus);
 
-	choice_free(choice);
+	record_begin(&grants->v[grants->n++], p, choice, ids, grants->arena);
 	r = answer_allocate(p->node, pool, ids, p->env->root, gpus, n, a, ret, err);
 	if (r == 0 && p->devinfo)
 		devinfo_ensure(p->devinfo, ids);
 	return r;
 }
 
-static int allocate_all(struct plugin *p, struct bytes request, struct arena *a, struct bytes *ret,
-			struct err *err)
+static int allocate_all(struct plugin *p, struct bytes request, struct arena *a, struct grants *grants,
+			struct bytes *ret, struct err *err)
 {
 	const struct pool *pool = plugin_pool(p);
 	struct id_lists lists;
@@ -173,9 +182,10 @@ static int allocate_all(struct plugin *p, struct bytes request, struct arena *a,
 	if (!pool)
 		return err_set(err, EAGAIN, "%s is not known on this node yet", p->resource);
 	edits = arena_array(a, lists.n, sizeof(*edits));
+	grants->v = arena_array(grants->arena, lists.n, sizeof(*grants->v));
 	for (size_t i = 0; i < lists.n; i++) {
 		r = plugin_is_late(p) ? late_allocate(p, &lists.v[i], a, &edits[i], err)
-				      : allocate_one(p, pool, &lists.v[i], a, &edits[i], err);
+				      : allocate_one(p, pool, &lists.v[i], a, grants, &edits[i], err);
 		if (r < 0)
 			return r;
 	}
@@ -183,49 +193,42 @@ static int allocate_all(struct plugin *p, struct bytes request, struct arena *a,
 	return 0;
 }
 
+static void record_all(struct plugin *p, struct grants *grants, bool given)
+{
+	for (size_t i = 0; i < grants->n; i++) {
+		if (given)
+			record_commit(&grants->v[i], p);
+		record_end(&grants->v[i]);
+	}
+}
+
 static void allocate(void *ctx, struct rpc_call *call, struct bytes request)
 {
+	_cleanup_arena_ struct arena *a = arena_new(512);
+	struct grants grants = { .arena = a };
 	struct plugin *p = ctx;
 	struct err err = { 0 };
 	struct bytes body;
 
 	p->stats.allocates++;
-	if (allocate_all(p, request, rpc_call_arena(call), &body, &err) == 0) {
+	if (allocate_all(p, request, rpc_call_arena(call), &grants, &body, &err) == 0) {
 		rpc_reply(call, RPC_OK, NULL, body);
-		return;
+		record_all(p, &grants, true);
+	} else {
+		p->stats.allocate_errors++;
+		log_warn("kubelet", "%s: Allocate refused: %s", p->resource, err.msg);
+		plugin_refuse(call, &err);
+		record_all(p, &grants, false);
 	}
-	p->stats.allocate_errors++;
-	log_warn("kubelet", "%s: Allocate refused: %s", p->resource, err.msg);
-	plugin_refuse(call, &err);
-}
-
-static int check_known(const struct plugin *p, struct bytes request, struct arena *a, struct err *err)
-{
-	const struct pool *pool = plugin_pool(p);
-	struct ids ids;
-	int r;
-
-	r = msg_decode_pre_start(request, a, &ids, err);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < ids.n; i++) {
-		if (!pool || !pool_find(pool, ids.v[i]))
-			return err_set(err, ENOENT, "%s has no device '%.64s' on this node", p->resource,
-				       ids.v[i]);
-	}
-	return 0;
+	p->admission_ms = plugin_now_ms();
 }
 
 static void pre_start(void *ctx, struct rpc_call *call, struct bytes request)
 {
-	struct err err = { 0 };
-
 	if (plugin_is_late(ctx))
 		late_pre_start(ctx, call, request);
-	else if (check_known(ctx, request, rpc_call_arena(call), &err) < 0)
-		plugin_refuse(call, &err);
 	else
-		rpc_reply(call, RPC_OK, NULL, (struct bytes) { NULL, 0 });
+		plugin_start(ctx, call, request);
 }
 
 /* --- serving --- */
@@ -464,6 +467,7 @@ void plugin_free(struct plugin *p)
 	plugin_watch_done(p);
 	plugin_pods_done(p);
 	plugin_preferred_done(p);
+	plugin_start_done(p);
 	late_done(p);
 	devinfo_free(STEAL(p->devinfo));
 	if (p->servers)

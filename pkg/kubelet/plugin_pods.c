@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "kubelet/binder.h"
 #include "kubelet/holders.h"
 #include "kubelet/identify.h"
 #include "kubelet/keeper.h"
@@ -16,6 +17,8 @@ void plugin_saw_list(struct plugin *p, const struct pod_list *pods, int64_t aske
 	holders_list(p->holders, pods);
 	if (p->env->keeper)
 		keeper_reconcile(p->env->keeper, p->node, pods, asked_ms);
+	if (p->env->binder)
+		binder_reconcile(p->env->binder, pods);
 }
 
 void plugin_saw_pod(struct plugin *p, const char *ns, const char *name, const struct pod *pod,

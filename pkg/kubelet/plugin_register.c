@@ -73,7 +73,7 @@ static void call_register(struct plugin *p, const char *path)
 	const struct register_request request = { "v1beta1",
 						  strrchr(p->socket, '/') + 1,
 						  p->resource,
-						  { .pre_start_required = plugin_is_late(p),
+						  { .pre_start_required = true,
 						    .preferred_allocation = true } };
 	struct attempt *attempt = xcalloc(1, sizeof(*attempt));
 

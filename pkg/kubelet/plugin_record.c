@@ -1,0 +1,239 @@
+/* What Allocate gave, into the ledger: who holds which VF, and why. After the reply: the kubelet does not
+ * wait for it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "align/choose.h"
+#include "base/arena.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "hw/inventory.h"
+#include "kubelet/keeper.h"
+#include "kubelet/record.h"
+#include "ledger/ledger.h"
+#include "pool/node.h"
+
+int64_t record_wall_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* --- a choice as the ledger keeps it --- */
+
+static const char *address_of(const struct hw_inventory *inv, int pci, struct arena *a)
+{
+	char text[BDF_STRLEN];
+
+	return arena_strdup(a, bdf_format(inv->pci[pci].bdf, text));
+}
+
+const char *const *record_gpus(const struct hw_inventory *inv, const int *gpus, size_t n, struct arena *a)
+{
+	const char **v = arena_array(a, n, sizeof(*v));
+
+	for (size_t i = 0; i < n; i++)
+		v[i] = address_of(inv, gpus[i], a);
+	return v;
+}
+
+const char *const *record_vfs(const struct pool *pool, const int *devs, size_t n, struct arena *a)
+{
+	const char **v = arena_array(a, n, sizeof(*v));
+
+	for (size_t i = 0; i < n; i++)
+		v[i] = pool->devs[devs[i]].id;
+	return v;
+}
+
+static const struct ledger_pair *pairs_of(const struct node *node, const struct pool *pool,
+					  const struct choose_out *out, struct arena *a)
+{
+	struct ledger_pair *v = arena_array(a, out->n_pairs, sizeof(*v));
+
+	for (size_t i = 0; i < out->n_pairs; i++) {
+		const struct choose_pair *pair = &out->pairs[i];
+
+		v[i] = (struct ledger_pair) { address_of(node->inv, pair->gpu, a), pool->devs[pair->dev].id,
+					      topo_class_name(pair->path.class) };
+	}
+	return v;
+}
+
+/* Its PF; itself where that is not visible, or it is gone. */
+static const char *place_of(const struct node *node, const struct pool_dev *dev, struct arena *a)
+{
+	return dev->pci < 0 ? dev->id : address_of(node->inv, topo_place(node->topo, dev->pci), a);
+}
+
+static size_t places_of(const struct node *node, const struct pool *pool, const int *devs, size_t n,
+			struct arena *a, struct ledger_place **ret)
+{
+	struct ledger_place *v = arena_array(a, n, sizeof(*v));
+	size_t n_places = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const char *pf = place_of(node, &pool->devs[devs[i]], a);
+		size_t at = 0;
+
+		while (at < n_places && !str_eq(v[at].pf, pf))
+			at++;
+		if (at == n_places)
+			v[n_places++] = (struct ledger_place) { pf, 0 };
+		v[at].free++;
+	}
+	*ret = v;
+	return n_places;
+}
+
+static void explain(const struct choice *c, const struct pool *pool, struct ledger_decision *d,
+		    struct arena *a)
+{
+	const struct choose_in in = { .node = c->node,
+				      .pool = pool,
+				      .available = c->available,
+				      .n_available = c->n_available,
+				      .must = c->must,
+				      .n_must = c->n_must,
+				      .want = c->want,
+				      .gpus = c->gpus,
+				      .n_gpus = c->n_gpus,
+				      .busy_gpus = c->busy_gpus,
+				      .n_busy_gpus = c->n_busy_gpus };
+	struct choose_out out = choose_vfs(&in, true, a);
+	struct ledger_place *places;
+
+	d->owner = c->owner;
+	d->known = c->known;
+	d->source = c->source;
+	d->gpus = record_gpus(c->node->inv, c->gpus, c->n_gpus, a);
+	d->n_gpus = c->n_gpus;
+	d->n_free = places_of(c->node, pool, c->available, c->n_available, a, &places);
+	d->free = places;
+	d->pairs = pairs_of(c->node, pool, &out, a);
+	d->n_pairs = out.n_pairs;
+	d->cost = out.cost;
+	d->alternative = record_vfs(pool, out.runner_up, out.n_runner_up, a);
+	d->n_alternative = out.n_runner_up;
+	d->alternative_cost = out.runner_up_cost;
+}
+
+static uint64_t decide(struct plugin *p, const struct record *r, struct arena *a)
+{
+	const struct choice *c = r->choice;
+	const struct pool *pool = c ? node_pool(c->node, p->resource) : NULL;
+	struct ledger_decision d = { .at_ms = record_wall_ms(),
+				     .resource = p->resource,
+				     .asked = (int)r->n_devs,
+				     .source = "the kubelet chose without asking",
+				     .n_chosen = r->n_devs };
+	const char **chosen = arena_array(a, r->n_devs, sizeof(*chosen));
+
+	for (size_t i = 0; i < r->n_devs; i++)
+		chosen[i] = r->devs[i]->id;
+	d.chosen = chosen;
+	if (pool)
+		explain(c, pool, &d, a);
+	return ledger_decide(plugin_ledger(p), &d);
+}
+
+/* --- holds --- */
+
+bool record_same_pod(const struct ledger_owner *a, const struct ledger_owner *b)
+{
+	if (!a->pod || !*a->pod || !str_eq(a->pod, b->pod) || !str_eq(a->ns, b->ns))
+		return false;
+	return !a->uid || !*a->uid || !b->uid || !*b->uid || str_eq(a->uid, b->uid);
+}
+
+/* What is known of the VF beyond this stays when it was this container's before. */
+static struct ledger_hold hold_anew(const struct plugin *p, const struct pool_dev *dev,
+				    const struct ledger_owner *owner, uint64_t decision)
+{
+	const struct ledger_hold *old = ledger_find(plugin_ledger(p), dev->id);
+	const struct hw_inventory *inv = p->node->inv;
+	struct ledger_hold hold = { .vf = dev->id,
+				    .resource = p->resource,
+				    .rdma = dev->rdma >= 0 ? inv->rdma[dev->rdma].name : NULL,
+				    .since_ms = record_wall_ms() };
+
+	if (old && !old->slot && (record_same_pod(owner, &old->owner) || old->decision == decision))
+		hold = *old;
+	hold.owner = *owner;
+	hold.decision = decision;
+	hold.draining = false;
+	return hold;
+}
+
+void record_hold(struct plugin *p, const struct pool_dev *dev, const struct ledger_owner *owner,
+		 uint64_t decision)
+{
+	const struct ledger_hold hold = hold_anew(p, dev, owner, decision);
+
+	ledger_put(plugin_ledger(p), &hold);
+}
+
+/* What somebody else may still have stays his: PreStartContainer decides, when it is known who asks. */
+static void hold_one(struct plugin *p, const struct pool_dev *dev, const struct ledger_owner *owner,
+		     uint64_t decision, struct arena *a)
+{
+	const struct ledger_hold *hold = ledger_find(plugin_ledger(p), dev->id);
+	const char *why;
+
+	if (!hold || record_same_pod(owner, &hold->owner) ||
+	    keeper_is_free(p->env->keeper, p->node, dev, owner, a, &why))
+		record_hold(p, dev, owner, decision);
+	else
+		log_debug("kubelet", "%s: the kubelet gives away %s again: %s", p->resource, dev->id, why);
+}
+
+/* --- Allocate --- */
+
+static int by_address(const void *x, const void *y)
+{
+	const struct pool_dev *const *a = x, *const *b = y;
+
+	return (*a > *b) - (*a < *b);
+}
+
+void record_begin(struct record *r, struct plugin *p, struct choice *choice, const struct ids *ids,
+		  struct arena *a)
+{
+	const struct pool *pool = plugin_pool(p);
+
+	*r = (struct record) { .node = node_ref(p->node), .choice = choice };
+	r->devs = arena_array(a, ids->n, sizeof(*r->devs));
+	for (size_t i = 0; i < ids->n; i++) {
+		const struct pool_dev *dev = pool_find(pool, ids->v[i]);
+
+		if (dev)
+			r->devs[r->n_devs++] = dev;
+	}
+	if (r->n_devs)
+		qsort(r->devs, r->n_devs, sizeof(*r->devs), by_address);
+}
+
+void record_commit(struct record *r, struct plugin *p)
+{
+	_cleanup_arena_ struct arena *a = arena_new(8192);
+	static const struct ledger_owner nobody;
+	const struct ledger_owner *owner = r->choice ? &r->choice->owner : &nobody;
+	uint64_t decision;
+
+	if (!p->env->keeper)
+		return;
+	decision = decide(p, r, a);
+	for (size_t i = 0; i < r->n_devs; i++)
+		hold_one(p, r->devs[i], owner, decision, a);
+	keeper_save(p->env->keeper, NULL, NULL);
+}
+
+void record_end(struct record *r)
+{
+	choice_free(r->choice);
+	node_unref(r->node);
+}

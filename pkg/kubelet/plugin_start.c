@@ -1,0 +1,515 @@
+/*
+ * PreStartContainer of a pool that binds early: the VFs were chosen at admission, now it is known for whom.
+ * What came of the choice is compared and counted, the holds get their owner, and a VF that somebody else
+ * still uses is refused: the kubelet asks again. Not knowing is no reason to refuse.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "align/choose.h"
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "config/config.h"
+#include "hw/inventory.h"
+#include "kubelet/identify.h"
+#include "kubelet/keeper.h"
+#include "kubelet/messages.h"
+#include "kubelet/podres.h"
+#include "kubelet/record.h"
+#include "pool/node.h"
+
+#define START_TIMEOUT_MS 2000 /* of the kubelet's 30 s; several containers may be in a row */
+#define QUIET_MS	 50   /* no List while a container is being admitted (reference kubelet.md §0.4) */
+#define QUIET_TRIES	 10
+
+/* One PreStartContainer under way. Outlives the plugin if that goes first. */
+struct start {
+	LIST_ENTRY(start) link;
+	struct plugin *plugin; /* NULL: gone, and the call has been answered */
+	struct rpc_call *call;
+	struct arena *arena; /* of the call */
+	struct ids ids;	     /* sorted */
+	int64_t asked_ms;
+	unsigned waits;
+	struct rpc_timer *timer; /* waits for a quiet moment */
+};
+
+/* The container that starts. pod NULL: not known. */
+struct starter {
+	struct ledger_owner owner;
+	int *gpus;
+	size_t n_gpus;
+};
+
+static void start_free(struct start *s)
+{
+	if (s->plugin)
+		LIST_REMOVE(s, link);
+	free(s);
+}
+
+static int by_string(const void *x, const void *y)
+{
+	return strcmp(*(const char *const *)x, *(const char *const *)y);
+}
+
+static struct ids sorted(const struct ids *ids, struct arena *a)
+{
+	struct ids copy = { arena_copy(a, ids->v, ids->n * sizeof(*ids->v)), ids->n };
+
+	if (copy.n)
+		qsort(copy.v, copy.n, sizeof(*copy.v), by_string);
+	return copy;
+}
+
+static bool same_strings(const char *const *a, const char *const *b, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(a[i], b[i]) != 0)
+			return false;
+	}
+	return true;
+}
+
+static bool same_ids(const struct ids *a, const struct ids *of, struct arena *arena)
+{
+	struct ids b = { NULL, 0 };
+
+	if (a->n != of->n)
+		return false;
+	b = sorted(of, arena);
+	return same_strings(a->v, b.v, b.n);
+}
+
+/* The newest decision that gave exactly these; NULL none. */
+static const struct ledger_decision *decision_of(const struct start *s, const struct ledger *l)
+{
+	for (size_t i = ledger_decisions(l); i-- > 0;) {
+		const struct ledger_decision *d = ledger_decision_at(l, i);
+		struct ids chosen = { (const char **)d->chosen, d->n_chosen };
+
+		if (!d->late && str_eq(d->resource, s->plugin->resource) &&
+		    same_ids(&s->ids, &chosen, s->arena))
+			return d;
+	}
+	return NULL;
+}
+
+static const struct pool_dev *dev_of(const struct start *s, size_t i)
+{
+	const struct pool *pool = plugin_pool(s->plugin);
+
+	return pool ? pool_find(pool, s->ids.v[i]) : NULL;
+}
+
+/* --- may it have them? --- */
+
+/* A CNI plugin has moved it into the network of the pod that starts: it found it in the host's, so the last
+ * user's is gone. */
+static bool was_moved(const struct plugin *p, const struct pool_dev *dev, const struct ledger_hold *hold)
+{
+	const struct hw_inventory *inv = p->node->inv;
+
+	if (plugin_pool(p)->cfg->network != NETWORK_POD || !hold->draining || dev->pci < 0)
+		return false;
+	return dev->rdma_away || (hold->netdev && !inv->pci[dev->pci].netdev);
+}
+
+static bool may_have(struct start *s, const struct pool_dev *dev, const struct starter *me, bool first,
+		     const char **why)
+{
+	struct plugin *p = s->plugin;
+	struct keeper *k = p->env->keeper;
+	const struct ledger_hold *hold = ledger_find(plugin_ledger(p), dev->id);
+	bool foreign = hold && !record_same_pod(&me->owner, &hold->owner);
+
+	/* Whoever is not known may be the one who holds it. */
+	if (foreign && !me->owner.pod && !hold->draining)
+		foreign = false;
+	if (foreign && !was_moved(p, dev, hold) &&
+	    !keeper_is_free(k, p->node, dev, &me->owner, s->arena, why))
+		return false;
+	return !first ||
+	       keeper_is_at_rest(k, p->node, dev, plugin_pool(p)->cfg->network == NETWORK_POD, s->arena, why);
+}
+
+/* --- what came of the choice --- */
+
+static size_t devs_of(const struct start *s, int **ret)
+{
+	const struct pool *pool = plugin_pool(s->plugin);
+	size_t n = 0;
+
+	*ret = arena_array(s->arena, s->ids.n, sizeof(**ret));
+	for (size_t i = 0; i < s->ids.n; i++) {
+		const struct pool_dev *dev = dev_of(s, i);
+
+		if (dev)
+			(*ret)[n++] = (int)(dev - pool->devs);
+	}
+	return n;
+}
+
+static bool is_chosen(const int *devs, size_t n, int dev)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (devs[i] == dev)
+			return true;
+	}
+	return false;
+}
+
+/* How many VFs of this dev's place the choice could have had beside those that it took. */
+static int *room_at(const struct plugin *p, const struct ledger_decision *d, const struct pool_dev *dev,
+		    int *room)
+{
+	const struct hw_inventory *inv = p->node->inv;
+	char text[BDF_STRLEN];
+
+	if (dev->pci < 0)
+		return NULL;
+	bdf_format(inv->pci[topo_place(p->node->topo, dev->pci)].bdf, text);
+	for (size_t i = 0; i < d->n_free; i++) {
+		if (str_eq(d->free[i].pf, text))
+			return &room[i];
+	}
+	return NULL;
+}
+
+/* As many VFs of each place as were free then: all of a place are equally far. Those that were chosen first.
+ */
+static size_t free_then(const struct start *s, const struct ledger_decision *d, const int *devs, size_t n,
+			int **ret)
+{
+	const struct pool *pool = plugin_pool(s->plugin);
+	int *room = arena_array(s->arena, d->n_free, sizeof(*room)), *at;
+	size_t total = n;
+
+	for (size_t i = 0; i < d->n_free; i++)
+		room[i] = d->free[i].free;
+	*ret = arena_array(s->arena, n + pool->n_devs, sizeof(**ret));
+	for (size_t i = 0; i < n; i++) {
+		(*ret)[i] = devs[i];
+		at = room_at(s->plugin, d, &pool->devs[devs[i]], room);
+		if (at)
+			--*at;
+	}
+	for (size_t i = 0; i < pool->n_devs; i++) {
+		at = is_chosen(devs, n, (int)i) ? NULL : room_at(s->plugin, d, &pool->devs[i], room);
+		if (!at || *at <= 0)
+			continue;
+		--*at;
+		(*ret)[total++] = (int)i;
+	}
+	return total;
+}
+
+static void compare(struct start *s, const struct starter *me, struct ledger_decision *d)
+{
+	struct plugin *p = s->plugin;
+	int *devs, *available;
+	size_t n = devs_of(s, &devs);
+	struct choose_in in = {
+		.node = p->node, .pool = plugin_pool(p), .want = n, .gpus = me->gpus, .n_gpus = me->n_gpus
+	};
+
+	in.n_available = free_then(s, d, devs, n, &available);
+	in.available = available;
+	d->best_cost = choose_vfs(&in, false, s->arena).cost;
+	d->real_cost = choose_pairs(&in, devs, n, s->arena).cost;
+	d->real_gpus = record_gpus(p->node->inv, me->gpus, me->n_gpus, s->arena);
+	d->n_real_gpus = me->n_gpus;
+	if (d->real_cost <= d->best_cost) {
+		p->stats.aligned++;
+		return;
+	}
+	p->stats.misaligned++;
+	log_info("kubelet",
+		 "%s: %s/%s container %s has VFs at a distance of %d from its GPUs, %d was possible",
+		 p->resource, me->owner.ns, me->owner.pod, me->owner.container, d->real_cost, d->best_cost);
+}
+
+/* Once for each decision: a container that starts again has what it had. */
+static void check(struct start *s, const struct starter *me, uint64_t number)
+{
+	struct ledger *l = plugin_ledger(s->plugin);
+	const struct ledger_decision *d = ledger_decision(l, number);
+	struct ledger_decision now;
+
+	if (!d || d->checked)
+		return;
+	now = *d;
+	now.owner = me->owner;
+	now.checked = true;
+	if (me->n_gpus)
+		compare(s, me, &now);
+	ledger_amend(l, number, &now);
+}
+
+/* --- the answer --- */
+
+static void refuse(struct start *s, const char *why)
+{
+	struct plugin *p = s->plugin;
+
+	p->stats.starts_refused++;
+	plugin_warn(p, WARN_START, "container not started yet: %s", why);
+	rpc_reply(s->call, RPC_UNAVAILABLE, why, (struct bytes) { NULL, 0 });
+	start_free(s);
+}
+
+static void settle(struct start *s, const struct starter *me)
+{
+	struct plugin *p = s->plugin;
+	const struct ledger_decision *d = decision_of(s, plugin_ledger(p));
+	bool first = me->owner.pod && (!d || !d->checked);
+	uint64_t number = d ? d->number : 0;
+	const char *why = NULL;
+
+	for (size_t i = 0; i < s->ids.n; i++) {
+		const struct pool_dev *dev = dev_of(s, i);
+
+		if (dev && !may_have(s, dev, me, first, &why)) {
+			refuse(s, why);
+			return;
+		}
+	}
+	for (size_t i = 0; me->owner.pod && i < s->ids.n; i++) {
+		const struct pool_dev *dev = dev_of(s, i);
+
+		if (dev)
+			record_hold(p, dev, &me->owner, number);
+	}
+	if (me->owner.pod)
+		check(s, me, number);
+	keeper_save(p->env->keeper, NULL, NULL);
+	rpc_reply(s->call, RPC_OK, NULL, (struct bytes) { NULL, 0 });
+	start_free(s);
+}
+
+/* --- who is it? --- */
+
+static struct starter starter_of(const struct start *s, const struct pod *pod, const struct pod_container *c)
+{
+	struct starter me = { .owner = { .ns = arena_strdup(s->arena, pod->ns),
+					 .pod = arena_strdup(s->arena, pod->name),
+					 .container = arena_strdup(s->arena, c->name) } };
+
+	me.n_gpus = identify_gpus(c, s->plugin->resource, s->plugin->node->inv, s->arena, &me.gpus);
+	return me;
+}
+
+/* The hold's owner has started already: then it is the other one that asks. */
+static bool has_started(const struct start *s, const struct ledger_hold *hold)
+{
+	const struct ledger_decision *d = ledger_decision(plugin_ledger(s->plugin), hold->decision);
+
+	return d && d->checked;
+}
+
+/* Two containers have exactly these: the kubelet has given them away twice (reference kubelet.md §0.4). */
+static bool is_likelier(const struct start *s, const struct starter *me, const struct starter *other)
+{
+	const struct ledger_hold *hold = s->ids.n ? ledger_find(plugin_ledger(s->plugin), s->ids.v[0]) : NULL;
+
+	if (!other->owner.pod)
+		return true;
+	if (!hold)
+		return false;
+	return record_same_pod(&me->owner, &hold->owner) != has_started(s, hold);
+}
+
+/* The uid is in the ledger, if anywhere. */
+static void complete(const struct start *s, struct starter *me)
+{
+	const struct ledger_decision *d = decision_of(s, plugin_ledger(s->plugin));
+
+	if (d && me->owner.pod && record_same_pod(&d->owner, &me->owner) && d->owner.uid && *d->owner.uid)
+		me->owner.uid = arena_strdup(s->arena, d->owner.uid);
+}
+
+static struct starter find_starter(const struct start *s, const struct pod_list *pods)
+{
+	struct starter found = { .gpus = NULL };
+
+	for (size_t i = 0; i < pods->n; i++) {
+		const struct pod *pod = &pods->v[i];
+
+		for (size_t k = 0; k < pod->n_containers; k++) {
+			const struct pod_container *c = &pod->containers[k];
+			const struct ids *held = identify_held(c, s->plugin->resource);
+			struct starter me;
+
+			if (!held || !same_ids(&s->ids, held, s->arena))
+				continue;
+			me = starter_of(s, pod, c);
+			if (is_likelier(s, &me, &found))
+				found = me;
+		}
+	}
+	complete(s, &found);
+	return found;
+}
+
+/* --- asking --- */
+
+static bool is_over(struct start *s)
+{
+	if (s->plugin)
+		return false;
+	free(s);
+	return true;
+}
+
+static void unknown(struct start *s, const char *why)
+{
+	const struct starter nobody = { .gpus = NULL };
+
+	if (why)
+		plugin_warn(s->plugin, WARN_PODS, "not known whose VFs start: %s", why);
+	settle(s, &nobody);
+}
+
+static void listed(void *arg, enum podres_result result, const struct pod_list *pods, const char *why)
+{
+	struct start *s = arg;
+	struct starter me;
+
+	if (is_over(s))
+		return;
+	if (result != PODRES_OK) {
+		unknown(s, why);
+		return;
+	}
+	plugin_warn_reset(s->plugin, WARN_PODS);
+	me = find_starter(s, pods);
+	plugin_saw_list(s->plugin, pods, s->asked_ms);
+	settle(s, &me);
+}
+
+static void ask_list(void *arg)
+{
+	struct start *s = arg;
+	struct plugin *p = s->plugin;
+
+	s->timer = NULL;
+	s->asked_ms = plugin_now_ms();
+	if (s->asked_ms - p->admission_ms < QUIET_MS && s->waits++ < QUIET_TRIES) {
+		s->timer = rpc_after(p->env->rpc, QUIET_MS, ask_list, s);
+		return;
+	}
+	p->stats.pod_lists++;
+	podres_list(p->env->podres, START_TIMEOUT_MS, listed, s);
+}
+
+static void got_pod(void *arg, enum podres_result result, const struct pod_list *pods, const char *why)
+{
+	struct start *s = arg;
+	struct starter me;
+
+	(void)why;
+	if (is_over(s))
+		return;
+	if (result != PODRES_OK) {
+		ask_list(s);
+		return;
+	}
+	me = find_starter(s, pods);
+	if (!me.owner.pod) {
+		ask_list(s);
+		return;
+	}
+	plugin_saw_pod(s->plugin, pods->v[0].ns, pods->v[0].name, &pods->v[0], s->asked_ms);
+	settle(s, &me);
+}
+
+/* Everything says that these are one pod's: then that pod alone has to be looked at. */
+static const struct ledger_owner *expected(const struct start *s)
+{
+	const struct ledger *l = plugin_ledger(s->plugin);
+	const struct ledger_decision *d = decision_of(s, l);
+
+	if (!d || !d->owner.pod || !*d->owner.pod || podres_support(s->plugin->env->podres) != PODRES_GET)
+		return NULL;
+	for (size_t i = 0; i < s->ids.n; i++) {
+		const struct ledger_hold *hold = ledger_find(l, s->ids.v[i]);
+
+		if (!hold || hold->decision != d->number || !record_same_pod(&hold->owner, &d->owner))
+			return NULL;
+	}
+	return &d->owner;
+}
+
+static void ask(struct start *s)
+{
+	struct plugin *p = s->plugin;
+	const struct ledger_owner *owner;
+
+	if (!p->env->podres || podres_support(p->env->podres) == PODRES_NOTHING) {
+		unknown(s, NULL);
+		return;
+	}
+	owner = expected(s);
+	s->asked_ms = plugin_now_ms();
+	if (owner)
+		podres_get(p->env->podres, owner->ns, owner->pod, START_TIMEOUT_MS, got_pod, s);
+	else
+		ask_list(s);
+}
+
+static int known_ids(const struct plugin *p, struct bytes request, struct arena *a, struct ids *ret,
+		     struct err *err)
+{
+	const struct pool *pool = plugin_pool(p);
+	int r = msg_decode_pre_start(request, a, ret, err);
+
+	for (size_t i = 0; r == 0 && i < ret->n; i++) {
+		if (!pool || !pool_find(pool, ret->v[i]))
+			r = err_set(err, ENOENT, "%s has no device '%.64s' on this node", p->resource,
+				    ret->v[i]);
+	}
+	return r;
+}
+
+void plugin_start(struct plugin *p, struct rpc_call *call, struct bytes request)
+{
+	struct arena *a = rpc_call_arena(call);
+	struct err err = { 0 };
+	struct ids ids;
+	struct start *s;
+
+	p->stats.starts++;
+	if (known_ids(p, request, a, &ids, &err) < 0) {
+		plugin_refuse(call, &err);
+		return;
+	}
+	if (!p->env->keeper || p->dying || !ids.n) {
+		rpc_reply(call, RPC_OK, NULL, (struct bytes) { NULL, 0 });
+		return;
+	}
+	s = xcalloc(1, sizeof(*s));
+	*s = (struct start) { .plugin = p, .call = call, .arena = a, .ids = sorted(&ids, a) };
+	LIST_INSERT_HEAD(&p->starts, s, link);
+	ask(s);
+}
+
+/* One that waits for a timer ends here; one that has asked is freed when the answer comes. */
+void plugin_start_done(struct plugin *p)
+{
+	struct start *s;
+
+	while ((s = LIST_FIRST(&p->starts))) {
+		LIST_REMOVE(s, link);
+		s->plugin = NULL;
+		rpc_reply(s->call, RPC_UNAVAILABLE, "the device plugin is stopping",
+			  (struct bytes) { NULL, 0 });
+		if (!s->timer)
+			continue;
+		rpc_timer_cancel(s->timer);
+		free(s);
+	}
+}

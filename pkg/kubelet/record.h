@@ -1,0 +1,29 @@
+/* A grant of Allocate on its way into the ledger, and what PreStartContainer adds. */
+#ifndef RAILMATE_KUBELET_RECORD_H
+#define RAILMATE_KUBELET_RECORD_H
+
+#include "kubelet/plugin-internal.h"
+#include "kubelet/recent.h"
+
+struct hw_inventory;
+struct pool_dev;
+
+struct record {
+	struct node *node;	/* owns the devices */
+	struct choice *choice;	/* NULL: the kubelet did not ask, or took others */
+	const struct pool_dev **devs;	size_t n_devs;	/* in the arena of record_begin() */
+};
+
+/* choice is taken. */
+void record_begin(struct record *r, struct plugin *p, struct choice *choice, const struct ids *ids, struct arena *a);
+void record_commit(struct record *r, struct plugin *p);
+void record_end(struct record *r);
+
+int64_t record_wall_ms(void);
+const char *const *record_gpus(const struct hw_inventory *inv, const int *gpus, size_t n, struct arena *a);
+const char *const *record_vfs(const struct pool *pool, const int *devs, size_t n, struct arena *a);
+void record_hold(struct plugin *p, const struct pool_dev *dev, const struct ledger_owner *owner, uint64_t decision);
+/* Both are named, and nothing tells them apart. */
+bool record_same_pod(const struct ledger_owner *a, const struct ledger_owner *b);
+
+#endif
