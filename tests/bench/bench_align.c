@@ -1,8 +1,9 @@
 /*
- * GetPreferredAllocation, the decision only: choose_vfs() on 8 GPUs and 8 PFs × 16 VFs, many random free
- * sets, beside a floor that looks at the same functions and takes the nearest free VF for each GPU in turn.
+ * GetPreferredAllocation, the decision only: choose_vfs() on 8 GPUs and 8 PFs × 16 VFs, and on 16 GPUs and
+ * 16 PFs × 127 VFs; many random free sets, beside a floor that looks at the same functions and takes the
+ * nearest free VF for each GPU in turn.
  *
- *   bench_align [--json] [COUNT]     COUNT free sets a row (10,000)
+ *   bench_align [--json] [COUNT]     COUNT free sets a row (10,000); a tenth of it on the large machine
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,22 +18,50 @@
 #include "pool/node.h"
 #include "support/synth.h"
 
-#define MACHINE "numa:2 root:4 switch:1 gpu:1 pf:1 vf:16"
-#define MAX_VFS 128
+#define MAX_GPUS 16
+#define MAX_VFS	 (16 * 127)
+
+struct row {
+	size_t gpus, want;
+	int one_in;
+};
+
+struct machine {
+	const char *line;
+	size_t gpus;
+	unsigned fewer; /* free sets */
+	struct row rows[8];
+	size_t n_rows;
+};
+
+static const struct machine machines[] = {
+	{ "numa:2 root:4 switch:1 gpu:1 pf:1 vf:16",
+	  8,
+	  1,
+	  { { 8, 8, 1 }, { 8, 8, 2 }, { 8, 8, 10 }, { 8, 4, 2 }, { 8, 3, 10 }, { 2, 2, 2 }, { 0, 4, 2 } },
+	  7 },
+	{ "numa:2 root:8 switch:1 gpu:1 pf:1 vf:127",
+	  16,
+	  10,
+	  { { 16, 16, 1 },
+	    { 16, 16, 2 },
+	    { 16, 16, 10 },
+	    { 16, 8, 2 },
+	    { 8, 16, 2 },
+	    { 4, 4, 2 },
+	    { 0, 8, 2 } },
+	  7 },
+};
 
 struct bench {
 	struct pool_dev devs[MAX_VFS];
 	struct pool pool;
 	struct node node;
-	int gpus[8], free_set[MAX_VFS];
+	const struct machine *machine;
+	int gpus[MAX_GPUS], free_set[MAX_VFS];
 	struct choose_in in;
 	size_t rounds;
 	bool json;
-};
-
-struct row {
-	size_t gpus, want;
-	int one_in;
 };
 
 struct series {
@@ -64,7 +93,7 @@ static void set_up(struct bench *b, const struct hw_inventory *inv, const struct
 	b->pool.n_devs = synth_count_vfs(inv);
 	for (size_t i = 0; i < b->pool.n_devs; i++)
 		b->devs[i] = (struct pool_dev) { .pci = synth_vf(inv, i), .healthy = true };
-	for (size_t i = 0; i < 8; i++)
+	for (size_t i = 0; i < b->machine->gpus; i++)
 		b->gpus[i] = synth_gpu(inv, i);
 	b->in = (struct choose_in) {
 		.node = &b->node, .pool = &b->pool, .available = b->free_set, .gpus = b->gpus
@@ -149,7 +178,8 @@ static void print_text(const struct bench *b, const struct row *row, const struc
 static void print_json(const struct bench *b, const struct row *row, const struct series *chosen,
 		       const struct series *floor)
 {
-	printf("{\"gpus\": %zu, \"want\": %zu, \"one_in\": %d, ", row->gpus, row->want, row->one_in);
+	printf("{\"vfs\": %zu, \"gpus\": %zu, \"want\": %zu, \"one_in\": %d, ", b->pool.n_devs, row->gpus,
+	       row->want, row->one_in);
 	printf("\"choose\": {\"p50_us\": %.1f, \"p99_us\": %.1f}, ", percentile_us(b, chosen, 50),
 	       percentile_us(b, chosen, 99));
 	printf("\"floor\": {\"p50_us\": %.1f, \"p99_us\": %.1f}}", percentile_us(b, floor, 50),
@@ -195,20 +225,24 @@ static void run(struct bench *b, const struct row *row)
 	free(floor.ns);
 }
 
-static void run_all(struct bench *b)
+static void run_machine(struct bench *b)
 {
-	static const struct row rows[] = { { 8, 8, 1 },	 { 8, 8, 2 }, { 8, 8, 10 }, { 8, 4, 2 },
-					   { 8, 3, 10 }, { 2, 2, 2 }, { 0, 4, 2 } };
+	struct hw_inventory *inv = synth_inventory(b->machine->line);
+	struct topo *topo = topo_new(inv);
+	size_t rounds = b->rounds;
 
+	b->rounds = rounds / b->machine->fewer + 1;
+	set_up(b, inv, topo);
 	if (!b->json)
-		printf("bench_align: %s, %zu free sets each\n", MACHINE, b->rounds);
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		if (b->json)
-			fputs(i ? ",\n " : "[", stdout);
-		run(b, &rows[i]);
+		printf("bench_align: %s, %zu free sets each\n", b->machine->line, b->rounds);
+	for (size_t i = 0; i < b->machine->n_rows; i++) {
+		if (b->json && (i || b->machine != machines))
+			fputs(",\n ", stdout);
+		run(b, &b->machine->rows[i]);
 	}
-	if (b->json)
-		puts("]");
+	b->rounds = rounds;
+	topo_free(topo);
+	hw_inventory_free(inv);
 }
 
 static int parse(int argc, char **argv, struct bench *b)
@@ -227,18 +261,18 @@ static int parse(int argc, char **argv, struct bench *b)
 int main(int argc, char **argv)
 {
 	static struct bench b;
-	struct hw_inventory *inv;
-	struct topo *topo;
 
 	if (parse(argc, argv, &b) < 0) {
 		fputs("usage: bench_align [--json] [COUNT]\n", stderr);
 		return 2;
 	}
-	inv = synth_inventory(MACHINE);
-	topo = topo_new(inv);
-	set_up(&b, inv, topo);
-	run_all(&b);
-	topo_free(topo);
-	hw_inventory_free(inv);
+	if (b.json)
+		putchar('[');
+	for (size_t i = 0; i < ARRAY_LEN(machines); i++) {
+		b.machine = &machines[i];
+		run_machine(&b);
+	}
+	if (b.json)
+		puts("]");
 	return 0;
 }
