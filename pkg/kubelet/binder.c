@@ -615,6 +615,7 @@ static void answered(void *arg, enum podres_result result, const struct pod_list
 		binder_reconcile(r->b, pods);
 	}
 	e = decide(r, pods, complete, &err);
+	binder_tidy(r->b);
 	tell_changed(r->b);
 	if (e < 0)
 		finish(r, &err);

@@ -102,8 +102,9 @@ static int gpu_of_cdi(const struct hw_inventory *inv, const char *driver, const 
 	const char *name = strchr(cdi, '='), *inner;
 	int gpu;
 
-	if (!name++)
+	if (!name)
 		return -1;
+	name++;
 	gpu = gpu_of_device(inv, driver, name);
 	inner = strstr(name, "gpu-");
 	if (gpu < 0 && inner)

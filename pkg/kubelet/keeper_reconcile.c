@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "hw/bdf.h"
 #include "hw/inventory.h"
+#include "kubelet/identify.h"
 #include "kubelet/keeper.h"
 #include "kubelet/messages.h"
 #include "pool/node.h"
@@ -85,6 +86,7 @@ struct reconcile {
 	const char **resources; /* that matter */
 	size_t n_resources;
 	struct sightings seen;
+	const struct pod_list *pods;
 	const char *ns, *pod; /* only what this pod holds; NULL: all */
 	bool empty;	      /* a List without any pod */
 	int64_t asked_ms;
@@ -320,6 +322,16 @@ static bool is_sign_of_life(const struct ledger_hold *hold, const struct sightin
 	return false;
 }
 
+/* What no list shows, and is held as long as its pod is there: a VF whose slot the kubelet gave to another
+ * container as well (reference kubelet.md §0.4), and one of a regular init container. */
+static bool is_out_of_sight(const struct reconcile *r, const struct ledger_hold *hold)
+{
+	const struct pool *pool = node_pool(r->node, hold->resource);
+
+	return pool && pool->cfg->binding == BINDING_LATE && (!hold->slot || !*hold->owner.container) &&
+	       *hold->owner.pod && identify_pod(r->pods, hold->owner.ns, hold->owner.pod);
+}
+
 static void judge(struct reconcile *r, const struct ledger_hold *hold, struct keeper_sight *sight)
 {
 	const struct sighting *s;
@@ -332,7 +344,7 @@ static void judge(struct reconcile *r, const struct ledger_hold *hold, struct ke
 	s = find_seen(r, hold->resource, hold->slot ? hold->slot : hold->vf, &n);
 	if (is_sign_of_life(hold, s, n))
 		hold_seen(r, hold, sight, s, n);
-	else if (r->pod && !*hold->owner.pod)
+	else if ((r->pod && !*hold->owner.pod) || is_out_of_sight(r, hold))
 		return;
 	else if (is_missed_enough(r, hold, sight))
 		hold_gone(r, hold);
@@ -383,6 +395,7 @@ static bool run(struct reconcile *r, const struct pod_list *pods)
 
 	keeper_sync(k);
 	k->looked_ms = keeper_now_ms();
+	r->pods = pods;
 	collect(r, pods, a);
 	for (size_t i = ledger_holds(k->ledger); i-- > 0;)
 		judge(r, ledger_hold_at(k->ledger, i), &k->sights[i]);
