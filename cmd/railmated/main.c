@@ -32,6 +32,13 @@ static const char usage_text[] =
 	"                          plugins_registry; auto: watcher if that directory is there (classic)\n"
 	"  --pod-resources WAY     auto: ask the kubelet which GPUs a container got; off: never,\n"
 	"                          for kubelets before 1.30 (auto)\n"
+	"  --pod-specs WAY         who tells what pods ask for: pods-api, kubelet, api-server; off; auto:\n"
+	"                          the first of these that answers (auto)\n"
+	"  --kubelet-url URL       for --pod-specs=kubelet (https://$NODE_IP:10250, else 127.0.0.1)\n"
+	"  --kubelet-ca FILE       who signed the kubelet's certificate (ca.crt of the service account)\n"
+	"  --kubelet-insecure      take any certificate for the kubelet's\n"
+	"  --node-name NAME        for --pod-specs=api-server ($NODE_NAME)\n"
+	"  --service-account DIR   token and ca.crt (/var/run/secrets/kubernetes.io/serviceaccount)\n"
 	"  --devinfo-dir DIR       NPWG device-info files; none: write none\n"
 	"                          (/var/run/k8s.cni.cncf.io/devinfo/dp)\n"
 	"  --control-socket PATH   for railmatectl explain and railmate-cni, root only; none: no socket\n"
@@ -65,6 +72,12 @@ enum option_id {
 	OPT_KUBELET_ROOT,
 	OPT_REGISTRATION,
 	OPT_POD_RESOURCES,
+	OPT_POD_SPECS,
+	OPT_KUBELET_URL,
+	OPT_KUBELET_CA,
+	OPT_KUBELET_INSECURE,
+	OPT_NODE_NAME,
+	OPT_SERVICE_ACCOUNT,
 	OPT_DEVINFO,
 	OPT_CONTROL,
 	OPT_STATE,
@@ -85,6 +98,12 @@ static const struct option options[] = {
 	{ "kubelet-root", required_argument, NULL, OPT_KUBELET_ROOT },
 	{ "registration", required_argument, NULL, OPT_REGISTRATION },
 	{ "pod-resources", required_argument, NULL, OPT_POD_RESOURCES },
+	{ "pod-specs", required_argument, NULL, OPT_POD_SPECS },
+	{ "kubelet-url", required_argument, NULL, OPT_KUBELET_URL },
+	{ "kubelet-ca", required_argument, NULL, OPT_KUBELET_CA },
+	{ "kubelet-insecure", no_argument, NULL, OPT_KUBELET_INSECURE },
+	{ "node-name", required_argument, NULL, OPT_NODE_NAME },
+	{ "service-account", required_argument, NULL, OPT_SERVICE_ACCOUNT },
 	{ "devinfo-dir", required_argument, NULL, OPT_DEVINFO },
 	{ "control-socket", required_argument, NULL, OPT_CONTROL },
 	{ "state-dir", required_argument, NULL, OPT_STATE },
@@ -134,6 +153,31 @@ static int set_pod_resources(struct command_line *cl, const char *value)
 	if (strcmp(value, "auto") && strcmp(value, "off"))
 		return usage_error("pod-resources", value, "auto or off");
 	cl->daemon.pod_resources = !strcmp(value, "auto");
+	return EXIT_DONE;
+}
+
+static int set_pod_specs(struct command_line *cl, const char *value)
+{
+	static const char *const names[] = {
+		[SPECS_OFF] = "off",	     [SPECS_PODS_API] = "pods-api",
+		[SPECS_KUBELET] = "kubelet", [SPECS_API_SERVER] = "api-server",
+		[SPECS_AUTO] = "auto",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		if (!strcmp(value, names[i])) {
+			cl->daemon.specs.way = (enum specs_way)i;
+			return EXIT_DONE;
+		}
+	}
+	return usage_error("pod-specs", value, "off, pods-api, kubelet, api-server or auto");
+}
+
+static int set_kubelet_url(struct command_line *cl, const char *value)
+{
+	if (!str_starts(value, "https://"))
+		return usage_error("kubelet-url", value, "an https:// URL");
+	cl->daemon.specs.kubelet_url = value;
 	return EXIT_DONE;
 }
 
@@ -203,6 +247,22 @@ static int set_option(struct command_line *cl, int id)
 		return set_registration(cl, optarg);
 	case OPT_POD_RESOURCES:
 		return set_pod_resources(cl, optarg);
+	case OPT_POD_SPECS:
+		return set_pod_specs(cl, optarg);
+	case OPT_KUBELET_URL:
+		return set_kubelet_url(cl, optarg);
+	case OPT_KUBELET_CA:
+		cl->daemon.specs.kubelet_ca = optarg;
+		return EXIT_DONE;
+	case OPT_KUBELET_INSECURE:
+		cl->daemon.specs.kubelet_insecure = true;
+		return EXIT_DONE;
+	case OPT_NODE_NAME:
+		cl->daemon.specs.node_name = optarg;
+		return EXIT_DONE;
+	case OPT_SERVICE_ACCOUNT:
+		cl->daemon.specs.service_account = optarg;
+		return EXIT_DONE;
 	case OPT_DEVINFO:
 		cl->daemon.devinfo_dir = strcmp(optarg, "none") ? optarg : NULL;
 		return EXIT_DONE;
@@ -293,6 +353,8 @@ int main(int argc, char **argv)
 			    .state_dir = "/var/lib/railmate",
 			    .registration = REGISTER_CLASSIC,
 			    .pod_resources = true,
+			    .specs = { .way = SPECS_AUTO,
+				       .service_account = "/var/run/secrets/kubernetes.io/serviceaccount" },
 			    .rescan_seconds = 60 },
 		.prefix = "intel.com",
 		.level = LOG_LEVEL_INFO,

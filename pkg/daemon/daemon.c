@@ -12,6 +12,7 @@
 #include "config/config.h"
 #include "daemon/control.h"
 #include "daemon/load.h"
+#include "daemon/specs.h"
 #include "daemon/state.h"
 #include "discover/sysroot.h"
 #include "hw/inventory.h"
@@ -37,6 +38,7 @@ struct daemon {
 
 	struct plugin_env env;
 	char *registry_dir, *pod_resources;
+	struct specs *specs;
 	struct plugin **plugins; /* one per pool; rpc thread */
 
 	struct watch_dir *dir;
@@ -108,11 +110,19 @@ static void close_on_rpc(void *arg)
 	struct daemon *d = arg;
 
 	for (size_t i = 0; i < d->cfg->n_pools; i++) {
-		plugin_free(d->plugins[i]);
-		d->plugins[i] = NULL;
+		if (d->plugins[i]) /* none, when the start failed */
+			plugin_free(STEAL(d->plugins[i]));
 	}
 	keeper_free(STEAL(d->env.keeper));
 	podres_close(STEAL(d->env.podres));
+	specs_close(STEAL(d->specs));
+}
+
+static void warm_up_on_rpc(void *arg)
+{
+	struct daemon *d = arg;
+
+	specs_warm_up(d->specs);
 }
 
 /* --- on the main thread --- */
@@ -348,10 +358,14 @@ static int run(struct daemon *d, struct err *err)
 	d->plugins = xcalloc(d->cfg->n_pools, sizeof(struct plugin *));
 	if (uv_loop_init(&d->loop) < 0)
 		return err_set(err, EIO, "cannot make the event loop");
-	r = watch_all(d, err);
+	r = specs_open(d->rpc, &d->opt->specs, d->opt->kubelet_root, &d->specs, err);
+	d->env.specs = specs_source(d->specs);
+	if (r == 0)
+		r = watch_all(d, err);
 	if (r == 0)
 		r = scan(d, err);
 	if (r == 0) {
+		rpc_post(d->rpc, warm_up_on_rpc, d);
 		open_control(d);
 		uv_run(&d->loop, UV_RUN_DEFAULT);
 	}

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "daemon/specs.h"
 #include "kubelet/plugin.h"
 
 struct config;
@@ -18,6 +19,7 @@ struct daemon_options {
 	const char *state_dir;	   /* /var/lib/railmate: the ledger; NULL: memory only */
 	enum plugin_registration registration;
 	bool pod_resources;	   /* ask the kubelet which GPUs a container got */
+	struct specs_options specs; /* who tells what pods ask for */
 	unsigned rescan_seconds;   /* the safety net beside the events; 0 never */
 };
 

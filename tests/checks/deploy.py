@@ -16,8 +16,12 @@ DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "deploy"
 RAILMATED = None
 
 
+def documents(name):
+    return list(yaml.safe_load_all((DEPLOY / "base" / name).read_text()))
+
+
 def document(name):
-    return yaml.safe_load((DEPLOY / "base" / name).read_text())
+    return documents(name)[0]
 
 
 class Deploy(unittest.TestCase):
@@ -71,10 +75,14 @@ class Deploy(unittest.TestCase):
         (image,) = kustomization["images"]
         self.assertEqual(self.container["image"], f'{image["name"]}:{image["newTag"]}')
 
-    def test_has_no_right_at_the_api_server(self):
-        account = document("rbac.yaml")
+    def test_has_no_right_but_to_read_the_pods_of_kubelets(self):
+        account, role, binding = documents("rbac.yaml")
         self.assertEqual((account["kind"], account["automountServiceAccountToken"]), ("ServiceAccount", False))
-        self.assertIs(self.pod["automountServiceAccountToken"], False)
+        self.assertEqual(role["rules"], [{"apiGroups": [""], "resources": ["nodes/pods"], "verbs": ["get"]}])
+        self.assertEqual(binding["roleRef"]["name"], role["metadata"]["name"])
+        namespace = document("kustomization.yaml")["namespace"]
+        self.assertEqual(binding["subjects"], [{"kind": "ServiceAccount", "name": account["metadata"]["name"],
+                                                "namespace": namespace}])
 
     def test_the_image_has_the_version_of_the_program(self):
         run = subprocess.run([RAILMATED, "--version"], capture_output=True, text=True, timeout=60)

@@ -30,6 +30,7 @@ struct kubelet_options {
 	enum numa_policy policy;
 	bool old; /* behaves as 1.20, else as 1.36 */
 	bool rate_limit;
+	bool pods_api;
 	uint64_t seed;
 };
 
@@ -131,7 +132,7 @@ struct kubelet {
 	struct watched *watched;
 	struct rpc_timer *scan_timer;
 
-	struct rpc_server *registration, *pod_resources;
+	struct rpc_server *registration, *pod_resources, *pods_api; /* the last one only on request */
 	unsigned closing; /* servers that have not gone yet */
 	bool down, leaving;
 	int64_t since_us; /* when kubelet.sock began to accept */
@@ -202,6 +203,9 @@ void registry_stop(struct kubelet *k);
 /* podresources.c */
 int pod_resources_open(struct kubelet *k, struct err *err);
 void pod_resources_answer_all(struct kubelet *k); /* those that are delayed, now */
+
+/* podsapi.c */
+int pods_api_open(struct kubelet *k, struct err *err);
 
 /* lifecycle.c */
 int kubelet_up(struct kubelet *k, struct err *err);

@@ -55,6 +55,7 @@ static int make_dirs(const struct kubelet *k, struct err *err)
 
 	r = r < 0 ? r : make_dir(k->opt.root, NULL, err);
 	r = r < 0 ? r : make_dir(k->opt.root, "pod-resources", err);
+	r = r < 0 ? r : make_dir(k->opt.root, "pods-api", err);
 	return r < 0 ? r : make_dir(k->opt.root, "plugins_registry", err);
 }
 
@@ -66,7 +67,7 @@ int kubelet_up(struct kubelet *k, struct err *err)
 	if (rc < 0)
 		return rc;
 	wipe(k);
-	if (pod_resources_open(k, err) < 0)
+	if (pod_resources_open(k, err) < 0 || pods_api_open(k, err) < 0)
 		return -err->code;
 	k->since_us = now_us();
 	if (registration_open(k, err) < 0)
@@ -200,7 +201,8 @@ static void on_server_gone(void *arg)
 
 static void close_servers(struct kubelet *k)
 {
-	struct rpc_server *const servers[] = { STEAL(k->registration), STEAL(k->pod_resources) };
+	struct rpc_server *const servers[] = { STEAL(k->registration), STEAL(k->pod_resources),
+					       STEAL(k->pods_api) };
 
 	k->closing++; /* so that it cannot reach zero in between */
 	for (size_t i = 0; i < ARRAY_LEN(servers); i++) {

@@ -126,6 +126,7 @@ static int usage(void)
 {
 	fputs("usage: fakekubelet --kubelet-dir DIR --kubelet-root DIR [--version 1.20|1.36] [--seed N]\n"
 	      "                   [--policy none|best-effort|restricted|single-numa-node] [--rate-limit]\n"
+	      "                   [--pods-api]\n"
 	      "Reads commands on standard input, writes one JSON object a line.\n",
 	      stderr);
 	return 2;
@@ -146,6 +147,7 @@ static int parse_options(int argc, char **argv, struct kubelet_options *opt)
 		{ "version", required_argument, NULL, 'v' },
 		{ "seed", required_argument, NULL, 's' },
 		{ "rate-limit", no_argument, NULL, 'l' },
+		{ "pods-api", no_argument, NULL, 'a' },
 		{ 0 },
 	};
 	int c, bad = 0;
@@ -163,6 +165,8 @@ static int parse_options(int argc, char **argv, struct kubelet_options *opt)
 			bad |= str_to_u64(optarg, 10, UINT64_MAX, &opt->seed);
 		else if (c == 'l')
 			opt->rate_limit = true;
+		else if (c == 'a')
+			opt->pods_api = true;
 		else
 			bad = -1;
 	}

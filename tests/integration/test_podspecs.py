@@ -15,7 +15,7 @@ import threading
 import time
 import unittest
 
-from harness import Case, main, program
+from harness import GPU, VF, Case, Daemon, main, program, until, vfs_of
 
 SANITIZED = os.environ.get("SANITIZED") == "1"
 TIMEOUT = 10000  # ms; for what answers at once
@@ -496,6 +496,130 @@ class Large(HttpsCase):
         print(f"40 MB in {answer['us'] / 1000:.0f} ms; peak +{grown} KiB, RSS now {client.rss_kib()} KiB")
         if not SANITIZED:
             self.assertLess(grown, 8 * 1024)
+
+
+class Railmated(HttpsCase, Case):
+    """The daemon and its sources."""
+
+    def setUp(self):
+        self.here = self.node()
+        self.account = self.here.path("account")
+        os.mkdir(self.account)
+
+    def give_token(self):
+        with open(os.path.join(self.account, "token"), "w", encoding="utf-8") as f:
+            f.write("the-token")
+        shutil.copy(self.certificates.path("ca.crt"), os.path.join(self.account, "ca.crt"))
+
+    def start(self, *options, kubelet=(), **env):
+        fake = self.here.start_kubelet(*kubelet)
+        self.here.start_gpu_plugin()
+        argv = self.here.daemon_argv("--service-account", self.account, "--log-level", "debug", *options)
+        daemon = Daemon(argv, self.here.path("railmated.log"), stdin=subprocess.DEVNULL, env={**os.environ, **env})
+        self.here.processes.append(daemon)
+        fake.wait(GPU, 1)
+        fake.wait(VF, 1)
+        return fake, daemon
+
+    def says(self, daemon, text):
+        until(lambda: text in daemon.stderr(), f"the daemon says '{text}'")
+        return daemon.stderr()
+
+    def warnings(self, daemon):
+        return [line for line in daemon.stderr().splitlines() if " warning specs" in line or " error specs" in line]
+
+    def kubelet_options(self, server):
+        return "--kubelet-url", server.url.removesuffix("/pods") + "/"
+
+    def test_asks_the_kubelet_with_its_token(self):
+        self.give_token()
+        server = self.server()
+        _, daemon = self.start("--pod-specs=kubelet", *self.kubelet_options(server))
+        self.says(daemon, "known from the kubelet's /pods: 2 pods")
+        line, headers = server.requests[0]
+        self.assertEqual((line, headers["Authorization"]), ("GET /pods HTTP/1.1", "Bearer the-token"))
+        self.assertEqual(self.warnings(daemon), [])
+
+    def test_a_kubelet_that_refuses_is_one_warning_and_pods_run(self):
+        self.give_token()
+        server = self.server()
+        server.answer = reply(403, b"Forbidden", "text/plain")
+        kubelet, daemon = self.start("--pod-specs=kubelet", *self.kubelet_options(server))
+        self.says(daemon, "HTTP 403")
+        for i in range(5):
+            self.assertEqual(len(vfs_of(kubelet.admit(f"p{i}", f"main:{GPU}=1,{VF}=1"))), 1)
+        self.assertEqual(len(self.warnings(daemon)), 1, self.warnings(daemon))
+
+    def test_auto_without_anything_is_silent(self):
+        kubelet, daemon = self.start()
+        self.assertEqual(len(vfs_of(kubelet.admit("p", f"main:{VF}=1"))), 1)
+        self.assertEqual(self.warnings(daemon), [])
+        with open(f"/proc/{daemon.pid}/maps", encoding="ascii") as f:
+            self.assertNotIn("libcurl", f.read())
+
+    def test_auto_asks_the_api_server_when_the_kubelet_refuses(self):
+        self.give_token()
+        kubelet, api = self.server(), self.server()
+        kubelet.answer = reply(401, b"Unauthorized", "text/plain")
+        _, daemon = self.start(*self.kubelet_options(kubelet), NODE_NAME="worker-1.example",
+                               KUBERNETES_SERVICE_HOST="127.0.0.1", KUBERNETES_SERVICE_PORT=api.url.split(":")[2][:-5])
+        self.says(daemon, "known from the API server: 2 pods")
+        self.assertEqual(api.requests[0][0], "GET /api/v1/pods?fieldSelector=spec.nodeName%3Dworker-1.example HTTP/1.1")
+        self.assertEqual(len(self.warnings(daemon)), 1)
+
+    def test_auto_prefers_the_pods_api(self):
+        self.give_token()
+        server = self.server()
+        _, daemon = self.start(*self.kubelet_options(server), kubelet=["--pods-api"])
+        self.says(daemon, "known from the kubelet's Pods API: 0 pods")
+        self.assertEqual(server.requests, [])
+
+    def test_the_pods_api_shows_the_pod_in_admission(self):
+        kubelet, _ = self.start(kubelet=["--pods-api"])
+        kubelet.admit("trainer", f"init:prepare:{VF}=1", f"sidecar:agent:{VF}=1", f"main:{GPU}=2,{VF}=2")
+        client = Client("--pods-api", os.path.join(self.here.kubelet_root, "pods-api/pods-api.sock"))
+        (pod,) = client.fetch()["pods"]
+        self.assertEqual(client.close(), (0, ""))
+        self.assertEqual([(c["name"], c["kind"], c["limits"]) for c in pod["containers"]],
+                         [("prepare", "init", {VF: 1}), ("agent", "sidecar", {VF: 1}), ("main", "app", {GPU: 2, VF: 2})])
+
+    def test_off_asks_nobody(self):
+        self.give_token()
+        server = self.server()
+        kubelet, daemon = self.start("--pod-specs=off", *self.kubelet_options(server), kubelet=["--pods-api"])
+        self.assertEqual(len(vfs_of(kubelet.admit("p", f"main:{VF}=1"))), 1)
+        self.assertEqual(server.requests, [])
+        self.assertNotIn("specs", daemon.stderr())
+
+    def test_it_ends_at_once_while_nobody_answers(self):
+        self.give_token()
+        hold = threading.Event()
+        self.addCleanup(hold.set)
+        server = self.server()
+        server.answer = lambda c: hold.wait(60) and False
+        _, daemon = self.start("--pod-specs=kubelet", *self.kubelet_options(server))
+        until(lambda: server.requests, "the question")
+        self.assertEqual(daemon.end(), 0, daemon.stderr())
+
+    def test_a_careless_connection_is_told(self):
+        self.give_token()
+        server = self.server("wrong-host")
+        _, daemon = self.start("--pod-specs=kubelet", "--kubelet-insecure", *self.kubelet_options(server))
+        self.says(daemon, "2 pods")
+        self.assertIn("is not checked", self.warnings(daemon)[0])
+
+    def test_what_cannot_be_asked_is_refused_at_the_start(self):
+        for options, env, status, words in (
+                (["--pod-specs=sometimes"], {}, 2, "pod-specs"),
+                (["--kubelet-url=http://127.0.0.1:10255"], {}, 2, "https://"),
+                (["--pod-specs=api-server"], {"KUBERNETES_SERVICE_HOST": ""}, 1, "KUBERNETES_SERVICE_HOST"),
+                (["--pod-specs=api-server"], {"KUBERNETES_SERVICE_HOST": "h", "NODE_NAME": ""}, 1, "NODE_NAME"),
+                (["--pod-specs=api-server", "--node-name=a&b"], {"KUBERNETES_SERVICE_HOST": "h"}, 1, "a&b")):
+            with self.subTest(options):
+                done = subprocess.run(self.here.daemon_argv(*options), stdin=subprocess.DEVNULL, text=True, timeout=20,
+                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **env})
+                self.assertEqual(done.returncode, status, done.stdout)
+                self.assertIn(words, done.stdout)
 
 
 if __name__ == "__main__":

@@ -159,7 +159,7 @@ static void what_is_no_pod_is_refused_by_the_name_of_the_place(void **state)
 		  "items[0]: spec.initContainers is not a list" },
 		{ "{" META ",\"spec\":{\"containers\":[1]}}", "spec.containers[0].name is not a string" },
 		{ "{" META ",\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"a/"
-			   "b\":\"1.5\"}}}]}}",
+		  "b\":\"1.5\"}}}]}}",
 		  "items[0]: spec.containers[0].resources.limits.a/b is not a whole number" },
 		{ "{" META
 		  ",\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"a/b\":-1}}}]}}",

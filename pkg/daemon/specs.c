@@ -1,0 +1,406 @@
+#include "daemon/specs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "kubeapi/kubeapi.h"
+#include "kubelet/podsapi.h"
+#include "rpc/rpc.h"
+
+#define KUBELET_PORT	"10250"
+#define WARM_UP_MS	5000
+#define AVOID_MS	1000 /* after a first failure; doubled with each further one */
+#define AVOID_DOUBLINGS 6
+#define WARN_EVERY_MS	60000
+
+/* One source, in the order of preference. */
+struct candidate {
+	const char *name;
+	char *socket;		/* the Pods API */
+	bool optional;		/* no candidate while its socket is not there */
+	char *url, *token, *ca; /* the others */
+	bool insecure;
+	struct podsapi *podsapi;
+	struct kubeapi *kubeapi; /* NULL before it is needed */
+	const struct podspec_source *source;
+
+	unsigned failures; /* in a row */
+	bool works;
+	int64_t avoid_until_ms, warned_ms;
+	char *why; /* of the last failure */
+};
+
+#define CANDIDATES_MAX 3
+
+/* One fetch of ours: goes from candidate to candidate. */
+struct ask {
+	LIST_ENTRY(ask) link;
+	struct specs *specs;
+	podspec_done_fn done;
+	void *arg;
+	int64_t until_ms;
+	size_t next;
+	struct candidate *asked;
+	struct rpc_timer *giving_up;
+	struct err err; /* what all of them said */
+};
+
+struct specs {
+	struct rpc *rpc;
+	struct podspec_source source;
+	struct candidate v[CANDIDATES_MAX];
+	size_t n;
+	LIST_HEAD(, ask) asks;
+	bool closing;
+};
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* --- one source --- */
+
+static int open_candidate(struct specs *s, struct candidate *c, struct err *err)
+{
+	const struct kubeapi_options opt = { c->name, c->url, c->token, c->ca, c->insecure };
+
+	if (c->source)
+		return 0;
+	if (c->socket) {
+		c->podsapi = podsapi_new(s->rpc, c->socket);
+		c->source = podsapi_source(c->podsapi);
+		return 0;
+	}
+	if (kubeapi_open(s->rpc, &opt, &c->kubeapi, err) < 0)
+		return -err->code;
+	c->source = kubeapi_source(c->kubeapi);
+	return 0;
+}
+
+static void close_candidate(struct candidate *c)
+{
+	podsapi_free(c->podsapi);
+	kubeapi_close(c->kubeapi);
+	free(c->socket);
+	free(c->url);
+	free(c->token);
+	free(c->ca);
+	free(c->why);
+}
+
+/* Warned of at the start and when it has worked in between, not at every pod. */
+static void failed(struct candidate *c, const char *why)
+{
+	unsigned doublings = c->failures < AVOID_DOUBLINGS ? c->failures : AVOID_DOUBLINGS;
+	int64_t now = now_ms();
+
+	c->avoid_until_ms = now + ((int64_t)AVOID_MS << doublings);
+	free(c->why);
+	c->why = xstrdup(why);
+	if (!c->failures++ && (!c->warned_ms || now - c->warned_ms > WARN_EVERY_MS)) {
+		c->warned_ms = now;
+		log_warn("specs", "what pods ask for is not known from the %s: %s", c->name, why);
+	} else {
+		log_debug("specs", "%s", why);
+	}
+	c->works = false;
+}
+
+static void worked(struct candidate *c, size_t n_pods)
+{
+	if (!c->works)
+		log_info("specs", "what pods ask for is known from the %s: %zu pods", c->name, n_pods);
+	c->works = true;
+	c->failures = 0;
+	c->avoid_until_ms = 0;
+}
+
+/* --- one fetch --- */
+
+static void note(struct ask *ask, const char *why)
+{
+	struct err before = ask->err;
+
+	if (before.code)
+		err_set(&ask->err, EIO, "%s; %s", before.msg, why);
+	else
+		err_set(&ask->err, EIO, "%s", why);
+}
+
+static void conclude(struct ask *ask, const struct spec_list *specs, const char *why)
+{
+	LIST_REMOVE(ask, link);
+	ask->done(ask->arg, specs, why);
+	free(ask);
+}
+
+static void give_up(void *arg)
+{
+	struct ask *ask = arg;
+
+	conclude(ask, NULL, ask->err.code ? ask->err.msg : "nobody is there who tells what pods ask for");
+}
+
+static void try_next(struct ask *ask);
+
+static void told(void *arg, const struct spec_list *specs, const char *why)
+{
+	struct ask *ask = arg;
+
+	if (ask->specs->closing) {
+		conclude(ask, NULL, why);
+		return;
+	}
+	if (specs) {
+		worked(ask->asked, specs->n);
+		conclude(ask, specs, NULL);
+		return;
+	}
+	failed(ask->asked, why);
+	note(ask, why);
+	try_next(ask);
+}
+
+static bool is_absent(const struct candidate *c)
+{
+	return c->optional && access(c->socket, F_OK) < 0;
+}
+
+/* Can it be asked now? If not because it failed, the ask learns why. */
+static bool is_ready(struct ask *ask, struct candidate *c)
+{
+	struct err err = { 0 };
+
+	if (is_absent(c))
+		return false;
+	if (now_ms() < c->avoid_until_ms) {
+		note(ask, c->why);
+		return false;
+	}
+	if (open_candidate(ask->specs, c, &err) < 0) {
+		failed(c, err.msg);
+		note(ask, err.msg);
+		return false;
+	}
+	return true;
+}
+
+static void try_next(struct ask *ask)
+{
+	struct specs *s = ask->specs;
+
+	while (ask->next < s->n) {
+		struct candidate *c = &s->v[ask->next++];
+		int64_t left = ask->until_ms - now_ms();
+
+		if (left <= 0)
+			break;
+		if (!is_ready(ask, c))
+			continue;
+		ask->asked = c;
+		c->source->fetch(c->source->ctx, (unsigned)left, told, ask);
+		return;
+	}
+	ask->giving_up = rpc_after(s->rpc, 0, give_up, ask); /* never before fetch() returned */
+}
+
+static void fetch(void *ctx, unsigned timeout_ms, podspec_done_fn done, void *arg)
+{
+	struct specs *s = ctx;
+	struct ask *ask = xcalloc(1, sizeof(*ask));
+
+	*ask = (struct ask) { .specs = s, .done = done, .arg = arg, .until_ms = now_ms() + timeout_ms };
+	LIST_INSERT_HEAD(&s->asks, ask, link);
+	try_next(ask);
+}
+
+static void warmed_up(void *arg, const struct spec_list *specs, const char *why)
+{
+	(void)arg;
+	(void)specs;
+	(void)why; /* told() has logged it */
+}
+
+void specs_warm_up(struct specs *s)
+{
+	if (s)
+		fetch(s, WARM_UP_MS, warmed_up, NULL);
+}
+
+/* --- from the command line --- */
+
+static struct candidate *add(struct specs *s, const char *name)
+{
+	struct candidate *c = &s->v[s->n++];
+
+	c->name = name;
+	return c;
+}
+
+static void add_pods_api(struct specs *s, const char *kubelet_root, bool optional)
+{
+	struct candidate *c = add(s, "kubelet's Pods API");
+
+	c->socket = xasprintf("%s/pods-api/pods-api.sock", kubelet_root);
+	c->optional = optional;
+}
+
+static void add_account(struct candidate *c, const struct specs_options *opt)
+{
+	c->token = xasprintf("%s/token", opt->service_account);
+	c->ca = xasprintf("%s/ca.crt", opt->service_account);
+}
+
+/* An IPv6 address stands in brackets. */
+static char *url_of(const char *host, const char *port, const char *path)
+{
+	return strchr(host, ':') ? xasprintf("https://[%s]:%s%s", host, port, path)
+				 : xasprintf("https://%s:%s%s", host, port, path);
+}
+
+static void add_kubelet(struct specs *s, const struct specs_options *opt)
+{
+	struct candidate *c = add(s, "kubelet's /pods");
+	const char *ip = getenv("NODE_IP"), *base = opt->kubelet_url;
+	size_t len = base ? strlen(base) : 0;
+
+	add_account(c, opt);
+	while (len && base[len - 1] == '/')
+		len--;
+	c->url = base ? xasprintf("%.*s/pods", (int)len, base)
+		      : url_of(ip && *ip ? ip : "127.0.0.1", KUBELET_PORT, "/pods");
+	c->insecure = opt->kubelet_insecure;
+	if (c->insecure)
+		log_warn("specs", "%s: its certificate is not checked (--kubelet-insecure)", c->url);
+	if (opt->kubelet_ca) {
+		free(c->ca);
+		c->ca = xstrdup(opt->kubelet_ca);
+	}
+}
+
+static const char *node_name(const struct specs_options *opt)
+{
+	return opt->node_name ? opt->node_name : getenv("NODE_NAME");
+}
+
+static int add_api_server(struct specs *s, const struct specs_options *opt, struct err *err)
+{
+	static const char legal[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-";
+	const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
+	const char *node = node_name(opt);
+	_cleanup_free_ char *path = NULL;
+	struct candidate *c;
+
+	if (!host || !*host)
+		return err_set(err, EINVAL, "KUBERNETES_SERVICE_HOST does not say where the API server is");
+	if (!node || !*node)
+		return err_set(err, EINVAL, "neither --node-name nor NODE_NAME says which node this is");
+	if (node[strspn(node, legal)])
+		return err_set(err, EINVAL, "'%s' is not the name of a node", node);
+	path = xasprintf("/api/v1/pods?fieldSelector=spec.nodeName%%3D%s", node);
+	c = add(s, "API server");
+	add_account(c, opt);
+	c->url = url_of(host, port && *port ? port : "443", path);
+	return 0;
+}
+
+static void add_what_there_is(struct specs *s, const struct specs_options *opt, const char *kubelet_root)
+{
+	_cleanup_free_ char *token = xasprintf("%s/token", opt->service_account);
+	struct err err = { 0 };
+
+	add_pods_api(s, kubelet_root, true);
+	if (access(token, R_OK) < 0)
+		return;
+	add_kubelet(s, opt);
+	if (add_api_server(s, opt, &err) < 0)
+		log_debug("specs", "the API server is not asked: %s", err.msg);
+}
+
+static int add_candidates(struct specs *s, const struct specs_options *opt, const char *kubelet_root,
+			  struct err *err)
+{
+	if (opt->way == SPECS_API_SERVER)
+		return add_api_server(s, opt, err);
+	if (opt->way == SPECS_PODS_API)
+		add_pods_api(s, kubelet_root, false);
+	else if (opt->way == SPECS_KUBELET)
+		add_kubelet(s, opt);
+	else
+		add_what_there_is(s, opt, kubelet_root);
+	return 0;
+}
+
+static void specs_free(struct specs *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		close_candidate(&s->v[i]);
+	free(s);
+}
+
+/* The one that will be asked, here: loading libcurl takes 10 ms that the rpc thread shall not lose. */
+static void open_first(struct specs *s)
+{
+	struct err err = { 0 };
+	size_t i = 0;
+
+	while (i < s->n && is_absent(&s->v[i]))
+		i++;
+	if (i < s->n && open_candidate(s, &s->v[i], &err) < 0)
+		failed(&s->v[i], err.msg);
+}
+
+int specs_open(struct rpc *rpc, const struct specs_options *opt, const char *kubelet_root, struct specs **ret,
+	       struct err *err)
+{
+	struct specs *s;
+
+	*ret = NULL;
+	if (opt->way == SPECS_OFF)
+		return 0;
+	s = xcalloc(1, sizeof(*s));
+	s->rpc = rpc;
+	s->source = (struct podspec_source) { .name = "pod specs", .fetch = fetch, .ctx = s };
+	LIST_INIT(&s->asks);
+	if (add_candidates(s, opt, kubelet_root, err) < 0) {
+		specs_free(s);
+		return err_wrap(err, "pod specs");
+	}
+	open_first(s);
+	*ret = s;
+	return 0;
+}
+
+const struct podspec_source *specs_source(const struct specs *s)
+{
+	return s ? &s->source : NULL;
+}
+
+void specs_close(struct specs *s)
+{
+	struct ask *ask, *next;
+
+	if (!s)
+		return;
+	s->closing = true;
+	for (ask = LIST_FIRST(&s->asks); ask; ask = next) {
+		next = LIST_NEXT(ask, link);
+		if (!ask->giving_up)
+			continue; /* its source tells it */
+		rpc_timer_cancel(ask->giving_up);
+		give_up(ask);
+	}
+	specs_free(s);
+}
