@@ -1,4 +1,4 @@
-# The image of railmated and railmatectl: two programs, the shared libraries they need, nothing else.
+# The image of railmated, railmatectl and railmate-cni: the programs, the shared libraries they need, nothing else.
 # hack/image makes the same image without a container engine; hack/image-root is the common part.
 FROM debian:bookworm AS build
 COPY . /src

@@ -65,6 +65,28 @@ class Deploy(unittest.TestCase):
         mounts = {mount["name"] for mount in self.container["volumeMounts"]}
         self.assertEqual(mounts, {volume["name"] for volume in self.pod["volumes"]})
 
+    def test_the_daemons_socket_is_where_the_programs_of_the_host_look_for_it(self):
+        (mount,) = [m for m in self.container["volumeMounts"] if m["name"] == "run"]
+        (volume,) = [v for v in self.pod["volumes"] if v["name"] == "run"]
+        self.assertEqual(mount["mountPath"], volume["hostPath"]["path"])
+        usage = subprocess.run([RAILMATED, "--help"], capture_output=True, text=True, timeout=60).stdout
+        self.assertIn(f'({mount["mountPath"]}/railmate.sock)', usage)
+
+    def test_the_init_container_installs_the_cni_plugin(self):
+        (patch,) = yaml.safe_load((DEPLOY / "cni/kustomization.yaml").read_text())["patches"]
+        init, volume = yaml.safe_load(patch["patch"])
+        (container,) = init["value"]
+        (mount,) = container["volumeMounts"]
+        self.assertEqual(mount["name"], volume["value"]["name"])
+        self.assertEqual(container["image"], self.container["image"])
+        self.assertEqual(container["securityContext"], self.container["securityContext"])
+        program, *args = container["command"]
+        with tempfile.TemporaryDirectory() as folder:
+            args = [folder if arg == mount["mountPath"] else arg for arg in args]
+            subprocess.run([pathlib.Path(RAILMATED).parent / pathlib.Path(program).name, *args], check=True, timeout=60,
+                           capture_output=True)
+            self.assertEqual([path.name for path in pathlib.Path(folder).iterdir()], ["railmate-cni"])
+
     def test_names_of_the_files_agree(self):
         kustomization = document("kustomization.yaml")
         for name in kustomization["resources"]:
