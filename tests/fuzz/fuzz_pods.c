@@ -1,0 +1,75 @@
+/* room: kubeapi */
+/*
+ * Any bytes as the answer of /pods, cut in two places: pods that hold together, or one sentence; and the same
+ * whether it comes in one piece or in three.
+ */
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "kubeapi/pods.h"
+#include "kubeapi/split.h"
+
+#define POD_MAX 4096
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static int on_pod(void *arg, const char *text, size_t len, struct err *err)
+{
+	return pods_add(arg, text, len, err);
+}
+
+static int read_in_pieces(const char *text, size_t len, size_t first, size_t second, struct pods *pods,
+			  struct err *err)
+{
+	const size_t ends[] = { 0, first, second, len };
+	struct split s;
+	int r = 0;
+
+	split_init(&s, POD_MAX, on_pod, pods);
+	for (size_t i = 0; i < 3 && r == 0; i++)
+		r = split_push(&s, text + ends[i], ends[i + 1] - ends[i], err);
+	if (r == 0)
+		r = split_end(&s, err);
+	split_done(&s);
+	return r;
+}
+
+static void check_pod(const struct spec_pod *p)
+{
+	assert(*p->name && *p->ns && p->uid);
+	assert(str_utf8_valid(p->name, strlen(p->name)));
+	for (size_t i = 0; i < p->n_containers; i++) {
+		const struct spec_container *c = &p->containers[i];
+
+		assert(*c->name);
+		for (size_t k = 0; k < c->n_limits; k++)
+			assert(c->limits[k].count > 0 && strchr(c->limits[k].resource, '/'));
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	_cleanup_arena_ struct arena *a = arena_new(1024);
+	const char *text = (const char *)data;
+	struct pods whole, pieces;
+	struct err err = { 0 }, err2 = { 0 };
+	int r, r2;
+
+	pods_init(&whole, a);
+	pods_init(&pieces, a);
+	r = read_in_pieces(text, size, size, size, &whole, &err);
+	r2 = read_in_pieces(text, size, size / 3, size / 2, &pieces, &err2);
+	assert(r == r2 && whole.n == pieces.n && !strcmp(err.msg, err2.msg));
+	assert((r < 0) == (err.code != 0));
+	assert(!strchr(err.msg, '\n') && str_utf8_valid(err.msg, strlen(err.msg)));
+	for (size_t i = 0; i < whole.n; i++)
+		check_pod(&whole.v[i]);
+	pods_done(&whole);
+	pods_done(&pieces);
+	return 0;
+}
