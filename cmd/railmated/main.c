@@ -45,6 +45,11 @@ static const char usage_text[] =
 	"                          (" CONTROL_SOCKET ")\n"
 	"  --state-dir DIR         the ledger: which VF is held by which container; none: memory only\n"
 	"                          (/var/lib/railmate)\n"
+	"  --cdi-dir DIR           where the runtime looks for CDI specs, for pools that bind late\n"
+	"                          (/var/run/cdi)\n"
+	"  --cdi WAY               on: kubelet and runtime do CDI; off: they do not, pools that bind late "
+	"are\n"
+	"                          not served; auto: if the kubelet is 1.29 or later (auto)\n"
 	"  --rescan SECONDS        look at the hardware again this often, beside events; 0 never (60)\n"
 	"  --root DIR              the machine below DIR instead of / (for tests and captured machines)\n"
 	"  --log-level LEVEL       error, warning, info or debug; a number means info (info)\n"
@@ -81,6 +86,8 @@ enum option_id {
 	OPT_DEVINFO,
 	OPT_CONTROL,
 	OPT_STATE,
+	OPT_CDI_DIR,
+	OPT_CDI_WAY,
 	OPT_RESCAN,
 	OPT_ROOT,
 	OPT_LOG_LEVEL,
@@ -107,6 +114,8 @@ static const struct option options[] = {
 	{ "devinfo-dir", required_argument, NULL, OPT_DEVINFO },
 	{ "control-socket", required_argument, NULL, OPT_CONTROL },
 	{ "state-dir", required_argument, NULL, OPT_STATE },
+	{ "cdi-dir", required_argument, NULL, OPT_CDI_DIR },
+	{ "cdi", required_argument, NULL, OPT_CDI_WAY },
 	{ "rescan", required_argument, NULL, OPT_RESCAN },
 	{ "root", required_argument, NULL, OPT_ROOT },
 	{ "log-level", required_argument, NULL, OPT_LOG_LEVEL },
@@ -181,6 +190,19 @@ static int set_kubelet_url(struct command_line *cl, const char *value)
 	return EXIT_DONE;
 }
 
+static int set_cdi(struct command_line *cl, const char *value)
+{
+	static const char *const names[] = { [CDI_AUTO] = "auto", [CDI_ON] = "on", [CDI_OFF] = "off" };
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		if (!strcmp(value, names[i])) {
+			cl->daemon.cdi = (enum plugin_cdi)i;
+			return EXIT_DONE;
+		}
+	}
+	return usage_error("cdi", value, "auto, on or off");
+}
+
 static int set_rescan(struct command_line *cl, const char *value)
 {
 	uint64_t seconds;
@@ -217,8 +239,8 @@ static int set_log_level(struct command_line *cl, const char *value)
 static int refuse_cdi(void)
 {
 	if (!str_eq(optarg, "false")) {
-		fputs("railmated: --use-cdi: this version gives device nodes in the Allocate answer, not by "
-		      "CDI\n",
+		fputs("railmated: --use-cdi: device nodes come in the Allocate answer, or by CDI for pools "
+		      "with binding: late\n",
 		      stderr);
 		return EXIT_USAGE;
 	}
@@ -272,6 +294,11 @@ static int set_option(struct command_line *cl, int id)
 	case OPT_STATE:
 		cl->daemon.state_dir = strcmp(optarg, "none") ? optarg : NULL;
 		return EXIT_DONE;
+	case OPT_CDI_DIR:
+		cl->daemon.cdi_dir = optarg;
+		return EXIT_DONE;
+	case OPT_CDI_WAY:
+		return set_cdi(cl, optarg);
 	case OPT_RESCAN:
 		return set_rescan(cl, optarg);
 	case OPT_ROOT:
@@ -351,6 +378,7 @@ int main(int argc, char **argv)
 			    .devinfo_dir = "/var/run/k8s.cni.cncf.io/devinfo/dp",
 			    .control_socket = CONTROL_SOCKET,
 			    .state_dir = "/var/lib/railmate",
+			    .cdi_dir = "/var/run/cdi",
 			    .registration = REGISTER_CLASSIC,
 			    .pod_resources = true,
 			    .specs = { .way = SPECS_AUTO,

@@ -16,6 +16,7 @@
 #include "daemon/state.h"
 #include "discover/sysroot.h"
 #include "hw/inventory.h"
+#include "kubelet/binder.h"
 #include "kubelet/keeper.h"
 #include "kubelet/plugin.h"
 #include "kubelet/podres.h"
@@ -27,6 +28,8 @@
 #define SETTLE_MS 200
 /* The kubelet's sync loop waits while we ask PodResources (kubelet.md §1.1). */
 #define POD_RESOURCES_TIMEOUT_MS 200
+/* A runtime reads a spec that changed within some milliseconds (reference kubelet.md §4). */
+#define CDI_SETTLE_MS 20
 
 struct daemon {
 	const struct daemon_options *opt;
@@ -57,15 +60,40 @@ struct publication {
 	struct node *node;
 };
 
-/* VFs drain, or drain no more. */
+/* VFs drain, or drain no more; slots are bound. */
 static void relist(void *arg)
 {
 	struct daemon *d = arg;
 
+	if (d->env.binder)
+		binder_tidy(d->env.binder);
 	for (size_t i = 0; i < d->cfg->n_pools; i++) {
 		if (d->plugins[i])
 			plugin_relist(d->plugins[i]);
 	}
+}
+
+static void note_of_binder(void *arg, const char *sentence)
+{
+	(void)arg;
+	log_warn("binding", "%s", sentence);
+}
+
+/* Late pools need PodResources: nobody else tells which container starts. */
+static struct binder *open_binder(struct daemon *d)
+{
+	const struct binder_env env = { .rpc = d->rpc,
+					.root = d->root,
+					.podres = d->env.podres,
+					.keeper = d->env.keeper,
+					.specs = d->env.specs,
+					.cdi_dir = d->opt->cdi_dir,
+					.settle_ms = CDI_SETTLE_MS,
+					.note = note_of_binder,
+					.changed = relist,
+					.ctx = d };
+
+	return d->env.podres ? binder_new(&env) : NULL;
 }
 
 /* With the first node: what all plugins share. */
@@ -76,6 +104,7 @@ static void open_on_rpc(struct daemon *d)
 	d->env.keeper = state_make_keeper(&d->state, d->rpc, relist, d);
 	if (d->env.podres)
 		keeper_watch(d->env.keeper, d->env.podres);
+	d->env.binder = open_binder(d);
 }
 
 static void publish_on_rpc(void *arg)
@@ -86,6 +115,8 @@ static void publish_on_rpc(void *arg)
 	if (!d->env.keeper)
 		open_on_rpc(d);
 	keeper_update(d->env.keeper, p->node);
+	if (d->env.binder)
+		binder_update(d->env.binder, p->node);
 	for (size_t i = 0; i < d->cfg->n_pools; i++) {
 		if (!d->plugins[i])
 			d->plugins[i] = plugin_new(&d->env, d->cfg->pools[i].resource);
@@ -113,6 +144,7 @@ static void close_on_rpc(void *arg)
 		if (d->plugins[i]) /* none, when the start failed */
 			plugin_free(STEAL(d->plugins[i]));
 	}
+	binder_free(STEAL(d->env.binder));
 	keeper_free(STEAL(d->env.keeper));
 	podres_close(STEAL(d->env.podres));
 	specs_close(STEAL(d->specs));
@@ -338,6 +370,7 @@ static void fill_env(struct daemon *d)
 		.registry_dir = d->registry_dir,
 		.devinfo_dir = opt->devinfo_dir,
 		.registration = opt->registration,
+		.cdi = opt->cdi,
 		.pod_resources_timeout_ms = POD_RESOURCES_TIMEOUT_MS,
 	};
 }

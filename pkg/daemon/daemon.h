@@ -17,6 +17,8 @@ struct daemon_options {
 	const char *devinfo_dir;   /* NULL: no device-info files */
 	const char *control_socket; /* for railmatectl explain and railmate-cni; NULL: none */
 	const char *state_dir;	   /* /var/lib/railmate: the ledger; NULL: memory only */
+	const char *cdi_dir;	   /* the runtime's, for pools that bind late: /var/run/cdi */
+	enum plugin_cdi cdi;
 	enum plugin_registration registration;
 	bool pod_resources;	   /* ask the kubelet which GPUs a container got */
 	struct specs_options specs; /* who tells what pods ask for */

@@ -38,6 +38,7 @@ struct start;
 struct listener {
 	LIST_ENTRY(listener) link;
 	struct rpc_stream *stream;
+	uint64_t sent; /* a hash of the list that it knows; 0: none */
 	bool ending; /* we have ended it; the kubelet has not seen that yet */
 };
 

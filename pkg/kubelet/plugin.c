@@ -96,16 +96,33 @@ static void get_options(void *ctx, struct rpc_call *call, struct bytes request)
 	rpc_reply(call, RPC_OK, NULL, msg_encode_options(&options, rpc_call_arena(call)));
 }
 
-static void send_list(struct plugin *p, struct rpc_stream *stream, struct arena *a)
+static uint64_t hash_of(struct bytes b)
+{
+	uint64_t h = UINT64_C(14695981039346656037);
+
+	for (size_t i = 0; i < b.len; i++)
+		h = (h ^ b.data[i]) * UINT64_C(1099511628211);
+	return h;
+}
+
+/* Unless it is the same again: the kubelet writes its checkpoint with every list. */
+static void send_list(struct plugin *p, struct listener *l, struct arena *a)
 {
 	const struct pool *pool = plugin_pool(p);
 	struct device_list list = { NULL, 0 };
+	struct bytes body;
+	uint64_t hash;
 
 	if (pool)
 		list = plugin_is_late(p) ? late_list(p, a) : answer_list(pool, a);
 	if (plugin_ledger(p))
 		answer_list_draining(&list, plugin_ledger(p));
-	rpc_stream_send(stream, msg_encode_device_list(&list, a));
+	body = msg_encode_device_list(&list, a);
+	hash = hash_of(body);
+	if (l->sent == hash)
+		return;
+	l->sent = hash;
+	rpc_stream_send(l->stream, body);
 	p->stats.lists_sent++;
 }
 
@@ -122,7 +139,7 @@ static void list_opened(void *ctx, struct rpc_stream *stream, struct bytes reque
 	p->stats.streams++;
 	if (p->dying)
 		return;
-	send_list(p, stream, a);
+	send_list(p, l, a);
 	if (p->watched)
 		plugin_watch_opened(p);
 	else
@@ -408,7 +425,7 @@ static void tell_listeners(struct plugin *p)
 	struct listener *l;
 
 	for (l = LIST_FIRST(&p->listeners); l; l = LIST_NEXT(l, link))
-		send_list(p, l->stream, a);
+		send_list(p, l, a);
 }
 
 void plugin_update(struct plugin *p, struct node *node)
