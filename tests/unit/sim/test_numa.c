@@ -1,4 +1,4 @@
-/* The fake kubelet's TopologyManager judges as the real one. */
+/* The TopologyManager judges as the real one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
