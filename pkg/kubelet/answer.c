@@ -171,7 +171,7 @@ struct ids answer_choice(struct node *node, const struct pool *pool, const struc
 	in.n_must = must.n;
 	if (who) {
 		in.gpus = who->gpus;
-		in.n_gpus = who->found ? who->n_gpus : 0;
+		in.n_gpus = who->n_gpus;
 		in.busy_gpus = who->busy_gpus;
 		in.n_busy_gpus = who->n_busy_gpus;
 		in.drawn = who->n_drawn;

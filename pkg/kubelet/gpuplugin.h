@@ -35,7 +35,7 @@ void gpuplugin_prefer(struct gpuplugin *g, const char *resource, const struct id
 
 struct gpu_question {
 	const char *resource;
-	struct ids free;	/* by id */
+	struct ids free;	/* by id; they live as long as what is allocatable */
 };
 
 /*

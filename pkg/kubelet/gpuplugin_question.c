@@ -137,7 +137,7 @@ bool gpu_question_ask(const struct pod_container *allocatable, const struct pod_
 		*why = arena_printf(a, "%zu of %s are free, %zu are wanted", ids.n, all->resource, want);
 		return false;
 	}
-	*ret = (struct gpu_question) { all->resource, ids };
+	*ret = (struct gpu_question) { arena_strdup(a, all->resource), ids };
 	return true;
 }
 

@@ -138,13 +138,10 @@ static size_t held_of(const struct pod *pod, const struct spec_container *c, con
 	return ids ? ids->n : 0;
 }
 
-/* It waits for ours: it is being admitted, or will be, or never got any. */
-static bool is_waiting(const struct pod *pod, const struct spec_pod *spec, const char *resource)
+static bool may_be_next(const struct spec_candidates *next, const struct spec_pod *spec)
 {
-	for (size_t i = 0; i < spec->n_containers; i++) {
-		const struct spec_container *c = &spec->containers[i];
-
-		if (c->kind != SPEC_INIT && identify_asked(c, resource) > 0 && !held_of(pod, c, resource))
+	for (size_t i = 0; i < next->n; i++) {
+		if (next->v[i].pod == spec && !next->v[i].stale)
 			return true;
 	}
 	return false;
@@ -163,13 +160,14 @@ static bool has_all(const struct pod *pod, const struct spec_pod *spec)
 	return true;
 }
 
-bool holders_complete(const struct holders *h, const struct spec_list *specs, const char *resource)
+bool holders_complete(const struct holders *h, const struct spec_list *specs,
+		      const struct spec_candidates *next)
 {
 	for (size_t i = 0; h->listed && i < specs->n; i++) {
 		const struct spec_pod *spec = &specs->v[i];
 		const struct pod *pod = identify_pod(&h->view, spec->ns, spec->name);
 
-		if (!spec->over && !is_waiting(pod, spec, resource) && !has_all(pod, spec))
+		if (!spec->over && !may_be_next(next, spec) && !has_all(pod, spec))
 			return false;
 	}
 	return h->listed;

@@ -10,6 +10,7 @@
 #include "kubelet/messages.h"
 
 struct holders;
+struct spec_candidates;
 struct spec_list;
 
 struct holders *holders_new(void);
@@ -19,8 +20,8 @@ void holders_pod(struct holders *h, const struct pod *pod);	    /* a Get: this p
 void holders_gone(struct holders *h, const char *ns, const char *name);
 /* Only pods that exist go on holding something. */
 void holders_keep(struct holders *h, const struct spec_list *specs);
-/* Was there a List, and does every pod that got its `resource`, or wants none, hold what it asks for? If not, another List knows more. */
-bool holders_complete(const struct holders *h, const struct spec_list *specs, const char *resource);
+/* Was there a List, and does every pod hold what it asks for, but those whose turn it may be? If not, another List knows more. */
+bool holders_complete(const struct holders *h, const struct spec_list *specs, const struct spec_candidates *next);
 const struct pod_list *holders_view(const struct holders *h); /* until the next change */
 
 #endif

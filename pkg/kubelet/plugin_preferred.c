@@ -323,14 +323,17 @@ static bool offers_held(const struct look *look)
 	return false;
 }
 
-static bool get_is_enough(const struct look *look)
+static bool get_is_enough(struct look *look)
 {
 	struct plugin *p = look->plugin;
+	struct spec_candidates c;
 
 	if (!look->has_specs || podres_support(p->env->podres) != PODRES_GET)
 		return false;
-	return look->request.v[0].must.n ||
-	       (holders_complete(p->holders, &look->specs, p->resource) && !offers_held(look));
+	if (look->request.v[0].must.n)
+		return true;
+	c = candidates_now(look);
+	return holders_complete(p->holders, &look->specs, &c) && !offers_held(look);
 }
 
 static void ask_pods(struct look *look)

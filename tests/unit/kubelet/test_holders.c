@@ -104,19 +104,22 @@ static void picture_is_complete_when_everybody_has_what_he_asks_for(void **state
 				    plain = { "c", SPEC_APP, NULL, 0 };
 	struct spec_pod specs[3] = { spec_of("a", &c), spec_of("b", &gpu_only), spec_of("p", &plain) };
 	struct spec_list list = { specs, 3 };
+	struct spec_candidate next = { &specs[0], &c, false };
+	struct spec_candidates nobody = { NULL, 0 }, a_is_next = { &next, 1 };
 
 	(void)state;
-	assert_false(holders_complete(h, &list, RES)); /* nobody ever told */
+	assert_false(holders_complete(h, &list, &nobody)); /* nobody ever told */
 	pod_holds("a", "GPU-0", "x", true);
-	assert_false(holders_complete(h, &list, RES)); /* b has come since */
+	assert_false(holders_complete(h, &list, &nobody)); /* b has come since */
 	pod_holds("b", "GPU-1", NULL, false);
-	assert_true(holders_complete(h, &list, RES));
-	pod_holds("a", "GPU-0", NULL, false); /* is being admitted */
-	assert_true(holders_complete(h, &list, RES));
+	assert_true(holders_complete(h, &list, &nobody));
 	pod_holds("a", NULL, "x", false); /* got its VF first, and has its GPU by now */
-	assert_false(holders_complete(h, &list, RES));
+	assert_false(holders_complete(h, &list, &nobody));
+	assert_true(holders_complete(h, &list, &a_is_next));
+	next.stale = true;
+	assert_false(holders_complete(h, &list, &a_is_next));
 	specs[0].over = true;
-	assert_true(holders_complete(h, &list, RES));
+	assert_true(holders_complete(h, &list, &nobody));
 }
 
 int main(void)
