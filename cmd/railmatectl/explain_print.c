@@ -8,11 +8,19 @@
 #include "explain.h"
 #include "ledger/ledger.h"
 
+#define PLACES_A_LINE 4
+
 static const char *const gpus_words[LEDGER_GPUS_MAX] = {
 	[LEDGER_GPUS_UNKNOWN] = "unknown",
 	[LEDGER_GPUS_PREDICTED] = "predicted",
 	[LEDGER_GPUS_KNOWN] = "known",
 };
+
+/* Late binding sees them all: those that are not there then do not come. */
+static bool has_no_gpus(const struct ledger_decision *d)
+{
+	return !d->n_gpus && (d->late || d->known == LEDGER_GPUS_KNOWN);
+}
 
 static const char *judge_before(const struct ledger_decision *d)
 {
@@ -24,7 +32,7 @@ static const char *judge_before(const struct ledger_decision *d)
 		[LEDGER_GPUS_KNOWN] = "Nothing nearer to the container's GPUs was free.",
 	};
 
-	if (d->known == LEDGER_GPUS_KNOWN && !d->n_gpus)
+	if (has_no_gpus(d))
 		return "The container has no GPU: the VFs were spread over the cards.";
 	if (d->known == LEDGER_GPUS_KNOWN && !d->cost)
 		return "Each GPU has a VF behind its own PCIe switch.";
@@ -96,13 +104,11 @@ static void put_owner(struct strbuf *out, const struct ledger_owner *o)
 static void text_gpus(const struct ledger_decision *d, struct strbuf *out)
 {
 	label(out, "GPUs");
-	strbuf_puts(out, gpus_words[d->known]);
+	strbuf_puts(out, has_no_gpus(d) ? "none" : gpus_words[d->known]);
 	if (d->source && *d->source)
 		strbuf_printf(out, " (%s)", d->source);
 	if (d->n_gpus)
 		strbuf_puts(out, ": ");
-	else if (d->known != LEDGER_GPUS_UNKNOWN)
-		strbuf_puts(out, ": none");
 	put_list(out, d->gpus, d->n_gpus);
 	strbuf_putc(out, '\n');
 }
@@ -116,9 +122,14 @@ static void text_free(const struct ledger_decision *d, struct strbuf *out)
 	for (size_t i = 0; i < d->n_free; i++)
 		total += d->free[i].free;
 	label(out, "free");
-	strbuf_printf(out, "%d VFs:", total);
-	for (size_t i = 0; i < d->n_free; i++)
-		strbuf_printf(out, "%s %s %d", i ? "," : "", d->free[i].pf, d->free[i].free);
+	strbuf_printf(out, "%d VFs: ", total);
+	for (size_t i = 0; i < d->n_free; i++) {
+		if (i)
+			strbuf_puts(out, i % PLACES_A_LINE ? ", " : ",\n");
+		if (i && i % PLACES_A_LINE == 0)
+			label(out, "");
+		strbuf_printf(out, "%s %d", d->free[i].pf, d->free[i].free);
+	}
 	strbuf_putc(out, '\n');
 }
 

@@ -10,12 +10,20 @@
 static void bind_slot(void *ctx, const struct control_request *r, unsigned timeout_ms, binder_done_fn done,
 		      void *arg)
 {
+	const struct plugin_env *env = ctx;
+	const struct binder_pod pod = { r->ns, r->pod, r->uid };
+	const char *slot = r->slot;
 	struct err err = { 0 };
 
-	(void)ctx;
-	(void)timeout_ms;
-	err_set(&err, ENOENT, "%s is no slot: no pool of this railmated binds late", r->slot);
-	done(arg, &err, NULL, 0);
+	if (!env->binder) {
+		err_set(&err, ENOSYS,
+			"this railmated does not ask the kubelet for pod resources, so it cannot bind %s",
+			r->slot);
+		done(arg, &err, NULL, 0);
+		return;
+	}
+	binder_bind(env->binder, &(struct ids) { &slot, 1 }, *r->ns && *r->pod ? &pod : NULL, timeout_ms,
+		    done, arg);
 }
 
 static const char *rdma_of(void *ctx, const char *vf)

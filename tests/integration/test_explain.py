@@ -14,7 +14,9 @@ import tempfile
 import threading
 import unittest
 
-from harness import PATIENCE, program
+from harness import GPU as GPUS
+from harness import PATIENCE, VF as VFS
+from harness import Case, program, until, vfs_of
 
 HERE = pathlib.Path(__file__).resolve().parent
 GOLDENS = HERE / "explain"
@@ -67,7 +69,8 @@ DECISIONS = [
     decision(7, "waiting", "predicted", [VF[2]], [[GPU[2], VF[2], "PIX"]], gpus=GPU[2:]),
     decision(8, "moved", "known", [VF[0]], [[GPU[0], VF[0], "PIX"]], gpus=GPU[:1], checked=True, real_gpus=GPU[1:2],
              real_cost=3),
-    decision(9, "sure", "known", [VF[1]], [[GPU[0], VF[1], "NODE"]], gpus=GPU[:1], cost=3,
+    decision(9, "alone", "unknown", [VF[2]], late=True, source="the container has no GPUs"),
+    decision(10, "sure", "known", [VF[1]], [[GPU[0], VF[1], "NODE"]], gpus=GPU[:1], cost=3,
              free=[[PF[1], 8], [PF[2], 8]]),
 ]
 HOLDS = [
@@ -81,6 +84,7 @@ STORIES = {
     "late-and-draining": ["pod", "team/late"],
     "gpus-unknown": ["pod", "team/blind"],
     "no-gpus": ["pod", "team/plain"],
+    "late-without-gpus": ["pod", "team/alone"],
     "not-started": ["pod", "team/waiting"],
     "moved": ["pod", "team/moved"],
     "sure-not-started": ["pod", "team/sure"],
@@ -106,13 +110,12 @@ class Daemon:
         self.thread.start()
 
     def serve(self):
-        silent = []
-        with self.server, contextlib.suppress(OSError):
+        with self.server, contextlib.ExitStack() as silent, contextlib.suppress(OSError):
             while True:
                 client, _ = self.server.accept()
                 self.heard.append(client.recv(65536))
                 if self.reply is None:
-                    silent.append(client)  # it stays open
+                    silent.enter_context(client)  # it stays open
                 else:
                     client.sendall(self.reply)
                     client.close()
@@ -247,6 +250,34 @@ class Explain(unittest.TestCase):
     def test_a_vf_may_be_written_in_capitals(self):
         self.daemon({"ledger": self.text})
         self.assertIn("0000:9a:00.7", self.explain("vf", "0000:9A:00.7").stdout)
+
+
+class Running(Case):
+    def explain(self, node, *argv):
+        return subprocess.run([program("railmatectl"), "explain", *argv, "--control-socket", node.control_socket, "--state-dir",
+                               node.state_dir], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
+
+    def test_the_daemon_tells_what_it_chose_and_its_ledger_the_same_when_it_is_gone(self):
+        node = self.node()
+        kubelet, daemon = node.start()
+        vfs = vfs_of(kubelet.admit("trainer", f"main:{GPUS}=2,{VFS}=2"))
+        until(lambda: self.explain(node, "pod", "default/trainer").returncode == 0, "the daemon knows whose the VFs are")
+        told = self.explain(node, "pod", "default/trainer")
+        self.assertEqual(told.stderr, "")
+        for vf in vfs:
+            self.assertIn(vf, told.stdout)
+            self.assertEqual(self.explain(node, "vf", vf).stdout, told.stdout)
+        self.assertEqual(self.explain(node, "last").stdout, told.stdout)
+        self.assertTrue(json.loads(self.explain(node, "last", "--json").stdout)["running"])
+        self.assertEqual(daemon.end(), 0, daemon.stderr())
+        after = self.explain(node, "pod", "default/trainer")
+        self.assertEqual((after.returncode, after.stdout), (0, told.stdout))
+        self.assertIn("railmated is not there", after.stderr)
+
+    def test_a_socket_that_is_not_wanted_is_not_made(self):
+        node = self.node()
+        node.start(daemon=("--control-socket", "none"))
+        self.assertFalse(os.path.exists(node.control_socket))
 
 
 if __name__ == "__main__":
