@@ -75,6 +75,7 @@ static int64_t now_ms(void)
 static int open_candidate(struct specs *s, struct candidate *c, struct err *err)
 {
 	const struct kubeapi_options opt = { c->name, c->url, c->token, c->ca, c->insecure };
+	int r;
 
 	if (c->source)
 		return 0;
@@ -83,10 +84,10 @@ static int open_candidate(struct specs *s, struct candidate *c, struct err *err)
 		c->source = podsapi_source(c->podsapi);
 		return 0;
 	}
-	if (kubeapi_open(s->rpc, &opt, &c->kubeapi, err) < 0)
-		return -err->code;
-	c->source = kubeapi_source(c->kubeapi);
-	return 0;
+	r = kubeapi_open(s->rpc, &opt, &c->kubeapi, err);
+	if (r == 0)
+		c->source = kubeapi_source(c->kubeapi);
+	return r;
 }
 
 static void close_candidate(struct candidate *c)

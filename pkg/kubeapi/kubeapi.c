@@ -82,6 +82,7 @@ static void fetch(void *ctx, unsigned timeout_ms, podspec_done_fn done, void *ar
 int kubeapi_open(struct rpc *rpc, const struct kubeapi_options *opt, struct kubeapi **ret, struct err *err)
 {
 	struct kubeapi *k;
+	int r;
 
 	if (!str_starts(opt->url, "https://"))
 		return err_set(err, EINVAL, "'%s' does not begin with https://", opt->url);
@@ -93,9 +94,10 @@ int kubeapi_open(struct rpc *rpc, const struct kubeapi_options *opt, struct kube
 	k->queue = (struct spec_queue) {
 		.rpc = rpc, .what = k->url, .begin = begin, .cancel = cancel, .ctx = k
 	};
-	if (transfer_open(opt, on_answer, k, &k->transfer, err) < 0) {
+	r = transfer_open(opt, on_answer, k, &k->transfer, err);
+	if (r < 0) {
 		kubeapi_free(k);
-		return -err->code;
+		return r;
 	}
 	*ret = k;
 	return 0;

@@ -38,15 +38,17 @@ int libcurl_load(const char *const *sonames, size_t n, struct libcurl *ret, stru
 {
 	struct libcurl c;
 	void *library = NULL;
-	size_t i = 0;
+	size_t i;
+	int r;
 
 	for (i = 0; i < n && !library; i++)
 		library = dlopen(sonames[i], RTLD_NOW | RTLD_LOCAL);
 	if (!library)
 		return err_set(err, ELIBACC, "libcurl cannot be loaded: %s", dlerror());
-	if (resolve(library, sonames[i - 1], &c, err) < 0) {
+	r = resolve(library, sonames[i - 1], &c, err);
+	if (r < 0) {
 		dlclose(library);
-		return -err->code;
+		return r;
 	}
 	if (c.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
 		return err_set(err, ELIBBAD, "%s cannot be initialised", sonames[i - 1]);

@@ -95,6 +95,7 @@ static int read_limits(const struct reading *r, const struct item *limits, struc
 {
 	struct spec_limit *v;
 	size_t n = 0;
+	int e;
 
 	if (!limits || limits->type != ITEM_OBJECT)
 		return 0;
@@ -104,8 +105,9 @@ static int read_limits(const struct reading *r, const struct item *limits, struc
 
 		if (!podspec_is_extended(limit->key))
 			continue;
-		if (count(r, limit, &v[n].count, err) < 0)
-			return -err->code;
+		e = count(r, limit, &v[n].count, err);
+		if (e < 0)
+			return e;
 		v[n].resource = arena_strdup(r->keep, limit->key);
 		n += v[n].count > 0;
 	}
@@ -117,8 +119,10 @@ static int read_limits(const struct reading *r, const struct item *limits, struc
 static int read_container(const struct reading *r, const struct item *in, bool init, struct spec_container *c,
 			  struct err *err)
 {
-	if (text(r, in, "name", true, &c->name, err) < 0)
-		return -err->code;
+	int e = text(r, in, "name", true, &c->name, err);
+
+	if (e < 0)
+		return e;
 	c->kind = podspec_kind(init, item_string(in, "restartPolicy"));
 	return read_limits(r, item_get(item_get(in, "resources"), "limits"), c, err);
 }
@@ -129,16 +133,19 @@ static int read_containers(const struct reading *r, const struct item *spec, str
 	const struct item *init, *app;
 	struct spec_container *v;
 	size_t n_init, n_app;
+	int e;
 
-	if (list(r, spec, "initContainers", &init, &n_init, err) < 0 ||
-	    list(r, spec, "containers", &app, &n_app, err) < 0)
-		return -err->code;
+	e = list(r, spec, "initContainers", &init, &n_init, err);
+	e = e < 0 ? e : list(r, spec, "containers", &app, &n_app, err);
+	if (e < 0)
+		return e;
 	v = arena_array(r->keep, n_init + n_app, sizeof(*v));
 	for (size_t i = 0; i < n_init + n_app; i++) {
 		bool is_init = i < n_init;
 
-		if (read_container(r, is_init ? &init[i] : &app[i - n_init], is_init, &v[i], err) < 0)
-			return -err->code;
+		e = read_container(r, is_init ? &init[i] : &app[i - n_init], is_init, &v[i], err);
+		if (e < 0)
+			return e;
 	}
 	pod->containers = v;
 	pod->n_containers = n_init + n_app;
@@ -148,15 +155,17 @@ static int read_containers(const struct reading *r, const struct item *spec, str
 static int read_pod(const struct reading *r, const struct item *top, struct spec_pod *pod, struct err *err)
 {
 	const struct item *meta = item_get(top, "metadata"), *spec = item_get(top, "spec"), *deleted;
+	int e;
 
 	if (!meta || meta->type != ITEM_OBJECT)
 		return wrong(r, top, "metadata", "an object", err);
 	if (!spec || spec->type != ITEM_OBJECT)
 		return wrong(r, top, "spec", "an object", err);
-	if (text(r, meta, "name", true, &pod->name, err) < 0 ||
-	    text(r, meta, "namespace", true, &pod->ns, err) < 0 ||
-	    text(r, meta, "uid", false, &pod->uid, err) < 0)
-		return -err->code;
+	e = text(r, meta, "name", true, &pod->name, err);
+	e = e < 0 ? e : text(r, meta, "namespace", true, &pod->ns, err);
+	e = e < 0 ? e : text(r, meta, "uid", false, &pod->uid, err);
+	if (e < 0)
+		return e;
 	pod->over = podspec_is_over(item_string(item_get(top, "status"), "phase"));
 	deleted = item_get(meta, "deletionTimestamp");
 	pod->deleted = deleted && deleted->type != ITEM_NULL;
@@ -171,10 +180,13 @@ int pods_add(struct pods *p, const char *pod_text, size_t len, struct err *err)
 	struct reading r = { p->arena, scratch, name };
 	struct spec_pod pod = { 0 };
 	const struct item *top;
+	int e;
 
 	snprintf(name, sizeof(name), "items[%zu]", p->n);
-	if (document_parse(pod_text, len, name, scratch, &top, err) < 0 || read_pod(&r, top, &pod, err) < 0)
-		return -err->code;
+	e = document_parse(pod_text, len, name, scratch, &top, err);
+	e = e < 0 ? e : read_pod(&r, top, &pod, err);
+	if (e < 0)
+		return e;
 	if (arena_used(p->arena) > PODS_KEPT_MAX)
 		return err_set(err, EFBIG, "%s: the pods' limits and names take more than %zu bytes", name,
 			       PODS_KEPT_MAX);

@@ -116,13 +116,15 @@ static int make_headers(struct transfer *t, struct err *err)
 {
 	_cleanup_free_ char *text = NULL, *line = NULL;
 	char *token;
+	int r;
 
 	add_header(t, "Accept: application/json");
 	if (!t->token_file)
 		return 0;
 	text = xcalloc(1, TOKEN_BYTES_MAX + 1);
-	if (read_token(t->token_file, text, TOKEN_BYTES_MAX, err) < 0)
-		return -err->code;
+	r = read_token(t->token_file, text, TOKEN_BYTES_MAX, err);
+	if (r < 0)
+		return r;
 	token = str_trim(text);
 	if (!is_token(token))
 		return err_set(err, EINVAL, "%s holds no token", t->token_file);
@@ -359,9 +361,11 @@ int transfer_open(const struct kubeapi_options *opt, transfer_done_fn done, void
 {
 	const struct libcurl *c;
 	struct transfer *t;
+	int r;
 
-	if (libcurl_get(&c, err) < 0)
-		return -err->code;
+	r = libcurl_get(&c, err);
+	if (r < 0)
+		return r;
 	t = xcalloc(1, sizeof(*t));
 	*t = (struct transfer) { .curl = c, .insecure = opt->insecure, .done = done, .arg = arg };
 	t->url = xstrdup(opt->url);
@@ -372,9 +376,10 @@ int transfer_open(const struct kubeapi_options *opt, transfer_done_fn done, void
 	if (!t->multi || !t->easy)
 		abort(); /* out of memory */
 	set_options(t);
-	if (start_thread(t, err) < 0) {
+	r = start_thread(t, err);
+	if (r < 0) {
 		transfer_free(t);
-		return -err->code;
+		return r;
 	}
 	*ret = t;
 	return 0;

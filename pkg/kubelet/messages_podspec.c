@@ -53,9 +53,10 @@ static int containers_from(const Corepod__PodSpec *m, struct spec_pod *p, const 
 	for (size_t i = 0; i < n; i++) {
 		bool init = i < n_init;
 		const Corepod__Container *c = init ? m->init_containers[i] : m->containers[i - n_init];
+		int r = container_from(c, init, &v[i], name, a, err);
 
-		if (container_from(c, init, &v[i], name, a, err) < 0)
-			return -err->code;
+		if (r < 0)
+			return r;
 	}
 	p->containers = v;
 	p->n_containers = n;
@@ -69,7 +70,7 @@ static int pod_from(struct bytes in, struct spec_pod *p, struct arena *a, struct
 	const char *name;
 
 	if (!m)
-		return -err->code;
+		return -EBADMSG;
 	if (!m->metadata || !*m->metadata->name || !*m->metadata->namespace_ || !m->spec)
 		return err_set(err, EBADMSG, "a pod has no name or no spec");
 	p->ns = arena_strdup(a, m->metadata->namespace_);
@@ -88,13 +89,15 @@ int podsapi_decode(struct bytes in, struct arena *a, struct spec_list *ret, stru
 	V1alpha1__ListPodsResponse *m =
 		message_unpack(&v1alpha1__list_pods_response__descriptor, in, scratch, err);
 	struct spec_pod *v;
+	int r;
 
 	if (!m)
-		return -err->code;
+		return -EBADMSG;
 	v = arena_array(a, m->n_pods, sizeof(*v));
 	for (size_t i = 0; i < m->n_pods; i++) {
-		if (pod_from((struct bytes) { m->pods[i].data, m->pods[i].len }, &v[i], a, err) < 0)
-			return -err->code;
+		r = pod_from((struct bytes) { m->pods[i].data, m->pods[i].len }, &v[i], a, err);
+		if (r < 0)
+			return r;
 	}
 	*ret = (struct spec_list) { v, m->n_pods };
 	return 0;
