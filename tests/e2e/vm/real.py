@@ -97,6 +97,12 @@ class RealNode(node.Node):
         return lambda: shell(f"vf_bind {bus} {index}; rxe_up {bus} {index}")
 
 
+def save_logs():
+    """For the host."""
+    with contextlib.suppress(OSError, shutil.Error):
+        shutil.copytree(LOGS, f"{SHARE}/node", dirs_exist_ok=True)
+
+
 class Started:
     """The boot's only node, or why there is none: the first scenario waits for it, the others do not again."""
 
@@ -111,15 +117,9 @@ class Started:
                 cls.node = started
             except (AssertionError, OSError, subprocess.SubprocessError) as e:
                 cls.error = str(e)
+                save_logs()
         check(cls.error is None, f"the node did not come up: {cls.error}")
         return cls.node
-
-
-def keep_state(real, name):
-    """For the host: the daemons' logs, and what the kubelet knew."""
-    with contextlib.suppress(OSError, shutil.Error, subprocess.SubprocessError):
-        real.keep_state(name)
-        shutil.copytree(LOGS, f"{SHARE}/node", dirs_exist_ok=True)
 
 
 @contextlib.contextmanager
@@ -131,7 +131,9 @@ def cluster(policy="none", config=None):
         yield c
         scenarios.clean(c)
     except Exception:
-        keep_state(real, f"{policy}-{len(os.listdir(LOGS))}")
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            real.keep_state(f"{policy}-{len(os.listdir(LOGS))}")
+        save_logs()
         with contextlib.suppress(AssertionError):
             scenarios.clean(c)
         raise
