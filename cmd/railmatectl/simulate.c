@@ -184,8 +184,10 @@ static void print_text(const struct run *run, struct strbuf *out)
 	const struct stream_in *day = &run->in.day;
 	int width = name_width(run);
 
-	strbuf_printf(out, "pool %s: %zu pods, seed %llu, load %u-%u %%\n\n", run->in.pool->cfg->resource,
-		      day->pods, (unsigned long long)day->seed, day->load_min, day->load_max);
+	strbuf_printf(out,
+		      "pool %s: %zu pods, seed %llu, load %u-%u %%: %.0f %% of the GPUs busy in the mean\n\n",
+		      run->in.pool->cfg->resource, day->pods, (unsigned long long)day->seed, day->load_min,
+		      day->load_max, run->results[0].load);
 	strbuf_printf(out, "%-*s  %8s  %-22s%5s  %-14s\n", width, "policy", "at best", "bar", "mean",
 		      "best there was");
 	for (size_t i = 0; i < run->n_policies; i++)
@@ -241,6 +243,7 @@ static void json_result(struct json *j, const struct run *run, const struct sim_
 	json_kv_string(j, "what", r->policy->what);
 	json_kv_int(j, "pods", (int64_t)r->pods);
 	json_kv_int(j, "refused", (int64_t)r->refused);
+	json_kv_int(j, "busy_percent", (int)(r->load + 0.5));
 	json_kv_int(j, "gpu_first_percent", percent_of_pods(r, r->gpu_first));
 	json_kv_int(j, "predicted", (int64_t)r->predicted);
 	json_kv_int(j, "predicted_right", (int64_t)r->predicted_right);

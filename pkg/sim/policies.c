@@ -9,9 +9,7 @@
 /* Those that draw GPUs at random have a reference of their own: other GPUs, other distances. */
 static const struct sim_policy policies[] = {
 	{ .name = "kubelet", .what = "the kubelet's own choice, no GetPreferredAllocation" },
-	{ .name = "numa",
-	  .what = "NUMA only: TopologyManager, best-effort",
-	  .numa = NUMA_BEST_EFFORT },
+	{ .name = "numa", .what = "NUMA only: TopologyManager, best-effort", .numa = NUMA_BEST_EFFORT },
 	{ .name = "early",
 	  .what = "early binding, in the order of the kubelet's map",
 	  .binding = SIM_EARLY,

@@ -38,6 +38,7 @@ struct world {
 	int *gpu_owner;		  /* by position in the GPU plugin's list: a pod, or NOBODY */
 	int *vf_owner;		  /* by pool index */
 	struct holding *holdings; /* by pod */
+	size_t n_pods;
 	struct sim_result *result;
 };
 
@@ -325,6 +326,7 @@ static void count(const struct admission *ad)
 		r->got.n[i] += s.got.n[i];
 		r->optimum.n[i] += s.optimum.n[i];
 	}
+	r->load += sim_percent((double)ad->pod->busy_gpus, ad->w->gpus->list.n * ad->w->n_pods);
 	r->predicted += ad->prediction != NULL;
 	r->predicted_right += ad->prediction && same_ids(ad->prediction, &ad->gpus);
 }
@@ -399,7 +401,7 @@ static struct device_list list_slots(const struct slot_list *slots, struct arena
 	return list;
 }
 
-static void open_world(struct world *w, size_t n_pods)
+static void open_world(struct world *w)
 {
 	const struct pool *pool = w->in->pool;
 	struct slot_view view = { .pool = pool };
@@ -417,7 +419,7 @@ static void open_world(struct world *w, size_t n_pods)
 	}
 	w->gpu_owner = arena_array(w->arena, w->gpus->list.n, sizeof(*w->gpu_owner));
 	w->vf_owner = arena_array(w->arena, pool->n_devs, sizeof(*w->vf_owner));
-	w->holdings = arena_array(w->arena, n_pods, sizeof(*w->holdings));
+	w->holdings = arena_array(w->arena, w->n_pods, sizeof(*w->holdings));
 	for (size_t i = 0; i < w->gpus->list.n; i++)
 		w->gpu_owner[i] = NOBODY;
 	for (size_t i = 0; i < pool->n_devs; i++)
@@ -428,10 +430,12 @@ static void run_policy(const struct sim_in *in, const struct vendor *gpus, const
 		       const struct sim_policy *policy, struct sim_result *ret)
 {
 	_cleanup_arena_ struct arena *arena = arena_new(1 << 20);
-	struct world w = { .in = in, .policy = policy, .arena = arena, .gpus = gpus, .result = ret };
+	struct world w = {
+		.in = in, .policy = policy, .arena = arena, .gpus = gpus, .n_pods = day->n_pods, .result = ret
+	};
 
 	*ret = (struct sim_result) { .policy = policy };
-	open_world(&w, day->n_pods);
+	open_world(&w);
 	for (size_t i = 0; i < day->n_pods; i++) {
 		for (size_t k = 0; k < day->pods[i].n_leave; k++)
 			leave(&w, day->pods[i].leave[k]);

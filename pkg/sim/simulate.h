@@ -38,6 +38,7 @@ struct sim_result {
 	const struct sim_policy *policy;
 	size_t pods, refused;	/* refused: the kubelet had too few devices; none when the machine does not change */
 	size_t gpu_first;
+	double load;	/* per cent of the GPUs that were busy when a pod had come, in the mean */
 	size_t predicted, predicted_right; /* pods whose GPUs were predicted, and came so */
 	size_t pairs, best;
 	struct score_classes got;	/* of all pods */

@@ -77,7 +77,7 @@ static bool has_room(const struct day *d, const struct shape *s, unsigned load)
 {
 	if (d->busy_gpus + s->gpus > d->in->gpus || d->busy_vfs + s->vfs > d->in->vfs)
 		return false;
-	return (d->busy_gpus + s->gpus) * 100 <= (size_t)load * d->in->gpus;
+	return d->busy_gpus * 100 <= (size_t)load * d->in->gpus;
 }
 
 static size_t leave(struct day *d)

@@ -31,7 +31,7 @@ struct stream { const struct stream_pod *pods; size_t n_pods; };
 
 /*
  * Pods of 1, 2, 4 and 8 GPUs with as many VFs, of 4 GPUs with 2 VFs and of 2 GPUs with 4 VFs; the shapes that the machine cannot hold are
- * left out. Before each one a load is drawn between the bounds, and random pods leave until the new one fits below it (or is alone).
+ * left out. Before each one a load is drawn between the bounds, and random pods leave until no more of the GPUs are busy and it has room.
  * n_pods 0: the machine can hold none.
  */
 struct stream stream_new(const struct stream_in *in, struct arena *arena);

@@ -134,16 +134,17 @@ static struct choice choose(const struct vendor *g, const struct preferred_conta
 	mark(g, &req->available, candidate);
 	for (size_t seed = 0; seed < n; seed++) {
 		struct choice c = { .candidate = candidate, .chosen = arena_array(a, n, sizeof(bool)) };
-		int cost;
+		int cost = 0;
 
 		if (!candidate[seed])
 			continue;
 		c.n = mark(g, &req->must, c.chosen);
 		if (c.n < size && !c.chosen[seed]) {
+			cost = cost_of_adding(g, c.chosen, seed);
 			c.chosen[seed] = true;
 			c.n++;
 		}
-		cost = grow(g, &c, size);
+		cost += grow(g, &c, size);
 		if (best_cost >= 0 && cost >= best_cost)
 			continue;
 		best = c;

@@ -1,0 +1,211 @@
+/* A day under every policy: what always has to be true, and what was promised. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "lab.h"
+#include "sim/simulate.h"
+
+#define PODS	     200
+#define POLICIES_MAX 32
+
+struct day {
+	struct lab lab;
+	const struct sim_policy *policies[POLICIES_MAX];
+	size_t n;
+	const struct sim_result *results;
+};
+
+static struct day run(const char *machine, uint64_t seed)
+{
+	struct day d = { .lab = lab_new(machine) };
+	const struct sim_policy *all = sim_policies(&d.n);
+	struct sim_in in = { .node = d.lab.node,
+			     .pool = d.lab.pool,
+			     .day = { .pods = PODS, .seed = seed, .load_min = 60, .load_max = 95 } };
+
+	for (size_t i = 0; i < d.n; i++)
+		d.policies[i] = &all[i];
+	d.results = sim_run(&in, d.policies, d.n, d.lab.arena);
+	return d;
+}
+
+static void day_done(struct day *d)
+{
+	lab_done(&d->lab);
+}
+#define _cleanup_day_ __attribute__((cleanup(day_done)))
+
+static const struct sim_result *result(const struct day *d, const char *name)
+{
+	for (size_t i = 0; i < d->n; i++) {
+		if (!strcmp(d->policies[i]->name, name))
+			return &d->results[i];
+	}
+	fail_msg("there is no policy %s", name);
+	return NULL;
+}
+
+static size_t total(const struct score_classes *c)
+{
+	size_t n = 0;
+
+	for (int i = 0; i < ALIGN_RANKS; i++)
+		n += c->n[i];
+	return n;
+}
+
+static const char *const machines[] = { HGX, DGX_A100, MI300X, P4D, TIGHT };
+
+static void every_policy_places_every_pod(void **state)
+{
+	(void)state;
+	for (size_t m = 0; m < ARRAY_LEN(machines); m++) {
+		_cleanup_day_ struct day d = run(machines[m], 1);
+
+		for (size_t i = 0; i < d.n; i++) {
+			const struct sim_result *r = &d.results[i];
+
+			assert_int_equal(r->pods, PODS);
+			assert_int_equal(r->refused, 0);
+			assert_int_equal(r->pairs, d.results[0].pairs);
+			assert_int_equal(total(&r->got), r->pairs);
+			assert_int_equal(total(&r->optimum), r->pairs);
+			assert_true(r->best <= r->pairs);
+			assert_true(score_rank(&r->got) >= score_rank(&r->optimum));
+		}
+	}
+}
+
+static void known_gpus_get_the_best_that_is_free(void **state)
+{
+	static const char *const right[] = { "early-gpu-first", "late", "late-vf-first",
+					     "random-late-vf-first" };
+
+	(void)state;
+	for (size_t m = 0; m < ARRAY_LEN(machines); m++) {
+		_cleanup_day_ struct day d = run(machines[m], 2);
+
+		for (size_t i = 0; i < ARRAY_LEN(right); i++) {
+			const struct sim_result *r = result(&d, right[i]);
+
+			assert_int_equal(r->best, r->pairs);
+			assert_int_equal(score_rank(&r->got), score_rank(&r->optimum));
+			assert_true(sim_bar(r).met);
+		}
+		assert_true(result(&d, "kubelet")->best < result(&d, "kubelet")->pairs);
+	}
+}
+
+static void a_prediction_comes_true(void **state)
+{
+	_cleanup_day_ struct day d = run(DGX_A100, 3);
+	const struct sim_result *r = result(&d, "early-vf-first"), *mixed = result(&d, "early");
+
+	(void)state;
+	assert_int_equal(r->gpu_first, 0);
+	assert_int_equal(r->predicted, PODS);
+	assert_int_equal(r->predicted_right, PODS);
+	assert_int_equal(r->best, r->pairs);
+	assert_int_equal(mixed->predicted, PODS - mixed->gpu_first);
+	assert_int_equal(result(&d, "early-gpu-first")->predicted, 0);
+	assert_int_equal(result(&d, "early-mute")->predicted, 0);
+	assert_true(result(&d, "early-no-specs")->predicted_right < PODS);
+}
+
+static void gpus_that_are_drawn_are_the_same_under_every_policy(void **state)
+{
+	_cleanup_day_ struct day d = run(HGX, 4); /* VFs are plenty here, so the optimum tells of GPUs only */
+	const struct sim_result *kubelet = result(&d, "random-kubelet");
+	const struct sim_result *early = result(&d, "random-early-vf-first");
+
+	(void)state;
+	assert_memory_equal(&kubelet->optimum, &early->optimum, sizeof(early->optimum));
+	assert_memory_not_equal(&kubelet->optimum, &result(&d, "kubelet")->optimum, sizeof(early->optimum));
+}
+
+static void nobody_could_expect_more_of_drawn_gpus(void **state)
+{
+	(void)state;
+	for (size_t m = 0; m < ARRAY_LEN(machines); m++) {
+		_cleanup_day_ struct day d = run(machines[m], 5);
+		const struct sim_result *r = result(&d, "random-early-vf-first");
+		struct sim_bar bar = sim_bar(r);
+
+		assert_int_equal(r->unbounded, 0);
+		assert_true(r->expected <= r->bound + 1e-6);
+		assert_true(r->expected >= 0.999 * r->bound);
+		/* what came is what could be expected, but for luck */
+		assert_true((double)r->best > 0.93 * r->expected && (double)r->best < 1.07 * r->expected);
+		assert_int_equal(bar.proven, 100 * r->bound < 80 * (double)r->pairs);
+	}
+}
+
+static void the_same_seed_gives_the_same_figures(void **state)
+{
+	_cleanup_day_ struct day a = run(MI300X, 6), b = run(MI300X, 6), c = run(MI300X, 7);
+
+	(void)state;
+	for (size_t i = 0; i < a.n; i++)
+		assert_memory_equal(&a.results[i], &b.results[i], sizeof(a.results[i]));
+	assert_int_not_equal(a.results[0].best, c.results[0].best);
+}
+
+static void a_machine_without_gpus_or_vfs_holds_no_pod(void **state)
+{
+	_cleanup_day_ struct day no_gpus = run("numa:1 root:1 pf:1 vf:4", 1);
+	_cleanup_day_ struct day no_vfs = run("numa:1 root:1 gpu:1 pf:1", 1);
+
+	(void)state;
+	assert_null(no_gpus.results);
+	assert_null(no_vfs.results);
+}
+
+static void bars_and_references(void **state)
+{
+	static const struct sim_policy reference = { .name = "k" };
+	static const struct sim_policy policy = { .name = "p", .reference = "k", .bar = 80 };
+	struct sim_result all[] = { { .policy = &reference, .pairs = 10, .best = 1 },
+				    { .policy = &policy, .pairs = 100, .best = 79 } };
+
+	(void)state;
+	assert_true(sim_bar(&all[0]).percent == 0);
+	assert_null(sim_reference(&all[0], all, 2));
+	assert_ptr_equal(sim_reference(&all[1], all, 2), &all[0]);
+	assert_null(sim_reference(&all[1], all + 1, 1));
+	assert_false(sim_bar(&all[1]).met);
+	all[1].bound = 85; /* higher than the bar: of no interest */
+	assert_false(sim_bar(&all[1]).met || sim_bar(&all[1]).proven);
+	all[1].bound = 79.5;
+	all[1].expected = 79.4;
+	assert_true(sim_bar(&all[1]).proven);
+	assert_false(sim_bar(&all[1]).met);
+	all[1].expected = 79.5;
+	assert_true(sim_bar(&all[1]).met);
+	all[1].unbounded = 1; /* not all of it was computed */
+	assert_false(sim_bar(&all[1]).met || sim_bar(&all[1]).proven);
+	all[0].optimum.n[1] = 2;
+	all[1].optimum.n[2] = 1;
+	assert_true(sim_unfragmented(&all[1], &all[0]));
+	all[1].optimum.n[1] = 1;
+	assert_false(sim_unfragmented(&all[1], &all[0]));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_policy_places_every_pod),
+		cmocka_unit_test(known_gpus_get_the_best_that_is_free),
+		cmocka_unit_test(a_prediction_comes_true),
+		cmocka_unit_test(gpus_that_are_drawn_are_the_same_under_every_policy),
+		cmocka_unit_test(nobody_could_expect_more_of_drawn_gpus),
+		cmocka_unit_test(the_same_seed_gives_the_same_figures),
+		cmocka_unit_test(a_machine_without_gpus_or_vfs_holds_no_pod),
+		cmocka_unit_test(bars_and_references),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
