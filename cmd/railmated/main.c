@@ -34,6 +34,8 @@ static const char usage_text[] =
 	"                          for kubelets before 1.30 (auto)\n"
 	"  --pod-specs WAY         who tells what pods ask for: pods-api, kubelet, api-server; off; auto:\n"
 	"                          the first of these that answers (auto)\n"
+	"  --gpu-plugin-socket PATH  who is asked which GPUs will come when VFs are asked for first; auto:\n"
+	"                          the socket of a fitting name beside ours; none: nobody (auto)\n"
 	"  --kubelet-url URL       for --pod-specs=kubelet (https://$NODE_IP:10250, else 127.0.0.1)\n"
 	"  --kubelet-ca FILE       who signed the kubelet's certificate (ca.crt of the service account)\n"
 	"  --kubelet-insecure      take any certificate for the kubelet's\n"
@@ -78,6 +80,7 @@ enum option_id {
 	OPT_REGISTRATION,
 	OPT_POD_RESOURCES,
 	OPT_POD_SPECS,
+	OPT_GPU_PLUGIN,
 	OPT_KUBELET_URL,
 	OPT_KUBELET_CA,
 	OPT_KUBELET_INSECURE,
@@ -106,6 +109,7 @@ static const struct option options[] = {
 	{ "registration", required_argument, NULL, OPT_REGISTRATION },
 	{ "pod-resources", required_argument, NULL, OPT_POD_RESOURCES },
 	{ "pod-specs", required_argument, NULL, OPT_POD_SPECS },
+	{ "gpu-plugin-socket", required_argument, NULL, OPT_GPU_PLUGIN },
 	{ "kubelet-url", required_argument, NULL, OPT_KUBELET_URL },
 	{ "kubelet-ca", required_argument, NULL, OPT_KUBELET_CA },
 	{ "kubelet-insecure", no_argument, NULL, OPT_KUBELET_INSECURE },
@@ -271,6 +275,10 @@ static int set_option(struct command_line *cl, int id)
 		return set_pod_resources(cl, optarg);
 	case OPT_POD_SPECS:
 		return set_pod_specs(cl, optarg);
+	case OPT_GPU_PLUGIN:
+		cl->daemon.predict_gpus = strcmp(optarg, "none") != 0;
+		cl->daemon.gpu_plugin = strcmp(optarg, "auto") && strcmp(optarg, "none") ? optarg : NULL;
+		return EXIT_DONE;
 	case OPT_KUBELET_URL:
 		return set_kubelet_url(cl, optarg);
 	case OPT_KUBELET_CA:
@@ -381,6 +389,7 @@ int main(int argc, char **argv)
 			    .cdi_dir = "/var/run/cdi",
 			    .registration = REGISTER_CLASSIC,
 			    .pod_resources = true,
+			    .predict_gpus = true,
 			    .specs = { .way = SPECS_AUTO,
 				       .service_account = "/var/run/secrets/kubernetes.io/serviceaccount" },
 			    .rescan_seconds = 60 },

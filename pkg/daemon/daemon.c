@@ -17,6 +17,7 @@
 #include "discover/sysroot.h"
 #include "hw/inventory.h"
 #include "kubelet/binder.h"
+#include "kubelet/gpuplugin.h"
 #include "kubelet/keeper.h"
 #include "kubelet/plugin.h"
 #include "kubelet/podres.h"
@@ -41,6 +42,7 @@ struct daemon {
 
 	struct plugin_env env;
 	char *registry_dir, *pod_resources;
+	const char *plugin_dirs[2]; /* of all device plugins */
 	struct specs *specs;
 	struct plugin **plugins; /* one per pool; rpc thread */
 
@@ -105,6 +107,9 @@ static void open_on_rpc(struct daemon *d)
 	if (d->env.podres)
 		keeper_watch(d->env.keeper, d->env.podres);
 	d->env.binder = open_binder(d);
+	if (d->env.podres && d->opt->predict_gpus)
+		d->env.gpus =
+			gpuplugin_open(d->rpc, d->plugin_dirs, ARRAY_LEN(d->plugin_dirs), d->opt->gpu_plugin);
 }
 
 static void publish_on_rpc(void *arg)
@@ -144,6 +149,7 @@ static void close_on_rpc(void *arg)
 		if (d->plugins[i]) /* none, when the start failed */
 			plugin_free(STEAL(d->plugins[i]));
 	}
+	gpuplugin_close(STEAL(d->env.gpus));
 	binder_free(STEAL(d->env.binder));
 	keeper_free(STEAL(d->env.keeper));
 	podres_close(STEAL(d->env.podres));
@@ -362,6 +368,8 @@ static void fill_env(struct daemon *d)
 	const struct daemon_options *opt = d->opt;
 
 	d->registry_dir = xasprintf("%s/plugins_registry", opt->kubelet_root);
+	d->plugin_dirs[0] = opt->kubelet_dir;
+	d->plugin_dirs[1] = d->registry_dir;
 	d->pod_resources = xasprintf("%s/pod-resources/kubelet.sock", opt->kubelet_root);
 	d->env = (struct plugin_env) {
 		.rpc = d->rpc,

@@ -21,6 +21,8 @@ struct daemon_options {
 	enum plugin_cdi cdi;
 	enum plugin_registration registration;
 	bool pod_resources;	   /* ask the kubelet which GPUs a container got */
+	bool predict_gpus;	   /* ask the GPU plugin which GPUs will come */
+	const char *gpu_plugin;	   /* its socket; NULL: found by its name */
 	struct specs_options specs; /* who tells what pods ask for */
 	unsigned rescan_seconds;   /* the safety net beside the events; 0 never */
 };

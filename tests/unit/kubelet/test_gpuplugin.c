@@ -65,13 +65,14 @@ static void on_preferred(void *ctx, struct rpc_call *call, struct bytes request)
 	struct fake *f = ctx;
 	struct preferred_request r;
 	const struct ids *offered;
+	enum manners manners = f->manners;
 
 	f->asked++;
 	assert_int_equal(msg_decode_preferred(request, rpc_call_arena(call), &r, NULL), 0);
 	assert_int_equal(r.v[0].must.n, 0);
 	offered = &r.v[0].available;
 	twice[0] = twice[1] = offered->v[0];
-	switch (f->manners) {
+	switch (manners) {
 	case HANGS:
 		f->hung = call;
 		return;
