@@ -30,11 +30,13 @@ FIXTURE = HERE.parent.parent / "fixtures/hgx-h100/host.tree"
 KUBELET_ROOT = pathlib.Path("/var/lib/kubelet")
 PLUGINS = KUBELET_ROOT / "device-plugins"
 POD_RESOURCES = KUBELET_ROOT / "pod-resources"
+PODS_API = KUBELET_ROOT / "pods-api"
 DEVINFO = pathlib.Path("/var/run/k8s.cni.cncf.io/devinfo/dp")
 SOCKET = "/run/containerd/containerd.sock"
 RAILMATE, PROBE, PAUSE = "docker.io/library/railmate:e2e", "railmate.test/probe:1", "railmate.test/pause:1"
 NODE = "node"
-OURS = {"railmatectl": "cmd", "fakegpu": "tests/fakekubelet", "podres": "tests/e2e/kubelet"}  # where the build has them
+OURS = {"railmatectl": "cmd", "fakegpu": "tests/fakekubelet", "podres": "tests/e2e/kubelet",
+        "podspecs": "tests/integration"}  # where the build has them
 START_LIMIT = 60 * scenarios.SLOWNESS
 
 CONTAINERD_2 = """
@@ -132,7 +134,7 @@ def memory_folders(work):
     """Everything that the kubelet and the runtime write lies in memory."""
     for target in ("/run", "/var/lib", "/var/log", work):
         mount("tmpfs", target)
-    for folder in (PLUGINS, POD_RESOURCES, DEVINFO, work / "manifests"):
+    for folder in (PLUGINS, POD_RESOURCES, PODS_API, DEVINFO, work / "manifests"):
         folder.mkdir(parents=True, exist_ok=True)
     POD_RESOURCES.chmod(0o750)
 
@@ -366,12 +368,39 @@ class Node:
         self.wait_registered()
         return (then - now) % 86400 * 1000
 
+    def pods_api(self, gate):
+        """The kubelet anew, with this gate on or off. Its socket; None: this one has no such gate."""
+        version = call(self.args.kubelet, "--version", stdout=subprocess.PIPE, text=True).stdout
+        if tuple(map(int, re.search(r"v(\d+)\.(\d+)", version).groups())) < (1, 36):
+            return None
+        self.kubelet_options["featureGates"] = {"PodsAPI": gate}
+        self.kubelet_restart()
+        return PODS_API / "pods-api.sock"
+
+    def kubelet_account(self):
+        """Options by which railmated asks the kubelet over HTTPS; this one has signed its certificate itself."""
+        account = self.work / "account"
+        account.mkdir(exist_ok=True)
+        (account / "token").write_text("anonymous")
+        shutil.copy(self.work / "certificates/kubelet.crt", account / "ca.crt")
+        (account / "hosts").write_text(f"127.0.0.1 {NODE}\n")
+        return "--service-account=/account", f"--kubelet-url=https://{NODE}:10250"
+
+    def pod_specs(self, *source):
+        """What tests/integration/podspecs prints."""
+        done = subprocess.run([self.program("podspecs"), *source], input="fetch 5000\n", stdout=subprocess.PIPE,
+                              text=True, timeout=START_LIMIT)
+        return json.loads(done.stdout)
+
     def start_railmate(self, *options):
         """From the image, with the rights and mounts of deploy/base/daemonset.yaml. Returns its name."""
         self.n_started += 1
         name = f"railmated-{self.n_started}"
-        binds = [(PLUGINS, PLUGINS, "rw"), (POD_RESOURCES, POD_RESOURCES, "ro"), (DEVINFO, DEVINFO, "rw"),
-                 (self.machine, "/machine", "ro")]
+        binds = [(PLUGINS, PLUGINS, "rw"), (POD_RESOURCES, POD_RESOURCES, "ro"), (PODS_API, PODS_API, "ro"),
+                 (DEVINFO, DEVINFO, "rw"), (self.machine, "/machine", "ro")]
+        account = self.work / "account"
+        if account.exists():
+            binds += [(account, "/account", "ro"), (account / "hosts", "/etc/hosts", "ro")]
         mounts = [a for src, dst, mode in binds
                   for a in ("--mount", f"type=bind,src={src},dst={dst},options=rbind:{mode}")]
         self.railmates[name] = self.spawn(

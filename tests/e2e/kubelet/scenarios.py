@@ -452,6 +452,62 @@ def a_resource_that_nobody_offers(c):
     return words
 
 
+def specs_of(items):
+    """(name, uid) → kind and extended limits of each container, of pods as the kubelet's /pods has them."""
+    def limits(c):
+        found = c.get("resources", {}).get("limits", {})
+        return {resource: int(count) for resource, count in found.items() if "/" in resource}
+
+    def containers(spec):
+        for c in spec.get("initContainers") or []:
+            yield c["name"], "sidecar" if c.get("restartPolicy") == "Always" else "init", limits(c)
+        for c in spec["containers"]:
+            yield c["name"], "app", limits(c)
+    return {(i["metadata"]["name"], i["metadata"]["uid"]): list(containers(i["spec"])) for i in items}
+
+
+def told_of(answer):
+    equal(answer["why"], None, "why pod specs could not be had")
+    return {(p["name"], p["uid"]): [(c["name"], c["kind"], c["limits"]) for c in p["containers"]]
+            for p in answer["pods"]}
+
+
+def asks_for_specs(c, words, *options):
+    """railmated started anew with these options says that it knows; the pods that follow get what they should."""
+    equal(c.stop_railmate(c.newest_railmate()), 0, "railmated's exit status")
+    name = c.start_railmate(*options)
+    until(lambda: words in c.railmate_log(name), f"railmated to say '{words}'")
+    c.wait_registered()
+    pods = [one_pod(c, 2, 1, vfs_first=i % 2)[0] for i in range(4)]
+    c.end(*pods)
+
+
+@scenario
+def pod_specs_are_what_the_pods_say(c):
+    """From the kubelet's /pods with its certificate checked, and from its Pods API where it has one."""
+    if not hasattr(c.backend, "pod_specs"):
+        raise Unsupported("this node's kubelet cannot be asked from here")
+    name = c.run(container("main", 2, 1), init=[container("first", 0, 1, then=""),
+                                                {**container("agent", 0, 1), "restartPolicy": "Always"}])
+    equal(told_of(c.pod_specs("--url", "https://127.0.0.1:10250/pods", "--insecure")), specs_of(c.raw_pods()), "/pods")
+    c.end(name)
+    account = c.kubelet_account()
+    asks_for_specs(c, "known from the kubelet's /pods", "--pod-specs=kubelet", *account)
+    socket, told = c.pods_api(True), "no Pods API"
+    if socket:
+        name = c.run(container("main", 2, 1), init=[container("first", 0, 1, then="")])
+        answer = c.pod_specs("--pods-api", socket)
+        equal(told_of(answer), specs_of(c.raw_pods()), "the Pods API")
+        told = f"the Pods API in {answer['us'] / 1000:.1f} ms"
+        c.end(name)
+        asks_for_specs(c, "known from the kubelet's Pods API", *account)
+        c.pods_api(False)
+    c.stop_railmate(c.newest_railmate())
+    c.start_railmate()
+    c.wait_registered()
+    return told
+
+
 # --- running them ---
 
 def title(function):
