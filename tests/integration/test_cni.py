@@ -16,7 +16,8 @@ import tempfile
 import threading
 import unittest
 
-from harness import PATIENCE, program, until
+from harness import GPU, PATIENCE, Case, program, until, vfs_of
+from harness import VF as RESOURCE
 
 HERE = pathlib.Path(__file__).resolve().parent
 SLOT, VF, OTHER = "rvf-vf-n0-3", "0000:18:00.1", "0000:40:00.1"
@@ -501,6 +502,137 @@ class Status(Cni):
     def test_what_the_delegate_says_is_passed_on(self):
         self.start_daemon()
         self.fails(self.status(fail={"STATUS": "error"}), 121, status=7)
+
+
+LATE = {"resourceList": [{"resourcePrefix": "rdma", "resourceName": "vf", "selectors": {"isRdma": True},
+                          "railmate": {"binding": "late"}}]}
+
+
+class Together(Case):
+    """With railmated itself, the fake kubelet and a pool that binds late."""
+
+    def setUp(self):
+        self.n = self.node()
+        self.cdi, self.log = pathlib.Path(self.n.path("cdi")), pathlib.Path(self.n.path("log"))
+        self.cdi.mkdir()
+        pathlib.Path(self.n.path("config.json")).write_text(json.dumps(LATE))
+        self.options = ("--config-file", self.n.path("config.json"), "--cdi-dir", str(self.cdi), "--cdi", "on")
+        self.kubelet, self.daemon = self.n.start(daemon=self.options)
+
+    def admit(self, pod, n):
+        return sorted(vfs_of(self.kubelet.admit(pod, f"main:{GPU}={n},{RESOURCE}={n}")))
+
+    def start_cni(self, command, pod, slot, number=0, fail=None):
+        conf = {"cniVersion": "1.0.0", "name": "rail-net", "type": "railmate-cni", "deviceID": slot,
+                "controlSocket": self.n.control_socket, "stateDir": self.n.path("cni"),
+                "delegate": {"type": "movedev", "log": str(self.log), "fail": fail or {}}}
+        env = {"PATH": os.environ["PATH"], "CNI_COMMAND": command, "CNI_CONTAINERID": f"c-{pod}", "CNI_NETNS": "/proc/self/ns/net",
+               "CNI_IFNAME": f"net{number}", "CNI_PATH": str(HERE / "cni"),
+               "CNI_ARGS": f"K8S_POD_NAMESPACE=default;K8S_POD_NAME={pod};K8S_POD_UID=u-{pod}"}
+        child = subprocess.Popen([program("railmate_cni")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
+        child.stdin.write(json.dumps(conf))
+        child.stdin.close()
+        return child
+
+    def end_cni(self, child):
+        with child:
+            out = child.stdout.read()
+        return child.returncode, json.loads(out) if out else None
+
+    def cni(self, *argv, **kw):
+        return self.end_cni(self.start_cni(*argv, **kw))
+
+    def add_all(self, pod, slots):
+        for number, slot in enumerate(slots):
+            self.assertEqual(self.cni("ADD", pod, slot, number)[0], 0)
+
+    def attached(self, pod):
+        """Interface → VF, by what the delegate was given."""
+        calls = [json.loads(line) for line in self.log.read_text().splitlines()]
+        return {c["env"]["CNI_IFNAME"]: c["conf"]["deviceID"] for c in calls
+                if c["env"]["CNI_CONTAINERID"] == f"c-{pod}" and c["env"]["CNI_COMMAND"] == "ADD"}
+
+    def injected(self, slots):
+        """VFs of the container by its CDI specs."""
+        found = set()
+        for slot in slots:
+            (path,) = [p for p in self.cdi.iterdir() if p.name.endswith(f"_{slot}.json")]
+            (device,) = json.loads(path.read_text())["devices"]
+            env = dict(e.split("=", 1) for e in device["containerEdits"]["env"])
+            found.add(env["PCIDEVICE_RDMA_VF"])
+        self.assertEqual(len(found), 1, "the specs of one container tell the same")
+        return set(found.pop().split(","))
+
+    def prestart(self, pod):
+        for call in self.kubelet.ask(f"prestart {pod}")["calls"]:
+            self.assertEqual((call["status"], call["message"]), ("OK", ""))
+
+    def test_the_network_comes_first_and_the_container_gets_the_same_vfs(self):
+        slots = self.admit("p", 2)
+        self.add_all("p", slots)
+        self.prestart("p")
+        self.assertEqual(set(self.attached("p").values()), self.injected(slots))
+
+    def test_the_container_starts_first_and_the_network_gets_the_same_vfs(self):
+        slots = self.admit("p", 2)
+        self.prestart("p")
+        injected = self.injected(slots)
+        self.add_all("p", slots)
+        self.assertEqual((set(self.attached("p").values()), self.injected(slots)), (injected, injected))
+
+    def test_both_at_once_agree(self):
+        slots = self.admit("p", 2)
+        line = self.kubelet.send("prestart p")
+        children = [self.start_cni("ADD", "p", slot, i) for i, slot in enumerate(slots)]
+        self.assertEqual([self.end_cni(c)[0] for c in children], [0, 0])
+        self.assertEqual([c["status"] for c in self.kubelet.answer(line)["calls"]], ["OK"])
+        self.assertEqual(set(self.attached("p").values()), self.injected(slots))
+
+    def test_a_daemon_that_was_killed_in_between_knows_what_the_network_has(self):
+        slots = self.admit("p", 2)
+        self.add_all("p", slots)
+        self.daemon.end(signal.SIGKILL)
+        self.assertEqual(self.cni("ADD", "p", slots[0], 7)[1]["code"], 11)
+        self.kubelet.wait(RESOURCE, "=0")
+        self.n.start_daemon(*self.options)
+        self.kubelet.wait(RESOURCE, 1)
+        self.prestart("p")
+        self.assertEqual(set(self.attached("p").values()), self.injected(slots))
+
+    def test_many_pods_at_once_get_a_vf_each(self):
+        slots = {f"p{i}": self.admit(f"p{i}", 1) for i in range(8)}
+        children = [self.start_cni("ADD", pod, slot) for pod, (slot,) in slots.items()]
+        self.assertEqual({self.end_cni(c)[0] for c in children}, {0})
+        self.assertEqual(len({self.attached(pod)["net0"] for pod in slots}), 8)
+
+    def test_a_network_that_failed_gets_the_same_vf_when_it_is_tried_again(self):
+        (slot,) = self.admit("p", 1)
+        self.assertEqual(self.cni("ADD", "p", slot, fail={"ADD": "error"})[0], 7)
+        first = self.attached("p")
+        self.assertEqual(self.cni("ADD", "p", slot)[0], 0)
+        self.assertEqual(self.attached("p"), first)
+
+    def test_a_pod_cannot_have_the_slot_of_another_one(self):
+        (slot,) = self.admit("p", 1)
+        self.admit("thief", 1)
+        code, error = self.cni("ADD", "thief", slot)
+        self.assertEqual((code, error["code"]), (1, 11))
+        self.assertIn(slot, error["msg"])
+        self.assertFalse(self.log.exists())
+
+    def test_slots_that_are_none_are_named(self):
+        for slot in ("other_pool-n0-1", "mlx5_core.sf.4", "x" * 300):
+            code, error = self.cni("ADD", "p", slot)
+            self.assertEqual((code, error["code"]), (1, 100), slot)
+            self.assertIn(slot[:60], error["msg"])
+
+    def test_explain_tells_what_the_network_made_the_daemon_choose(self):
+        slots = self.admit("p", 2)
+        self.add_all("p", slots)
+        told = subprocess.run([program("railmatectl"), "explain", "pod", "default/p", "--control-socket", self.n.control_socket],
+                              capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
+        for text in (*slots, *self.attached("p").values(), "late binding", "Each GPU has a VF behind its own PCIe switch."):
+            self.assertIn(text, told)
 
 
 class Input(Cni):
