@@ -1,13 +1,15 @@
 /*
  * A GPU device plugin like the vendors': offers the GPUs of a machine under --root, says their NUMA node,
  * prefers GPUs that are close to each other, and registers again when the kubelet comes back. A poll, every
- * 20 ms unless told otherwise, is all the supervision it has.
+ * 20 ms unless told otherwise, is all the supervision it has. It can also offer parts of GPUs (MIG, time
+ * slices), answer a preference late (--delay) or with nonsense.
  */
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -27,15 +29,30 @@
 	25 /* a Register that was answered and brought no stream is repeated after this                      \
 	    */
 
+enum parts { WHOLE, MIG, REPLICAS };
+
+/* A preference that is answered late. */
+struct late {
+	LIST_ENTRY(late) link;
+	struct fakegpu *g;
+	struct rpc_call *call;
+	struct bytes body;
+	struct rpc_timer *timer;
+};
+
 struct fakegpu {
 	const char *root, *dir, *resource, *endpoint;
-	bool no_preferred;
-	unsigned tick_ms;
+	bool no_preferred, nonsense;
+	enum parts parts;
+	unsigned replicas; /* of each GPU */
+	unsigned tick_ms, delay_ms;
+	LIST_HEAD(, late) late;
 	struct arena *arena;
 	struct rpc *rpc;
 	struct hw_inventory *inv;
 	struct topo *topo;
 	const struct vendor *gpus;
+	struct device_list list; /* the GPUs, or the parts of them that are offered */
 	struct rpc_server *server;
 	struct rpc_stream *stream;
 	struct rpc_channel *kubelet;
@@ -44,7 +61,95 @@ struct fakegpu {
 	struct err err;
 };
 
+/* --- what is offered --- */
+
+static const char *part_id(const struct fakegpu *g, const char *id, unsigned part)
+{
+	if (g->parts == MIG)
+		return arena_printf(g->arena, "MIG-%s", str_starts(id, "GPU-") ? id + 4 : id);
+	return g->parts == REPLICAS ? arena_printf(g->arena, "%s::%u", id, part) : id;
+}
+
+static void make_list(struct fakegpu *g)
+{
+	size_t n = g->gpus->list.n;
+
+	g->list.v = arena_array(g->arena, n * g->replicas, sizeof(*g->list.v));
+	for (size_t i = 0; i < n; i++) {
+		for (unsigned k = 0; k < g->replicas; k++) {
+			struct device *d = &g->list.v[g->list.n++];
+
+			*d = g->gpus->list.v[i];
+			d->id = part_id(g, d->id, k);
+		}
+	}
+}
+
 /* --- GetPreferredAllocation --- */
+
+/* How many of a GPU's parts are on offer. */
+static size_t parts_on_offer(const struct fakegpu *g, const struct ids *available, size_t gpu)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < available->n; i++) {
+		for (unsigned k = 0; k < g->replicas; k++)
+			n += !strcmp(available->v[i], g->list.v[gpu * g->replicas + k].id);
+	}
+	return n;
+}
+
+/* The vendor's "distributed" policy: a part of the GPU that has the most left, and so on. */
+static struct ids distribute(const struct fakegpu *g, const struct preferred_container *req, struct arena *a)
+{
+	struct ids ids = { arena_array(a, req->available.n, sizeof(*ids.v)), 0 };
+	size_t n = g->gpus->list.n, *left = arena_array(a, n, sizeof(*left));
+
+	for (size_t i = 0; i < n; i++)
+		left[i] = parts_on_offer(g, &req->available, i);
+	while (ids.n < (size_t)req->size) {
+		size_t most = 0;
+
+		for (size_t i = 1; i < n; i++)
+			most = left[i] > left[most] ? i : most;
+		if (!n || !left[most])
+			break;
+		ids.v[ids.n++] = g->list.v[most * g->replicas + g->replicas - left[most]--].id;
+	}
+	return ids;
+}
+
+static struct ids prefer(const struct fakegpu *g, const struct preferred_container *req, struct arena *a)
+{
+	static const char *nobody[] = { "GPU-of-another-machine" };
+
+	if (g->nonsense)
+		return (struct ids) { nobody, 1 };
+	return g->parts == WHOLE ? vendor_prefer(g->gpus, req, a) : distribute(g, req, a);
+}
+
+static void answer_late(void *arg)
+{
+	struct late *l = arg;
+
+	LIST_REMOVE(l, link);
+	rpc_reply(l->call, RPC_OK, NULL, l->body);
+	free(l);
+}
+
+static void answer(struct fakegpu *g, struct rpc_call *call, struct bytes body)
+{
+	struct late *l;
+
+	if (!g->delay_ms) {
+		rpc_reply(call, RPC_OK, NULL, body);
+		return;
+	}
+	l = xcalloc(1, sizeof(*l));
+	*l = (struct late) { .g = g, .call = call, .body = body };
+	l->timer = rpc_after(g->rpc, g->delay_ms, answer_late, l);
+	LIST_INSERT_HEAD(&g->late, l, link);
+}
 
 static void on_preferred(void *ctx, struct rpc_call *call, struct bytes request)
 {
@@ -60,8 +165,8 @@ static void on_preferred(void *ctx, struct rpc_call *call, struct bytes request)
 	}
 	reply = (struct id_lists) { .v = arena_array(a, req.n, sizeof(*reply.v)), .n = req.n };
 	for (size_t i = 0; i < req.n; i++)
-		reply.v[i] = vendor_prefer(g->gpus, &req.v[i], a);
-	rpc_reply(call, RPC_OK, NULL, msg_encode_preferred_reply(&reply, a));
+		reply.v[i] = prefer(g, &req.v[i], a);
+	answer(g, call, msg_encode_preferred_reply(&reply, a));
 }
 
 /* --- Allocate, the rest of the service --- */
@@ -71,9 +176,9 @@ static struct edits edits_for(const struct fakegpu *g, const struct ids *ids, st
 	struct edits e = { .envs = arena_array(a, 1, sizeof(*e.envs)), .n_envs = 1 };
 	_cleanup_strbuf_ struct strbuf visible = STRBUF_INIT;
 
-	for (size_t i = 0; i < g->gpus->list.n; i++) { /* in address order, whatever the request's is */
+	for (size_t i = 0; i < g->list.n; i++) { /* in address order, whatever the request's is */
 		for (size_t j = 0; j < ids->n; j++) {
-			if (!strcmp(ids->v[j], g->gpus->list.v[i].id))
+			if (!strcmp(ids->v[j], g->list.v[i].id))
 				strbuf_printf(&visible, "%s%s", visible.len ? "," : "", ids->v[j]);
 		}
 	}
@@ -121,7 +226,7 @@ static void on_stream_opened(void *ctx, struct rpc_stream *stream, struct bytes 
 
 	(void)request;
 	g->stream = stream;
-	rpc_stream_send(stream, msg_encode_device_list(&g->gpus->list, a));
+	rpc_stream_send(stream, msg_encode_device_list(&g->list, a));
 }
 
 static void on_stream_closed(void *ctx, struct rpc_stream *stream)
@@ -208,8 +313,13 @@ static void start(void *arg)
 static void stop(void *arg)
 {
 	struct fakegpu *g = arg;
+	struct late *l;
 
 	g->stopping = true;
+	while ((l = LIST_FIRST(&g->late))) {
+		rpc_timer_cancel(l->timer);
+		answer_late(l);
+	}
 	if (g->server)
 		rpc_server_close(g->server, NULL, NULL);
 	g->server = NULL;
@@ -228,6 +338,7 @@ static int load(struct fakegpu *g, struct err *err)
 		return r;
 	g->topo = topo_new(g->inv);
 	g->gpus = vendor_new(g->inv, g->topo, g->resource, g->arena);
+	make_list(g);
 	return 0;
 }
 
@@ -259,40 +370,67 @@ static int parse_options(int argc, char **argv, struct fakegpu *g)
 		{ "no-preferred", no_argument, NULL, 'p' },
 		{ "endpoint", required_argument, NULL, 'e' },
 		{ "poll", required_argument, NULL, 't' },
+		{ "delay", required_argument, NULL, 'w' },
+		{ "replicas", required_argument, NULL, 's' },
+		{ "mig", no_argument, NULL, 'm' },
+		{ "nonsense", no_argument, NULL, 'x' },
 		{ 0 },
 	};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
-		if (c == 'r')
+		switch (c) {
+		case 'r':
 			g->root = optarg;
-		else if (c == 'd')
+			break;
+		case 'd':
 			g->dir = optarg;
-		else if (c == 'n')
+			break;
+		case 'n':
 			g->resource = optarg;
-		else if (c == 'e')
+			break;
+		case 'e':
 			g->endpoint = optarg;
-		else if (c == 't')
+			break;
+		case 't':
 			g->tick_ms = (unsigned)strtoul(optarg, NULL, 10);
-		else if (c == 'p')
+			break;
+		case 'p':
 			g->no_preferred = true;
-		else
+			break;
+		case 'w':
+			g->delay_ms = (unsigned)strtoul(optarg, NULL, 10);
+			break;
+		case 's':
+			g->parts = REPLICAS;
+			g->replicas = (unsigned)strtoul(optarg, NULL, 10);
+			break;
+		case 'm':
+			g->parts = MIG;
+			break;
+		case 'x':
+			g->nonsense = true;
+			break;
+		default:
 			return -1;
+		}
 	}
-	return optind == argc && g->dir && g->tick_ms ? 0 : -1;
+	return optind == argc && g->dir && g->tick_ms && g->replicas ? 0 : -1;
 }
 
 int main(int argc, char **argv)
 {
-	struct fakegpu g = {
-		.root = "/", .resource = "nvidia.com/gpu", .endpoint = "fakegpu.sock", .tick_ms = TICK_MS
-	};
+	struct fakegpu g = { .root = "/",
+			     .resource = "nvidia.com/gpu",
+			     .endpoint = "fakegpu.sock",
+			     .tick_ms = TICK_MS,
+			     .replicas = 1 };
 	struct err err = { 0 };
 	int r;
 
 	if (parse_options(argc, argv, &g) < 0) {
 		fputs("usage: fakegpu --kubelet-dir DIR [--root DIR] [--resource NAME] [--endpoint FILE] "
-		      "[--poll MS] [--no-preferred]\n",
+		      "[--poll MS] [--no-preferred | --nonsense] [--delay MS] [--mig | --replicas N]\n",
 		      stderr);
 		return 2;
 	}
