@@ -9,7 +9,9 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "document/document.h"
+#include "kubeapi/prune.h"
 
 /* One pod being read: its tree is in the scratch arena, what stays goes into the other. */
 struct reading {
@@ -173,9 +175,29 @@ static int read_pod(const struct reading *r, const struct item *top, struct spec
 	return read_containers(r, spec, pod, err);
 }
 
+/* All that read_pod() looks at. */
+static const struct keep keep_resources[] = { { "limits", NULL }, { NULL, NULL } };
+static const struct keep keep_container[] = {
+	{ "name", NULL }, { "restartPolicy", NULL }, { "resources", keep_resources }, { NULL, NULL }
+};
+static const struct keep keep_metadata[] = { { "name", NULL },
+					     { "namespace", NULL },
+					     { "uid", NULL },
+					     { "creationTimestamp", NULL },
+					     { "deletionTimestamp", NULL },
+					     { NULL, NULL } };
+static const struct keep keep_spec[] = { { "containers", keep_container },
+					 { "initContainers", keep_container },
+					 { NULL, NULL } };
+static const struct keep keep_status[] = { { "phase", NULL }, { NULL, NULL } };
+static const struct keep keep_pod[] = {
+	{ "metadata", keep_metadata }, { "spec", keep_spec }, { "status", keep_status }, { NULL, NULL }
+};
+
 int pods_add(struct pods *p, const char *pod_text, size_t len, struct err *err)
 {
-	_cleanup_arena_ struct arena *scratch = arena_new(16384);
+	_cleanup_strbuf_ struct strbuf small = STRBUF_INIT;
+	_cleanup_arena_ struct arena *scratch = arena_new(4096);
 	char name[40];
 	struct reading r = { p->arena, scratch, name };
 	struct spec_pod pod = { 0 };
@@ -183,7 +205,10 @@ int pods_add(struct pods *p, const char *pod_text, size_t len, struct err *err)
 	int e;
 
 	snprintf(name, sizeof(name), "items[%zu]", p->n);
-	e = document_parse(pod_text, len, name, scratch, &top, err);
+	if (prune(pod_text, len, keep_pod, &small)) /* else let the parser say what is wrong */
+		e = document_parse(small.s, small.len, name, scratch, &top, err);
+	else
+		e = document_parse(pod_text, len, name, scratch, &top, err);
 	e = e < 0 ? e : read_pod(&r, top, &pod, err);
 	if (e < 0)
 		return e;

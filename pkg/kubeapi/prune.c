@@ -1,0 +1,192 @@
+#include "kubeapi/prune.h"
+
+#include <string.h>
+
+#include "base/str.h"
+
+struct cursor {
+	const char *at, *end;
+	struct strbuf *out;
+};
+
+static void skip_space(struct cursor *c)
+{
+	while (c->at < c->end && (*c->at == ' ' || *c->at == '\t' || *c->at == '\r' || *c->at == '\n'))
+		c->at++;
+}
+
+static bool take(struct cursor *c, char mark)
+{
+	skip_space(c);
+	if (c->at == c->end || *c->at != mark)
+		return false;
+	c->at++;
+	return true;
+}
+
+/* From its opening quote past its closing one. */
+static bool skip_string(struct cursor *c)
+{
+	for (c->at++; c->at < c->end; c->at++) {
+		if (*c->at == '"') {
+			c->at++;
+			return true;
+		}
+		if (*c->at == '\\' && ++c->at == c->end)
+			return false;
+	}
+	return false;
+}
+
+static bool is_end_of_word(char c)
+{
+	return c == ',' || c == ']' || c == '}' || c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+static bool skip_word(struct cursor *c)
+{
+	const char *begin = c->at;
+
+	while (c->at < c->end && !is_end_of_word(*c->at))
+		c->at++;
+	return c->at > begin;
+}
+
+static bool skip_brackets(struct cursor *c)
+{
+	size_t depth = 0;
+
+	while (c->at < c->end) {
+		char mark = *c->at;
+
+		if (mark == '"') {
+			if (!skip_string(c))
+				return false;
+			continue;
+		}
+		c->at++;
+		if (mark == '{' || mark == '[')
+			depth++;
+		else if ((mark == '}' || mark == ']') && --depth == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool skip_value(struct cursor *c)
+{
+	skip_space(c);
+	if (c->at == c->end)
+		return false;
+	if (*c->at == '"')
+		return skip_string(c);
+	return *c->at == '{' || *c->at == '[' ? skip_brackets(c) : skip_word(c);
+}
+
+static bool copy_value(struct cursor *c)
+{
+	const char *begin;
+
+	skip_space(c);
+	begin = c->at;
+	if (!skip_value(c))
+		return false;
+	strbuf_add(c->out, begin, (size_t)(c->at - begin));
+	return true;
+}
+
+static const struct keep *find(const struct keep *keep, const char *key, size_t len)
+{
+	for (; keep->key; keep++) {
+		if (strlen(keep->key) == len && !memcmp(keep->key, key, len))
+			return keep;
+	}
+	return NULL;
+}
+
+static bool prune_value(struct cursor *c, const struct keep *keep);
+
+/* key: with its quotes. */
+static bool prune_member(struct cursor *c, const struct keep *keep, bool *first)
+{
+	const struct keep *k;
+	const char *key;
+	size_t len;
+
+	skip_space(c);
+	key = c->at;
+	if (key == c->end || *key != '"' || !skip_string(c))
+		return false;
+	len = (size_t)(c->at - key);
+	if (!take(c, ':'))
+		return false;
+	k = find(keep, key + 1, len - 2);
+	if (!k)
+		return skip_value(c);
+	if (!*first)
+		strbuf_putc(c->out, ',');
+	*first = false;
+	strbuf_add(c->out, key, len);
+	strbuf_putc(c->out, ':');
+	return k->inside ? prune_value(c, k->inside) : copy_value(c);
+}
+
+static bool prune_object(struct cursor *c, const struct keep *keep)
+{
+	bool first = true;
+
+	c->at++;
+	strbuf_putc(c->out, '{');
+	if (!take(c, '}')) {
+		do {
+			if (!prune_member(c, keep, &first))
+				return false;
+		} while (take(c, ','));
+		if (!take(c, '}'))
+			return false;
+	}
+	strbuf_putc(c->out, '}');
+	return true;
+}
+
+static bool prune_list(struct cursor *c, const struct keep *keep)
+{
+	bool first = true;
+
+	c->at++;
+	strbuf_putc(c->out, '[');
+	if (!take(c, ']')) {
+		do {
+			if (!first)
+				strbuf_putc(c->out, ',');
+			first = false;
+			if (!prune_value(c, keep))
+				return false;
+		} while (take(c, ','));
+		if (!take(c, ']'))
+			return false;
+	}
+	strbuf_putc(c->out, ']');
+	return true;
+}
+
+/* Recurses for lists in lists only; whoever cut the text out has bounded those. */
+static bool prune_value(struct cursor *c, const struct keep *keep)
+{
+	skip_space(c);
+	if (c->at == c->end)
+		return false;
+	if (*c->at == '{')
+		return prune_object(c, keep);
+	return *c->at == '[' ? prune_list(c, keep) : copy_value(c);
+}
+
+bool prune(const char *text, size_t len, const struct keep *keep, struct strbuf *out)
+{
+	struct cursor c = { text, text + len, out };
+
+	if (!prune_value(&c, keep))
+		return false;
+	skip_space(&c);
+	return c.at == c.end;
+}
