@@ -88,7 +88,7 @@ static struct binder *open_binder(struct daemon *d)
 					.root = d->root,
 					.podres = d->env.podres,
 					.keeper = d->env.keeper,
-					.specs = d->env.specs,
+					.specs = specs_source(d->specs),
 					.cdi_dir = d->opt->cdi_dir,
 					.settle_ms = CDI_SETTLE_MS,
 					.note = note_of_binder,
@@ -135,6 +135,8 @@ static void kick_on_rpc(void *arg)
 {
 	struct daemon *d = arg;
 
+	if (!d->env.specs && specs_are_there(d->specs)) /* a kubelet came that has the Pods API */
+		d->env.specs = specs_source(d->specs);
 	for (size_t i = 0; i < d->cfg->n_pools; i++) {
 		if (d->plugins[i])
 			plugin_kick(d->plugins[i]);
@@ -400,7 +402,7 @@ static int run(struct daemon *d, struct err *err)
 	if (uv_loop_init(&d->loop) < 0)
 		return err_set(err, EIO, "cannot make the event loop");
 	r = specs_open(d->rpc, &d->opt->specs, d->opt->kubelet_root, &d->specs, err);
-	d->env.specs = specs_source(d->specs);
+	d->env.specs = specs_are_there(d->specs) ? specs_source(d->specs) : NULL;
 	if (r == 0)
 		r = watch_all(d, err);
 	if (r == 0)

@@ -389,6 +389,15 @@ const struct podspec_source *specs_source(const struct specs *s)
 	return s ? &s->source : NULL;
 }
 
+bool specs_are_there(const struct specs *s)
+{
+	for (size_t i = 0; s && i < s->n; i++) {
+		if (!is_absent(&s->v[i]))
+			return true;
+	}
+	return false;
+}
+
 void specs_close(struct specs *s)
 {
 	struct ask *ask, *next;

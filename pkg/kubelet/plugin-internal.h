@@ -42,7 +42,7 @@ struct listener {
 	bool ending; /* we have ended it; the kubelet has not seen that yet */
 };
 
-enum warning { WARN_SERVE, WARN_REGISTER, WARN_DEVINFO, WARN_PODS, WARN_SPECS, WARN_START, WARN_LATE, WARN_MAX };
+enum warning { WARN_SERVE, WARN_REGISTER, WARN_DEVINFO, WARN_PODS, WARN_START, WARN_LATE, WARN_MAX };
 
 struct plugin {
 	const struct plugin_env *env;

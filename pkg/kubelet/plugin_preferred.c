@@ -356,13 +356,12 @@ static void got_specs(void *arg, const struct spec_list *specs, const char *why)
 	if (look_is_over(look))
 		return;
 	if (specs) {
-		plugin_warn_reset(p, WARN_SPECS);
 		look->specs = identify_copy_specs(specs, look->arena);
 		look->has_specs = true;
 	} else {
 		p->specs_distrust_until_ms = plugin_now_ms() + SPECS_DISTRUST_MS;
-		plugin_warn(p, WARN_SPECS, "%s: %s; containers are told apart without pod specs",
-			    p->env->specs->name, why);
+		/* The daemon warns of a source that fails, once. */
+		log_debug("kubelet", "%s: %s; containers are told apart without pod specs", p->resource, why);
 	}
 	ask_pods(look);
 }

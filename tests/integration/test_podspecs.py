@@ -526,7 +526,8 @@ class Railmated(HttpsCase, Case):
         return daemon.stderr()
 
     def warnings(self, daemon):
-        return [line for line in daemon.stderr().splitlines() if " warning specs" in line or " error specs" in line]
+        return [line for line in daemon.stderr().splitlines()
+                if (" warning " in line or " error " in line) and ("specs" in line or "pods ask for" in line)]
 
     def kubelet_options(self, server):
         return "--kubelet-url", server.url.removesuffix("/pods") + "/"
@@ -556,6 +557,14 @@ class Railmated(HttpsCase, Case):
         self.assertEqual(self.warnings(daemon), [])
         with open(f"/proc/{daemon.pid}/maps", encoding="ascii") as f:
             self.assertNotIn("libcurl", f.read())
+
+    def test_a_kubelet_that_comes_with_the_pods_api_is_asked(self):
+        kubelet, daemon = self.start()
+        kubelet.quit()
+        fake = self.here.start_kubelet("--pods-api")
+        fake.wait(VF, 1)
+        fake.admit("p", f"main:{VF}=1")
+        self.says(daemon, "known from the kubelet's Pods API: 1 pods")
 
     def test_auto_asks_the_api_server_when_the_kubelet_refuses(self):
         self.give_token()
