@@ -16,6 +16,7 @@ struct waiter;
 
 /* How long things take; tests are quicker. */
 struct keeper_pace {
+	unsigned settle_ms;	/* what nobody waits for goes to the disk together */
 	unsigned retry_ms;	/* a store that failed is tried again */
 	unsigned drain_ms;	/* what drains is looked at again */
 	unsigned young_ms;	/* the kubelet may not have noted a hold that is younger */
@@ -55,6 +56,7 @@ struct keeper {
 	bool failing;
 	struct waiter *waiters, **last_waiter;
 	struct rpc_timer *soon, *retry;
+	bool hurried; /* soon is at once: somebody waits */
 
 	/* who still lives: keeper_reconcile.c */
 	struct keeper_sight *sights;

@@ -44,6 +44,7 @@ struct keeper *keeper_new(struct rpc *rpc, struct ledger *ledger, struct ledger_
 			  keeper_users_fn users, void *users_ctx)
 {
 	static const struct keeper_pace pace = {
+		.settle_ms = 50,
 		.retry_ms = 5000,
 		.drain_ms = 1000,
 		.young_ms = 1000,
@@ -122,6 +123,16 @@ static void store_later(void *arg)
 	store_now(k);
 }
 
+/* Never at once: the answer of the call that we are in goes first. */
+static void store_soon(struct keeper *k)
+{
+	if (k->store || (k->soon && (k->hurried || !k->waiters)))
+		return;
+	rpc_timer_cancel(k->soon);
+	k->hurried = k->waiters != NULL;
+	k->soon = rpc_after(k->rpc, k->hurried ? 0 : k->pace.settle_ms, store_later, k);
+}
+
 static void store_again(void *arg)
 {
 	struct keeper *k = arg;
@@ -164,8 +175,8 @@ static void stored_on_rpc(void *arg)
 		store_worked(k, s->generation);
 	tell_waiters(k, s->generation, s->err.code ? &s->err : NULL);
 	free(s);
-	if (!k->soon && (k->waiters || (!k->failing && ledger_generation(k->ledger) > k->stored)))
-		store_now(k);
+	if (k->waiters || (!k->failing && ledger_generation(k->ledger) > k->stored))
+		store_soon(k);
 }
 
 /* On the writer's thread. Once it is posted it belongs to the rpc thread. */
@@ -209,14 +220,12 @@ static void add_waiter(struct keeper *k, void (*done)(void *arg, const struct er
 	k->last_waiter = &w->next;
 }
 
-/* Not at once: the answer of the call that we are in goes first. */
 void keeper_save(struct keeper *k, void (*done)(void *arg, const struct err *err), void *arg)
 {
 	k->busy_ms = keeper_now_ms();
 	if (done)
 		add_waiter(k, done, arg);
-	if (!k->soon && !k->store)
-		k->soon = rpc_after(k->rpc, 0, store_later, k);
+	store_soon(k);
 	keeper_drain_later(k);
 	keeper_watch_wake(k);
 }

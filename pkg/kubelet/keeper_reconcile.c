@@ -239,7 +239,8 @@ static void hold_lives(struct reconcile *r, const struct ledger_hold *hold, cons
 	}
 	now.owner.container = s->container;
 	now.draining = false;
-	name_decision(r->k->ledger, now.decision, &now.owner);
+	if (!*hold->owner.pod)
+		name_decision(r->k->ledger, now.decision, &now.owner);
 	ledger_put(r->k->ledger, &now);
 }
 
@@ -328,8 +329,12 @@ static bool is_out_of_sight(const struct reconcile *r, const struct ledger_hold 
 {
 	const struct pool *pool = node_pool(r->node, hold->resource);
 
-	return pool && pool->cfg->binding == BINDING_LATE && (!hold->slot || !*hold->owner.container) &&
-	       *hold->owner.pod && identify_pod(r->pods, hold->owner.ns, hold->owner.pod);
+	if (!pool || pool->cfg->binding != BINDING_LATE)
+		return false;
+	if (!*hold->owner.pod)
+		return *hold->owner.uid; /* the binder looks after it, by the kubelet's checkpoint */
+	return (!hold->slot || !*hold->owner.container) &&
+	       identify_pod(r->pods, hold->owner.ns, hold->owner.pod);
 }
 
 static void judge(struct reconcile *r, const struct ledger_hold *hold, struct keeper_sight *sight)

@@ -6,15 +6,27 @@
 
 struct arena;
 
-/* Each lies in an arena of its own, as large as it is: holds and decisions come and go one by one. */
+/* Lies in an arena of its own, as large as it is: holds come and go one by one. */
 struct hold_entry {
 	struct ledger_hold hold;
 	struct arena *arena;
 };
+
+/*
+ * A decision is kept as its line of text: a quarter of the size of the struct with its strings, and the file is written often. The struct
+ * is made when somebody asks for it, and lives until the next change of the ledger.
+ */
 struct decision_entry {
-	struct ledger_decision d;
-	struct arena *arena;
+	uint64_t number;
 	unsigned holds; /* live ones that it chose */
+	char *text;
+	size_t len;
+	struct ledger_decision *view; /* NULL: nobody asked */
+	struct arena *view_arena;
+	struct decision_entry *next_view;
+};
+struct views {
+	struct decision_entry *first;
 };
 
 struct ledger {
@@ -22,14 +34,18 @@ struct ledger {
 	size_t n_holds, cap_holds;
 	struct decision_entry **decisions; /* sorted by number */
 	size_t n_decisions, cap_decisions;
+	struct views *views; /* may change in a const ledger: that is no change of it */
 	uint64_t next; /* number of the next decision */
 	uint64_t generation;
 };
 
 /* Appends a decision under its own number, which is greater than that of any other. */
 void ledger_append(struct ledger *l, const struct ledger_decision *d);
-/* FNV-1a, 64 bits: every step is one to one, so that no change of a single byte goes unseen. */
+/* FNV-1a with 64 bits, eight bytes a step: every step is one to one, so that no change of a single byte goes unseen. */
 uint64_t ledger_checksum(const char *text, size_t len);
+/* A decision as one JSON object, and back. The text is of ledger_decision_write(): it cannot be wrong. */
+void ledger_decision_write(const struct ledger_decision *d, struct strbuf *out);
+struct ledger_decision *ledger_decision_parse(const char *text, size_t len, struct arena *a);
 
 /* A text of this version begins with it; 16 hexadecimal digits and LEDGER_HEAD_END follow. */
 #define LEDGER_HEAD	"{\"railmate\":\"ledger\",\"version\":1,\"checksum\":\""

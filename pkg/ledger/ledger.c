@@ -12,8 +12,16 @@ struct ledger *ledger_new(void)
 {
 	struct ledger *l = xcalloc(1, sizeof(*l));
 
+	l->views = xcalloc(1, sizeof(*l->views));
 	l->next = 1;
 	return l;
+}
+
+static void decision_free(struct decision_entry *e)
+{
+	arena_free(e->view_arena);
+	free(e->text);
+	free(e);
 }
 
 void ledger_free(struct ledger *l)
@@ -23,10 +31,24 @@ void ledger_free(struct ledger *l)
 	for (size_t i = 0; i < l->n_holds; i++)
 		arena_free(l->holds[i]->arena);
 	for (size_t i = 0; i < l->n_decisions; i++)
-		arena_free(l->decisions[i]->arena);
+		decision_free(l->decisions[i]);
 	free(l->holds);
 	free(l->decisions);
+	free(l->views);
 	free(l);
+}
+
+/* What was handed out dies now: after the caller's own values, which may point into it, were copied. */
+static void change(struct ledger *l)
+{
+	struct decision_entry *e;
+
+	while ((e = l->views->first)) {
+		l->views->first = e->next_view;
+		arena_free(STEAL(e->view_arena));
+		e->view = NULL;
+	}
+	l->generation++;
 }
 
 uint64_t ledger_generation(const struct ledger *l)
@@ -44,7 +66,7 @@ static size_t decision_place(const struct ledger *l, uint64_t number)
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (l->decisions[mid]->d.number < number)
+		if (l->decisions[mid]->number < number)
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -56,75 +78,20 @@ static struct decision_entry *find_decision(const struct ledger *l, uint64_t num
 {
 	size_t i = decision_place(l, number);
 
-	return i < l->n_decisions && l->decisions[i]->d.number == number ? l->decisions[i] : NULL;
+	return i < l->n_decisions && l->decisions[i]->number == number ? l->decisions[i] : NULL;
 }
 
-static const char *copy_text(struct arena *a, const char *s)
+static struct decision_entry *decision_new(const struct ledger_decision *d, uint64_t number)
 {
-	return arena_strdup(a, s ? s : "");
-}
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	struct ledger_decision numbered = *d;
+	struct decision_entry *e = xcalloc(1, sizeof(*e));
 
-static struct ledger_owner copy_owner(struct arena *a, const struct ledger_owner *o)
-{
-	return (struct ledger_owner) { .ns = copy_text(a, o->ns),
-				       .pod = copy_text(a, o->pod),
-				       .uid = copy_text(a, o->uid),
-				       .container = copy_text(a, o->container) };
-}
-
-static const char *const *copy_texts(struct arena *a, const char *const *v, size_t n)
-{
-	const char **out = n ? arena_array(a, n, sizeof(*out)) : NULL;
-
-	for (size_t i = 0; i < n; i++)
-		out[i] = copy_text(a, v[i]);
-	return out;
-}
-
-static const struct ledger_pair *copy_pairs(struct arena *a, const struct ledger_pair *v, size_t n)
-{
-	struct ledger_pair *out = n ? arena_array(a, n, sizeof(*out)) : NULL;
-
-	for (size_t i = 0; i < n; i++)
-		out[i] = (struct ledger_pair) { copy_text(a, v[i].gpu), copy_text(a, v[i].vf),
-						copy_text(a, v[i].path) };
-	return out;
-}
-
-static const struct ledger_place *copy_places(struct arena *a, const struct ledger_place *v, size_t n)
-{
-	struct ledger_place *out = n ? arena_array(a, n, sizeof(*out)) : NULL;
-
-	for (size_t i = 0; i < n; i++)
-		out[i] = (struct ledger_place) { copy_text(a, v[i].pf), v[i].free };
-	return out;
-}
-
-static struct decision_entry *copy_decision(struct arena *a, const struct ledger_decision *d)
-{
-	struct decision_entry *e = arena_alloc(a, sizeof(*e));
-
-	e->arena = a;
-	e->d = *d;
-	e->d.resource = copy_text(a, d->resource);
-	e->d.owner = copy_owner(a, &d->owner);
-	e->d.source = copy_text(a, d->source);
-	e->d.gpus = copy_texts(a, d->gpus, d->n_gpus);
-	e->d.free = copy_places(a, d->free, d->n_free);
-	e->d.chosen = copy_texts(a, d->chosen, d->n_chosen);
-	e->d.pairs = copy_pairs(a, d->pairs, d->n_pairs);
-	e->d.alternative = copy_texts(a, d->alternative, d->n_alternative);
-	e->d.real_gpus = copy_texts(a, d->real_gpus, d->n_real_gpus);
+	numbered.number = e->number = number;
+	ledger_decision_write(&numbered, &text);
+	e->text = xstrdup(text.s); /* no larger than it is: the buffer has grown by doubling */
+	e->len = text.len;
 	return e;
-}
-
-/* Copied twice: the first copy tells how large the arena of the second one has to be. */
-static struct decision_entry *decision_new(const struct ledger_decision *d)
-{
-	_cleanup_arena_ struct arena *trial = arena_new(4096);
-
-	copy_decision(trial, d);
-	return copy_decision(arena_new(arena_used(trial)), d);
 }
 
 /* The oldest go that are neither among the newest ones nor the reason of a live hold. */
@@ -134,7 +101,7 @@ static void forget_decisions(struct ledger *l)
 
 	for (size_t i = 0; i < l->n_decisions; i++) {
 		if (i < old && !l->decisions[i]->holds)
-			arena_free(l->decisions[i]->arena);
+			decision_free(l->decisions[i]);
 		else
 			l->decisions[kept++] = l->decisions[i];
 	}
@@ -145,7 +112,7 @@ void ledger_append(struct ledger *l, const struct ledger_decision *d)
 {
 	l->decisions =
 		xgrow(l->decisions, &l->cap_decisions, l->n_decisions + 1, sizeof(struct decision_entry *));
-	l->decisions[l->n_decisions++] = decision_new(d);
+	l->decisions[l->n_decisions++] = decision_new(d, d->number);
 	if (d->number >= l->next)
 		l->next = d->number + 1;
 }
@@ -156,16 +123,27 @@ uint64_t ledger_decide(struct ledger *l, const struct ledger_decision *d)
 
 	numbered.number = l->next;
 	ledger_append(l, &numbered);
+	change(l);
 	forget_decisions(l);
-	l->generation++;
 	return numbered.number;
+}
+
+static const struct ledger_decision *view(const struct ledger *l, struct decision_entry *e)
+{
+	if (!e->view) {
+		e->view_arena = arena_new(4096);
+		e->view = ledger_decision_parse(e->text, e->len, e->view_arena);
+		e->next_view = l->views->first;
+		l->views->first = e;
+	}
+	return e->view;
 }
 
 const struct ledger_decision *ledger_decision(const struct ledger *l, uint64_t number)
 {
-	const struct decision_entry *e = find_decision(l, number);
+	struct decision_entry *e = find_decision(l, number);
 
-	return e ? &e->d : NULL;
+	return e ? view(l, e) : NULL;
 }
 
 size_t ledger_decisions(const struct ledger *l)
@@ -175,7 +153,7 @@ size_t ledger_decisions(const struct ledger *l)
 
 const struct ledger_decision *ledger_decision_at(const struct ledger *l, size_t i)
 {
-	return &l->decisions[i]->d;
+	return view(l, l->decisions[i]);
 }
 
 void ledger_amend(struct ledger *l, uint64_t number, const struct ledger_decision *d)
@@ -184,12 +162,11 @@ void ledger_amend(struct ledger *l, uint64_t number, const struct ledger_decisio
 
 	if (!before)
 		return;
-	now = decision_new(d);
-	now->d.number = number;
+	now = decision_new(d, number);
 	now->holds = before->holds;
+	change(l);
 	l->decisions[decision_place(l, number)] = now;
-	arena_free(before->arena); /* after the copy: d may point into it */
-	l->generation++;
+	decision_free(before);
 }
 
 /* --- holds --- */
@@ -255,6 +232,19 @@ const struct ledger_hold *ledger_hold_at(const struct ledger *l, size_t i)
 	return &l->holds[i]->hold;
 }
 
+static const char *copy_text(struct arena *a, const char *s)
+{
+	return arena_strdup(a, s ? s : "");
+}
+
+static struct ledger_owner copy_owner(struct arena *a, const struct ledger_owner *o)
+{
+	return (struct ledger_owner) { .ns = copy_text(a, o->ns),
+				       .pod = copy_text(a, o->pod),
+				       .uid = copy_text(a, o->uid),
+				       .container = copy_text(a, o->container) };
+}
+
 /* NULL and "" say the same. */
 static const char *copy_some(struct arena *a, const char *s)
 {
@@ -277,6 +267,7 @@ static struct hold_entry *copy_hold(struct arena *a, const struct ledger_hold *h
 	return e;
 }
 
+/* Copied twice: the first copy tells how large the arena of the second one has to be. */
 static struct hold_entry *hold_new(const struct ledger_hold *hold)
 {
 	_cleanup_arena_ struct arena *trial = arena_new(1024);
@@ -349,12 +340,12 @@ void ledger_put(struct ledger *l, const struct ledger_hold *hold)
 		arena_free(now->arena);
 		return;
 	}
+	change(l);
 	loosen_slot(l, now->hold.slot, now->hold.vf);
 	if (is_at(l, at, now->hold.vf))
 		set_hold(l, at, now);
 	else
 		insert_hold(l, at, now);
-	l->generation++;
 }
 
 void ledger_drop(struct ledger *l, const char *vf)
@@ -369,5 +360,5 @@ void ledger_drop(struct ledger *l, const char *vf)
 	memmove(&l->holds[at], &l->holds[at + 1], (l->n_holds - at) * sizeof(struct hold_entry *));
 	count_hold(l, &e->hold, false);
 	arena_free(e->arena); /* last: vf may be its own */
-	l->generation++;
+	change(l);
 }

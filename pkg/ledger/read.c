@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -37,6 +38,13 @@ static const char *text(struct reader *r, const struct item *object, const char 
 	if (item && item->type != ITEM_STRING)
 		refuse(r, item, arena_printf(r->arena, "'%s' is not a string", key));
 	return item && item->type == ITEM_STRING ? item->string : NULL;
+}
+
+static const char *text_or_empty(struct reader *r, const struct item *object, const char *key)
+{
+	const char *s = text(r, object, key);
+
+	return s ? s : "";
 }
 
 static int64_t number(struct reader *r, const struct item *object, const char *key, int64_t min, int64_t max)
@@ -127,10 +135,10 @@ static const struct ledger_place *places(struct reader *r, const struct item *ob
 
 static struct ledger_owner owner(struct reader *r, const struct item *object)
 {
-	return (struct ledger_owner) { .ns = text(r, object, "namespace"),
-				       .pod = text(r, object, "pod"),
-				       .uid = text(r, object, "uid"),
-				       .container = text(r, object, "container") };
+	return (struct ledger_owner) { .ns = text_or_empty(r, object, "namespace"),
+				       .pod = text_or_empty(r, object, "pod"),
+				       .uid = text_or_empty(r, object, "uid"),
+				       .container = text_or_empty(r, object, "container") };
 }
 
 static void read_hold(struct reader *r, const struct item *o, struct ledger *l)
@@ -171,17 +179,17 @@ static int small(struct reader *r, const struct item *o, const char *key)
 	return (int)number(r, o, key, INT_MIN, INT_MAX);
 }
 
-static void read_decision(struct reader *r, const struct item *o, struct ledger *l)
+static struct ledger_decision decision_of(struct reader *r, const struct item *o)
 {
 	struct ledger_decision d = {
 		.number = (uint64_t)number(r, o, "number", 0, NUMBER_MAX),
 		.at_ms = number(r, o, "at_ms", INT64_MIN, INT64_MAX),
-		.resource = text(r, o, "resource"),
+		.resource = text_or_empty(r, o, "resource"),
 		.late = truth(r, o, "late"),
 		.owner = owner(r, o),
 		.asked = small(r, o, "asked"),
 		.known = known(r, o),
-		.source = text(r, o, "source"),
+		.source = text_or_empty(r, o, "source"),
 		.cost = small(r, o, "cost"),
 		.alternative_cost = small(r, o, "alternative_cost"),
 		.checked = truth(r, o, "checked"),
@@ -195,10 +203,29 @@ static void read_decision(struct reader *r, const struct item *o, struct ledger 
 	d.pairs = pairs(r, o, &d.n_pairs);
 	d.alternative = texts(r, o, "alternative", &d.n_alternative);
 	d.real_gpus = texts(r, o, "real_gpus", &d.n_real_gpus);
+	return d;
+}
+
+static void read_decision(struct reader *r, const struct item *o, struct ledger *l)
+{
+	struct ledger_decision d = decision_of(r, o);
+
 	if (d.number < l->next)
 		refuse(r, o, "decisions are not in the order of their numbers");
-	else
+	if (!r->fault)
 		ledger_append(l, &d);
+}
+
+struct ledger_decision *ledger_decision_parse(const char *text, size_t len, struct arena *a)
+{
+	struct reader r = { .name = "decision", .arena = a };
+	struct ledger_decision *d = arena_alloc(a, sizeof(*d));
+	const struct item *top = NULL;
+
+	if (document_parse(text, len, r.name, a, &top, NULL) < 0)
+		abort();
+	*d = decision_of(&r, top);
+	return d;
 }
 
 /* Decisions before holds: these count who still needs them. */

@@ -2,6 +2,7 @@
 #include "ledger/ledger.h"
 #include "ledger/ledger-internal.h"
 
+#include <endian.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,10 +17,17 @@ const char *const ledger_gpus_names[LEDGER_GPUS_MAX] = {
 
 uint64_t ledger_checksum(const char *text, size_t len)
 {
-	uint64_t sum = UINT64_C(14695981039346656037);
+	const uint64_t prime = UINT64_C(1099511628211);
+	uint64_t sum = UINT64_C(14695981039346656037), word;
+	size_t i = 0;
 
-	for (size_t i = 0; i < len; i++)
-		sum = (sum ^ (uint8_t)text[i]) * UINT64_C(1099511628211);
+	for (; i + sizeof(word) <= len; i += sizeof(word)) {
+		memcpy(&word, text + i, sizeof(word));
+		sum = (sum ^ le64toh(word)) * prime;
+		sum ^= sum >> 32; /* what changes high in a word changes low bits, too */
+	}
+	for (; i < len; i++)
+		sum = (sum ^ (uint8_t)text[i]) * prime;
 	return sum;
 }
 
@@ -72,7 +80,7 @@ static void put_texts(struct json *j, const char *key, const char *const *v, siz
 	json_key(j, key);
 	json_begin_array(j);
 	for (size_t i = 0; i < n; i++)
-		json_string(j, v[i]);
+		json_string(j, v[i] ? v[i] : "");
 	json_end_array(j);
 }
 
@@ -84,7 +92,7 @@ static void put_free(struct json *j, const struct ledger_place *v, size_t n)
 	json_begin_array(j);
 	for (size_t i = 0; i < n; i++) {
 		json_begin_array(j);
-		json_string(j, v[i].pf);
+		json_string(j, v[i].pf ? v[i].pf : "");
 		json_int(j, v[i].free);
 		json_end_array(j);
 	}
@@ -99,9 +107,9 @@ static void put_pairs(struct json *j, const struct ledger_pair *v, size_t n)
 	json_begin_array(j);
 	for (size_t i = 0; i < n; i++) {
 		json_begin_array(j);
-		json_string(j, v[i].gpu);
-		json_string(j, v[i].vf);
-		json_string(j, v[i].path);
+		json_string(j, v[i].gpu ? v[i].gpu : "");
+		json_string(j, v[i].vf ? v[i].vf : "");
+		json_string(j, v[i].path ? v[i].path : "");
 		json_end_array(j);
 	}
 	json_end_array(j);
@@ -112,7 +120,7 @@ static void put_decision(struct json *j, const struct ledger_decision *d)
 	json_begin_object(j);
 	json_kv_int(j, "number", (int64_t)d->number);
 	json_kv_int(j, "at_ms", d->at_ms);
-	json_kv_string(j, "resource", d->resource);
+	put_some(j, "resource", d->resource);
 	put_true(j, "late", d->late);
 	put_owner(j, &d->owner);
 	json_kv_int(j, "asked", d->asked);
@@ -132,6 +140,14 @@ static void put_decision(struct json *j, const struct ledger_decision *d)
 	json_end_object(j);
 }
 
+void ledger_decision_write(const struct ledger_decision *d, struct strbuf *out)
+{
+	struct json j;
+
+	json_init(&j, out, 0);
+	put_decision(&j, d);
+}
+
 static void put_body(const struct ledger *l, struct strbuf *out)
 {
 	struct json j;
@@ -147,8 +163,7 @@ static void put_body(const struct ledger *l, struct strbuf *out)
 	strbuf_puts(out, "],\n\"decisions\":[");
 	for (size_t i = 0; i < l->n_decisions; i++) {
 		strbuf_puts(out, i ? ",\n" : "\n");
-		json_init(&j, out, 0);
-		put_decision(&j, &l->decisions[i]->d);
+		strbuf_add(out, l->decisions[i]->text, l->decisions[i]->len);
 	}
 	strbuf_puts(out, "]}\n");
 }

@@ -235,8 +235,22 @@ def bench_scan(b):
           floor_is="of 1 PF", per_pf={str(k): v for k, v in per_pf.items()})
 
 
+# --- the ledger ---
+
+def bench_ledger(b):
+    """On a real disk where there is one: fsync in memory costs nothing."""
+    for holds in (64, 1024):
+        with tempfile.TemporaryDirectory(dir="/var/tmp") as d:
+            r = json.loads(ran(b.tool("bench_ledger"), d, str(holds), str(b.rounds(500, 5))))
+        b.add(f"ledger-{holds}", f"ledger of {holds:,} holds, {r['decisions']} decisions ({r['bytes'] // 1000} kB) to disk with fsync, p50",
+              r["store"]["p50_us"] / 1000, "ms", floor=r["floor"]["p50_us"] / 1000, floor_is="the same bytes over a file, fdatasync",
+              p99=r["store"]["p99_us"] / 1000)
+        b.add(f"ledger-text-{holds}", "of it on the rpc thread, after the answer: its text, p50", r["text"]["p50_us"] / 1000, "ms",
+              p99=r["text"]["p99_us"] / 1000)
+
+
 BENCHES = {"allocate": bench_allocate, "choice": bench_choice, "preferred": bench_preferred, "start": bench_start,
-           "restart": bench_restart, "scan": bench_scan}
+           "restart": bench_restart, "scan": bench_scan, "ledger": bench_ledger}
 
 
 # --- the table ---
