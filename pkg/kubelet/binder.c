@@ -565,6 +565,27 @@ static void saved(void *arg, const struct err *err)
 		finish(r, NULL);
 }
 
+/* Regular init containers: no list of pods shows what they hold. */
+static int decide_for_init(struct request *r, struct err *err)
+{
+	struct binder *b = r->b;
+	struct pod_list pods = checkpoint_pods(b->env.checkpoint, r->arena);
+	struct candidate *v;
+	struct target t;
+	size_t n = who_holds(b->node, &pods, &r->slots, NULL, r->arena, &v);
+
+	if (n != 1)
+		return err_set(err, EAGAIN, "PodResources shows no container%s%s that holds slot %s",
+			       r->pod.name ? " of pod " : "", r->pod.name ? r->pod.name : "", r->slots.v[0]);
+	t = who_target(b->node, &pods, v, &r->slots, r->arena);
+	t.owner = (struct ledger_owner) { "", "", v->pod->name, t.owner.container };
+	if (r->pod.name && str_eq(r->pod.uid, v->pod->name)) {
+		t.owner.ns = r->pod.ns;
+		t.owner.pod = r->pod.name;
+	}
+	return bind_target(r, &t, &pods, false, err);
+}
+
 static int decide(struct request *r, const struct pod_list *pods, bool complete, struct err *err)
 {
 	struct binder *b = r->b;
@@ -582,8 +603,7 @@ static int decide(struct request *r, const struct pod_list *pods, bool complete,
 		release_gone(b, pods, r->arena);
 	n = who_holds(b->node, pods, &r->slots, r->pod.name ? &r->pod : NULL, r->arena, &v);
 	if (!n)
-		return err_set(err, EAGAIN, "PodResources shows no container%s%s that holds slot %s",
-			       r->pod.name ? " of pod " : "", r->pod.name ? r->pod.name : "", r->slots.v[0]);
+		return decide_for_init(r, err);
 	who = the_starting_one(b, v, n, r->arena, err);
 	if (!who)
 		return -err->code;
@@ -682,6 +702,31 @@ static void note_held(struct binder *b, const struct pod_container *c)
 	}
 }
 
+/* Init containers of which only the UID is known: nobody else looks after these (see keeper_reconcile.c). */
+static void release_inits(struct binder *b)
+{
+	_cleanup_arena_ struct arena *a = arena_new(4096);
+	const struct ledger *l = keeper_ledger(b->env.keeper);
+	struct pod_list pods = { NULL, 0 };
+	bool have_read = false;
+
+	for (size_t i = ledger_holds(l); i-- > 0;) {
+		const struct ledger_hold *hold = ledger_hold_at(l, i);
+		struct candidate *v;
+		struct ids slot;
+
+		if (!hold->slot || hold->draining || *hold->owner.pod || !*hold->owner.uid)
+			continue;
+		if (!have_read)
+			pods = checkpoint_pods(b->env.checkpoint, a);
+		have_read = true;
+		slot = (struct ids) { arena_copy(a, &hold->slot, sizeof(hold->slot)), 1 };
+		if (!who_holds(b->node, &pods, &slot, NULL, a, &v) ||
+		    strcmp(v->pod->name, hold->owner.uid) != 0)
+			release(b, hold, a);
+	}
+}
+
 void binder_reconcile(struct binder *b, const struct pod_list *pods)
 {
 	int64_t before = binder_now_ms();
@@ -701,6 +746,7 @@ void binder_reconcile(struct binder *b, const struct pod_list *pods)
 		if (!live_hold(b, p->slot))
 			drop_promise(b, p);
 	}
+	release_inits(b);
 	binder_tidy(b);
 	tell_changed(b);
 }

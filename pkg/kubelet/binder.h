@@ -27,6 +27,7 @@ struct binder_env {
 	struct keeper *keeper;
 	const struct podspec_source *specs; /* NULL: none */
 	const char *cdi_dir;		    /* the runtime's, e.g. /var/run/cdi */
+	const char *checkpoint;	/* the kubelet's; NULL: do without */
 	unsigned settle_ms;	/* after a spec that was there changed: the runtime notices by inotify (reference kubelet.md §4) */
 	/* A sentence for the log, and: what the kubelet has to be told of late pools changed. Either may be NULL. */
 	void (*note)(void *ctx, const char *sentence);

@@ -62,6 +62,7 @@ static void probed(void *arg, enum podres_result result, const struct pod_list *
 	struct late *l = arg;
 	struct plugin *p = l->plugin;
 
+	(void)result;
 	(void)pods;
 	l->asking = false;
 	if (!p) {
@@ -72,7 +73,7 @@ static void probed(void *arg, enum podres_result result, const struct pod_list *
 			  "set "
 			  "binding to early in the configuration",
 			  p->resource);
-	} else if (result == PODRES_FAILED && podres_support(p->env->podres) == PODRES_UNKNOWN) {
+	} else if (podres_support(p->env->podres) == PODRES_UNKNOWN) {
 		if (++l->probes >= PROBES_QUIET)
 			plugin_warn(
 				p, WARN_LATE,
@@ -89,7 +90,7 @@ static void probed(void *arg, enum podres_result result, const struct pod_list *
 static void probe(struct late *l)
 {
 	l->asking = true;
-	podres_allocatable(l->plugin->env->podres, PROBE_TIMEOUT_MS, probed, l);
+	podres_get(l->plugin->env->podres, "", "", PROBE_TIMEOUT_MS, probed, l);
 }
 
 /* What the operator has to change; NULL: nothing. */
@@ -141,11 +142,15 @@ int late_check_kubelet(const struct plugin *p, const char *user_agent, struct er
 	const char *version = strstr(user_agent, GRPC_GO);
 	char digits[8] = "";
 	uint64_t minor;
+	size_t n;
 
 	if (!version || p->env->cdi == CDI_ON || !plugin_is_late(p))
 		return 0;
 	version += strlen(GRPC_GO);
-	strncat(digits, version, strspn(version, "0123456789") % sizeof(digits));
+	n = strspn(version, "0123456789");
+	if (n >= sizeof(digits))
+		return 0;
+	memcpy(digits, version, n);
 	if (str_to_u64(digits, 10, 1000, &minor) < 0 || minor >= GRPC_GO_CDI_MIN)
 		return 0;
 	return err_set(err, EIO,

@@ -174,10 +174,13 @@ static grpc_channel *create(const struct rpc_channel *ch)
 		  .key = (char *)GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION,
 		  .value.integer = 1 },
 		{ .type = GRPC_ARG_INTEGER, .key = (char *)GRPC_ARG_ENABLE_CHANNELZ, .value.integer = 0 },
+		{ .type = GRPC_ARG_STRING,
+		  .key = (char *)GRPC_ARG_PRIMARY_USER_AGENT_STRING,
+		  .value.string = (char *)ch->rpc->user_agent },
 	};
+	size_t n = ARRAY_LEN(args) - (ch->rpc->user_agent ? 0 : 1);
 	grpc_channel_credentials *creds = grpc_insecure_credentials_create();
-	grpc_channel *channel =
-		grpc_channel_create(ch->target, creds, &(grpc_channel_args) { ARRAY_LEN(args), args });
+	grpc_channel *channel = grpc_channel_create(ch->target, creds, &(grpc_channel_args) { n, args });
 
 	grpc_channel_credentials_release(creds);
 	return channel;

@@ -65,6 +65,7 @@ struct rpc {
 	struct incoming_list orphans; /* calls whose handler still owes an answer that nobody waits for */
 	uint64_t last_server;
 	bool stopping;
+	const char *user_agent; /* NULL: only gRPC's */
 };
 
 bool rpc_on_thread(const struct rpc *rpc);

@@ -56,6 +56,11 @@ static void wake(struct rpc *rpc)
 	(void)r;
 }
 
+void rpc_set_user_agent(struct rpc *rpc, const char *name)
+{
+	rpc->user_agent = name;
+}
+
 bool rpc_post(struct rpc *rpc, void (*fn)(void *arg), void *arg)
 {
 	struct mailbox *m = &rpc->mail;

@@ -42,6 +42,8 @@ int rpc_start(struct rpc **ret, struct err *err);
  * end as CANCELLED, and no server opens. What is not closed by then is freed; timers that have not run never will.
  * NULL is fine. Not from the rpc thread. [any] */
 void rpc_stop(struct rpc *rpc);
+/* What calls say of us (user-agent), before gRPC's own words; borrowed. Before the first channel is opened. [any] */
+void rpc_set_user_agent(struct rpc *rpc, const char *name);
 /* Run fn(arg) on the rpc thread; false once stopping (fn will not run). [any] */
 bool rpc_post(struct rpc *rpc, void (*fn)(void *arg), void *arg);
 /* The same, and wait until it ran. Not from the rpc thread. [any] */

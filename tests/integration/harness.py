@@ -203,6 +203,7 @@ class Node:
         self.kubelet_dir = os.path.join(self.dir, "dp")
         self.kubelet_root = os.path.join(self.dir, "kubelet")
         self.devinfo = os.path.join(self.dir, "devinfo")
+        self.cdi = os.path.join(self.dir, "cdi")
         self.control_socket = os.path.join(self.dir, "run", "railmate.sock")
         self.state_dir = os.path.join(self.dir, "state")
         self.processes, self.kubelet = [], None
@@ -250,7 +251,7 @@ class Node:
 
     def start_kubelet(self, *options):
         self.kubelet = FakeKubelet(self.kubelet_dir, self.kubelet_root, self.path(f"kubelet{len(self.processes)}.log"),
-                                   *options)
+                                   "--cdi-dir", self.cdi, *options)
         self.processes.append(self.kubelet)
         return self.kubelet
 
@@ -263,7 +264,7 @@ class Node:
     def daemon_argv(self, *options):
         return [program("railmated"), "--root", self.root, "--kubelet-dir", self.kubelet_dir, "--kubelet-root",
                 self.kubelet_root, "--devinfo-dir", self.devinfo, "--control-socket", self.control_socket,
-                "--state-dir", self.state_dir, "--rescan", "0", *options]
+                "--state-dir", self.state_dir, "--cdi-dir", self.cdi, "--rescan", "0", *options]
 
     def start_daemon(self, *options):
         d = Daemon(self.daemon_argv(*options), self.path(f"railmated{len(self.processes)}.log"),

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Late binding and the runtime's CDI directory: specs come, go, are lost, foreign, edited, and cannot be written."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+
+from harness import GPU, VF, container, main, until, vfs_of
+from late import LateCase, vfs_in
+
+
+class Specs(LateCase):
+    def specs(self, node):
+        return sorted(os.listdir(node.cdi)) if os.path.isdir(node.cdi) else []
+
+    def path_of(self, node, slot):
+        return os.path.join(node.cdi, f"railmate.io-vf_{slot}.json")
+
+    def test_one_spec_a_slot_and_none_before_the_start(self):
+        node = self.late()
+        admission = node.kubelet.admit("pod", f"main:{GPU}=2,{VF}=2")
+        self.assertEqual(self.specs(node), [])
+        self.start(node, "pod")
+        self.assertEqual(self.specs(node), sorted(f"railmate.io-vf_{s}.json" for s in vfs_of(admission)))
+        with open(self.path_of(node, vfs_of(admission)[0]), encoding="utf-8") as f:
+            spec = json.load(f)
+        self.assertEqual((spec["cdiVersion"], spec["kind"]), ("0.5.0", "railmate.io/vf"))
+
+    def test_the_spec_goes_with_its_pod(self):
+        node = self.late()
+        self.run_pod(node, "pod", f"main:{GPU}=1,{VF}=1")
+        node.kubelet.ask("remove pod")
+        self.run_pod(node, "next", f"main:{VF}=1")
+        until(lambda: len(self.specs(node)) == 1, "one spec")
+
+    def test_a_reboot_empties_the_directory(self):
+        node = self.late()
+        _, first = self.run_pod(node, "pod", f"main:{GPU}=2,{VF}=2")
+        shutil.rmtree(node.cdi)
+        again = self.start(node, "pod")["main"]
+        self.assertTrue(again["started"], again["message"])
+        self.assertEqual(vfs_in(again), vfs_in(first))
+
+    def test_specs_of_others_stay(self):
+        node = self.late()
+        os.mkdir(node.cdi)
+        os.mkdir(os.path.join(node.cdi, "folder"))
+        foreign = os.path.join(node.cdi, "nvidia.json")
+        with open(foreign, "w", encoding="utf-8") as f:
+            f.write('{"cdiVersion": "0.5.0", "kind": "nvidia.com/gpu", "devices": []}')
+        with open(os.path.join(node.cdi, "broken.json"), "w", encoding="utf-8") as f:
+            f.write("{")
+        self.run_pod(node, "pod", f"main:{GPU}=1,{VF}=1")
+        node.processes[-1].end(signal.SIGTERM)
+        node.start_daemon("--config-file", node.path("config.json"))
+        node.kubelet.wait(VF, 1)
+        self.run_pod(node, "next", f"main:{VF}=1")
+        self.assertEqual(len(self.specs(node)), 5)
+
+    def test_a_spec_edited_by_hand_is_told_and_replaced(self):
+        node = self.late()
+        admission, first = self.run_pod(node, "pod", f"main:{GPU}=1,{VF}=1")
+        path = self.path_of(node, vfs_of(admission)[0])
+        with open(path, "w", encoding="utf-8") as f:
+            f.write('{"cdiVersion": "0.5.0", "kind": "railmate.io/vf", "devices": []}')
+        again = self.start(node, "pod")["main"]
+        self.assertTrue(again["started"], again["message"])
+        self.assertEqual(vfs_in(again), vfs_in(first))
+        self.assertIn("was changed by somebody else; it is written anew", node.processes[-1].stderr())
+
+    def test_a_directory_that_is_read_only(self):
+        """Writing fails for root too: the directory is a file system mounted read-only, or else something that is none."""
+        node = self.late()
+        container(node.kubelet.admit("pod", f"main:{GPU}=1,{VF}=1"))
+        os.symlink("/proc/self/fdinfo", node.cdi)  # nobody can make a file there
+        waiting = self.start(node, "pod", timeout_ms=200)["main"]
+        self.assertFalse(waiting["started"])
+        self.assertIn(f"write CDI spec {node.cdi}", waiting["message"])
+        os.unlink(node.cdi)
+        started = self.start(node, "pod")["main"]
+        self.assertTrue(started["started"], started["message"])
+
+    def test_a_full_disk(self):
+        node = self.late()
+        os.mkdir(node.cdi)
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k,nr_inodes=2", "none", node.cdi], check=False,
+                          stderr=subprocess.DEVNULL).returncode:
+            self.skipTest("cannot mount a small file system here")
+        self.addCleanup(subprocess.run, ["umount", "-l", node.cdi], check=False)
+        with open(os.path.join(node.cdi, "filler"), "w", encoding="utf-8"):
+            pass
+        container(node.kubelet.admit("pod", f"main:{GPU}=1,{VF}=1"))
+        waiting = self.start(node, "pod", timeout_ms=200)["main"]
+        self.assertIn("No space left on device", waiting["message"])
+        os.unlink(os.path.join(node.cdi, "filler"))
+        started = self.start(node, "pod")["main"]
+        self.assertTrue(started["started"], started["message"])
+
+    def test_the_ledger_is_lost(self):
+        node = self.late()
+        _, first = self.run_pod(node, "pod", f"main:{GPU}=4,{VF}=4")
+        node.processes[-1].end(signal.SIGKILL)
+        shutil.rmtree(node.state_dir)
+        node.kubelet.wait(VF, "=0")
+        node.start_daemon("--config-file", node.path("config.json"))
+        node.kubelet.wait(VF, 1)
+        _, other = self.run_pod(node, "other", f"main:{GPU}=4,{VF}=4")
+        self.assertFalse(set(vfs_in(other)) & set(vfs_in(first)))
+        again = self.start(node, "pod")["main"]
+        self.assertEqual(vfs_in(again), vfs_in(first))
+
+    def test_the_verbs_node_is_that_of_the_start(self):
+        """Its number changes between Allocate and the start: today's peers hand out the wrong one."""
+        node = self.late()
+        container(node.kubelet.admit("pod", f"main:{GPU}=8,{VF}=8"))
+        moved = {}
+        for v in node.topo().topo["vfs"]:
+            d = os.path.join(node.device_dir(v["pci"]), "infiniband_verbs")
+            old = os.listdir(d)[0]
+            moved[v["pci"]] = old + "9"
+            os.rename(os.path.join(d, old), os.path.join(d, old + "9"))
+        started = self.start(node, "pod")["main"]
+        nodes = {d["host"] for d in started["device_nodes"]} - {"/dev/infiniband/rdma_cm"}
+        self.assertEqual(nodes, {f"/dev/infiniband/{moved[v]}" for v in vfs_in(started)})
+
+
+if __name__ == "__main__":
+    main()
