@@ -63,6 +63,56 @@ class Topo(ProgramTest):
         self.assertIn("standard output", done.stderr)
 
 
+class Simulate(ProgramTest):
+    def simulate(self, *argv):
+        return run(CTL, "simulate", "--root", machine(HGX), "--pods", "60", *argv)
+
+    def test_json_has_every_policy_and_the_same_pods_for_each(self):
+        day = self.one_object(self.simulate("--json"))
+        self.assertEqual((day["resource"], day["pods"], day["seed"], day["load_min"], day["load_max"]), ("rdma/vf", 60, 1, 60, 95))
+        self.assertEqual(len({p["name"] for p in day["policies"]}), len(day["policies"]))
+        for p in day["policies"]:
+            self.assertEqual((p["pods"], p["refused"], p["pairs"]), (60, 0, day["policies"][0]["pairs"]), p["name"])
+            self.assertEqual(sum(p["classes"].values()), p["pairs"], p["name"])
+            self.assertGreaterEqual(p["rank"], p["best_rank"], p["name"])
+            if p["name"] in ("early-gpu-first", "late"):
+                self.assertEqual((p["best"], p["bar_percent"], p["bar_met"]), (p["pairs"], 100, True), p["name"])
+
+    def test_policies_can_be_named(self):
+        day = self.one_object(self.simulate("--json", "--policy", "late, kubelet,late"))
+        self.assertEqual([p["name"] for p in day["policies"]], ["late", "kubelet"])
+        self.assertIs(day["policies"][0]["unfragmented"], True)
+        alone = self.one_object(self.simulate("--json", "--policy", "late"))["policies"][0]
+        self.assertNotIn("unfragmented", alone)
+        self.assertEqual(alone["best"], day["policies"][0]["best"])
+
+    def test_the_seed_makes_the_day(self):
+        first = self.simulate()
+        self.assertEqual(first.returncode, 0, first.stderr)
+        self.assertEqual(self.simulate("--seed", "1").stdout, first.stdout)
+        self.assertNotEqual(self.simulate("--seed", "2").stdout, first.stdout)
+        self.assertNotEqual(self.simulate("--load", "30").stdout, first.stdout)
+
+    def test_every_policy_is_in_the_manual(self):
+        page = (FIXTURES.parent.parent / "deploy/man/railmatectl.1").read_text(encoding="utf-8")
+        for p in self.one_object(self.simulate("--json"))["policies"]:
+            self.assertRegex(page, rf"(?m)^\.It Li (\S+ , )?{p['name']} ")
+
+    def test_what_is_no_day_is_refused_by_a_sentence(self):
+        for option, *words in (("--pods", "0", "--pods"), ("--pods", "many", "--pods", "many"), ("--pods", "1000001", "1000000"),
+                             ("--seed", "-1", "--seed", "-1"), ("--load", "0", "--load"), ("--load", "90-60", "90-60"),
+                             ("--load", "60-101", "60-101"), ("--load", "60-", "60-"), ("--policy", "lucky", "lucky", "early-gpu-first"),
+                             ("--policy", "", "''"), ("--pool", "no/pool", "no/pool", "rdma/vf")):
+            self.refused(self.simulate(option, words[0]), 3, *words[1:])
+        self.refused(self.simulate("more"), 2, "more")
+        self.assertEqual(self.simulate("--days", "7").returncode, 2)
+
+    def test_a_machine_that_holds_no_pod_is_refused(self):
+        done = run(CTL, "simulate", "--root", machine("odd-empty"))
+        self.assertEqual((done.returncode, done.stdout), (3, ""))
+        self.assertIn("no pod fits on this machine: 0 GPUs, 0 VFs in the pool rdma/vf", done.stderr)
+
+
 class Plan(ProgramTest):
     def plan(self, *argv):
         return run(CTL, "plan", "--root", machine(HGX), *argv)

@@ -58,20 +58,36 @@ static size_t total(const struct score_classes *c)
 	return n;
 }
 
+/* One day on each, for all tests. */
 static const char *const machines[] = { HGX, DGX_A100, MI300X, P4D, TIGHT };
+static struct day days[ARRAY_LEN(machines)];
+
+static int run_days(void **state)
+{
+	(void)state;
+	for (size_t m = 0; m < ARRAY_LEN(machines); m++)
+		days[m] = run(machines[m], 1);
+	return 0;
+}
+
+static int end_days(void **state)
+{
+	(void)state;
+	for (size_t m = 0; m < ARRAY_LEN(machines); m++)
+		day_done(&days[m]);
+	return 0;
+}
 
 static void every_policy_places_every_pod(void **state)
 {
 	(void)state;
 	for (size_t m = 0; m < ARRAY_LEN(machines); m++) {
-		_cleanup_day_ struct day d = run(machines[m], 1);
-
-		for (size_t i = 0; i < d.n; i++) {
-			const struct sim_result *r = &d.results[i];
+		for (size_t i = 0; i < days[m].n; i++) {
+			const struct sim_result *r = &days[m].results[i];
 
 			assert_int_equal(r->pods, PODS);
 			assert_int_equal(r->refused, 0);
-			assert_int_equal(r->pairs, d.results[0].pairs);
+			assert_int_equal(r->pairs, days[m].results[0].pairs);
 			assert_int_equal(total(&r->got), r->pairs);
 			assert_int_equal(total(&r->optimum), r->pairs);
 			assert_true(r->best <= r->pairs);
@@ -87,23 +103,23 @@ static void known_gpus_get_the_best_that_is_free(void **state)
 
 	(void)state;
 	for (size_t m = 0; m < ARRAY_LEN(machines); m++) {
-		_cleanup_day_ struct day d = run(machines[m], 2);
+		const struct sim_result *kubelet = result(&days[m], "kubelet");
 
 		for (size_t i = 0; i < ARRAY_LEN(right); i++) {
-			const struct sim_result *r = result(&d, right[i]);
+			const struct sim_result *r = result(&days[m], right[i]);
 
 			assert_int_equal(r->best, r->pairs);
 			assert_int_equal(score_rank(&r->got), score_rank(&r->optimum));
 			assert_true(sim_bar(r).met);
 		}
-		assert_true(result(&d, "kubelet")->best < result(&d, "kubelet")->pairs);
+		assert_true(kubelet->best < kubelet->pairs);
 	}
 }
 
 static void a_prediction_comes_true(void **state)
 {
-	_cleanup_day_ struct day d = run(DGX_A100, 3);
-	const struct sim_result *r = result(&d, "early-vf-first"), *mixed = result(&d, "early");
+	const struct day *d = &days[1];
+	const struct sim_result *r = result(d, "early-vf-first"), *mixed = result(d, "early");
 
 	(void)state;
 	assert_int_equal(r->gpu_first, 0);
@@ -111,28 +127,27 @@ static void a_prediction_comes_true(void **state)
 	assert_int_equal(r->predicted_right, PODS);
 	assert_int_equal(r->best, r->pairs);
 	assert_int_equal(mixed->predicted, PODS - mixed->gpu_first);
-	assert_int_equal(result(&d, "early-gpu-first")->predicted, 0);
-	assert_int_equal(result(&d, "early-mute")->predicted, 0);
-	assert_true(result(&d, "early-no-specs")->predicted_right < PODS);
+	assert_int_equal(result(d, "early-gpu-first")->predicted, 0);
+	assert_int_equal(result(d, "early-mute")->predicted, 0);
+	assert_true(result(d, "early-no-specs")->predicted_right < PODS);
 }
 
 static void gpus_that_are_drawn_are_the_same_under_every_policy(void **state)
 {
-	_cleanup_day_ struct day d = run(HGX, 4); /* VFs are plenty here, so the optimum tells of GPUs only */
-	const struct sim_result *kubelet = result(&d, "random-kubelet");
-	const struct sim_result *early = result(&d, "random-early-vf-first");
+	const struct day *d = &days[0]; /* VFs are plenty here, so the optimum tells of GPUs only */
+	const struct sim_result *kubelet = result(d, "random-kubelet");
+	const struct sim_result *early = result(d, "random-early-vf-first");
 
 	(void)state;
 	assert_memory_equal(&kubelet->optimum, &early->optimum, sizeof(early->optimum));
-	assert_memory_not_equal(&kubelet->optimum, &result(&d, "kubelet")->optimum, sizeof(early->optimum));
+	assert_memory_not_equal(&kubelet->optimum, &result(d, "kubelet")->optimum, sizeof(early->optimum));
 }
 
 static void nobody_could_expect_more_of_drawn_gpus(void **state)
 {
 	(void)state;
 	for (size_t m = 0; m < ARRAY_LEN(machines); m++) {
-		_cleanup_day_ struct day d = run(machines[m], 5);
-		const struct sim_result *r = result(&d, "random-early-vf-first");
+		const struct sim_result *r = result(&days[m], "random-early-vf-first");
 		struct sim_bar bar = sim_bar(r);
 
 		assert_int_equal(r->unbounded, 0);
@@ -146,7 +161,7 @@ static void nobody_could_expect_more_of_drawn_gpus(void **state)
 
 static void the_same_seed_gives_the_same_figures(void **state)
 {
-	_cleanup_day_ struct day a = run(MI300X, 6), b = run(MI300X, 6), c = run(MI300X, 7);
+	_cleanup_day_ struct day a = run(TIGHT, 6), b = run(TIGHT, 6), c = run(TIGHT, 7);
 
 	(void)state;
 	for (size_t i = 0; i < a.n; i++)
@@ -207,5 +222,5 @@ int main(void)
 		cmocka_unit_test(bars_and_references),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, run_days, end_days);
 }
