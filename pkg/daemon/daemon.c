@@ -41,7 +41,7 @@ struct daemon {
 	struct node *node; /* the newest one; main thread */
 
 	struct plugin_env env;
-	char *registry_dir, *pod_resources;
+	char *registry_dir, *pod_resources, *checkpoint;
 	const char *plugin_dirs[2]; /* of all device plugins */
 	struct specs *specs;
 	struct plugin **plugins; /* one per pool; rpc thread */
@@ -90,6 +90,7 @@ static struct binder *open_binder(struct daemon *d)
 					.keeper = d->env.keeper,
 					.specs = specs_source(d->specs),
 					.cdi_dir = d->opt->cdi_dir,
+					.checkpoint = d->checkpoint,
 					.settle_ms = CDI_SETTLE_MS,
 					.note = note_of_binder,
 					.changed = relist,
@@ -372,6 +373,7 @@ static void fill_env(struct daemon *d)
 	d->registry_dir = xasprintf("%s/plugins_registry", opt->kubelet_root);
 	d->plugin_dirs[0] = opt->kubelet_dir;
 	d->plugin_dirs[1] = d->registry_dir;
+	d->checkpoint = xasprintf("%s/kubelet_internal_checkpoint", opt->kubelet_dir);
 	d->pod_resources = xasprintf("%s/pod-resources/kubelet.sock", opt->kubelet_root);
 	d->env = (struct plugin_env) {
 		.rpc = d->rpc,
@@ -438,6 +440,7 @@ int daemon_run(const struct daemon_options *opt, const struct config *cfg, struc
 	free(d.plugins);
 	free(d.registry_dir);
 	free(d.pod_resources);
+	free(d.checkpoint);
 	sysroot_close(d.root);
 	return r;
 }

@@ -9,10 +9,11 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-#define WAIT_DEFAULT_MS 10000
-#define TIME_MAX_MS	600000
-#define CALL_MAX_BYTES	(64u << 20)
-#define CALL_TIMEOUT_MS 10000
+#define WAIT_DEFAULT_MS	 10000
+#define START_DEFAULT_MS 5000
+#define TIME_MAX_MS	 600000
+#define CALL_MAX_BYTES	 (64u << 20)
+#define CALL_TIMEOUT_MS	 10000
 
 /* Numbers with a default; false when the command was answered with an error. */
 static bool number(struct command *cmd, size_t i, uint64_t max, uint64_t otherwise, uint64_t *ret)
@@ -98,6 +99,16 @@ static void run_prestart(struct command *cmd)
 
 	if (p)
 		prestart(cmd, p);
+}
+
+static void run_start(struct command *cmd)
+{
+	struct pod_entry *p = named_pod(cmd);
+	uint64_t timeout_ms;
+
+	if (p && number(cmd, 3, TIME_MAX_MS, START_DEFAULT_MS, &timeout_ms))
+		start(cmd, p, cmd->argc > 2 && strcmp(cmd->argv[2], "*") ? cmd->argv[2] : NULL,
+		      (unsigned)timeout_ms);
 }
 
 static void report_pod(struct json *j, const struct pod_entry *p)
@@ -402,6 +413,7 @@ static const struct {
 	  "admit POD [order=random|gpu-first|vf-first|listed] [init:|sidecar:]CONTAINER:RESOURCE=N,… …" },
 	{ "remove", 1, 1, run_remove, "remove POD" },
 	{ "prestart", 1, 1, run_prestart, "prestart POD" },
+	{ "start", 1, 3, run_start, "start POD [CONTAINER|* [TIMEOUT_MS]]" },
 	{ "pods", 0, 0, run_pods, "pods" },
 	{ "list", 0, 0, run_list, "list" },
 	{ "wait", 2, 3, run_wait, "wait RESOURCE [=]COUNT [TIMEOUT_MS]" },

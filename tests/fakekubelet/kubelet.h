@@ -27,7 +27,9 @@ struct err;
 struct kubelet_options {
 	const char *dir;  /* device-plugins */
 	const char *root; /* pod-resources/, plugins_registry/ */
+	const char *cdi_dir; /* the runtime's; NULL: it has none */
 	enum numa_policy policy;
+	const char *user_agent; /* what its calls say of it, before the library's own */
 	bool old; /* behaves as 1.20, else as 1.36 */
 	bool rate_limit;
 	bool pods_api;
@@ -223,6 +225,8 @@ void wait_cancel_all(struct kubelet *k);
 void admit(struct command *cmd, struct pod_entry *pod);
 void admission_start_next(struct kubelet *k);
 void prestart(struct command *cmd, struct pod_entry *pod); /* prestart.c */
+/* start.c; container NULL: all, one after the other */
+void start(struct command *cmd, struct pod_entry *pod, const char *container, unsigned timeout_ms);
 
 /* podspec.c: `admit` arguments → a pod, or an error sentence */
 int pod_parse(struct kubelet *k, char **argv, size_t argc, struct pod_entry **ret, struct err *err);

@@ -114,7 +114,7 @@ struct starting {
 	int result;
 };
 
-static void start(void *arg)
+static void begin(void *arg)
 {
 	struct starting *s = arg;
 
@@ -124,9 +124,10 @@ static void start(void *arg)
 
 static int usage(void)
 {
-	fputs("usage: fakekubelet --kubelet-dir DIR --kubelet-root DIR [--version 1.20|1.36] [--seed N]\n"
+	fputs("usage: fakekubelet --kubelet-dir DIR --kubelet-root DIR [--version 1.20|1.28|1.36] [--seed "
+	      "N]\n"
 	      "                   [--policy none|best-effort|restricted|single-numa-node] [--rate-limit]\n"
-	      "                   [--pods-api]\n"
+	      "                   [--pods-api] [--cdi-dir DIR]\n"
 	      "Reads commands on standard input, writes one JSON object a line.\n",
 	      stderr);
 	return 2;
@@ -134,8 +135,22 @@ static int usage(void)
 
 static int set_version(const char *version, struct kubelet_options *opt)
 {
+	static const struct {
+		const char *version, *user_agent;
+	} known[] = {
+		{ "1.20", "grpc-go/1.27.1" },
+		{ "1.28", "grpc-go/1.54.0" }, /* does not pass CDI devices on; in all else as 1.36 */
+		{ "1.36", "grpc-go/1.79.3" },
+	};
+
 	opt->old = !strcmp(version, "1.20");
-	return opt->old || !strcmp(version, "1.36") ? 0 : -1;
+	for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+		if (strcmp(version, known[i].version) != 0)
+			continue;
+		opt->user_agent = known[i].user_agent;
+		return 0;
+	}
+	return -1;
 }
 
 static int parse_options(int argc, char **argv, struct kubelet_options *opt)
@@ -147,6 +162,7 @@ static int parse_options(int argc, char **argv, struct kubelet_options *opt)
 		{ "version", required_argument, NULL, 'v' },
 		{ "seed", required_argument, NULL, 's' },
 		{ "rate-limit", no_argument, NULL, 'l' },
+		{ "cdi-dir", required_argument, NULL, 'c' },
 		{ "pods-api", no_argument, NULL, 'a' },
 		{ 0 },
 	};
@@ -165,6 +181,8 @@ static int parse_options(int argc, char **argv, struct kubelet_options *opt)
 			bad |= str_to_u64(optarg, 10, UINT64_MAX, &opt->seed);
 		else if (c == 'l')
 			opt->rate_limit = true;
+		else if (c == 'c')
+			opt->cdi_dir = optarg;
 		else if (c == 'a')
 			opt->pods_api = true;
 		else
@@ -175,7 +193,7 @@ static int parse_options(int argc, char **argv, struct kubelet_options *opt)
 
 int main(int argc, char **argv)
 {
-	struct kubelet k = { .opt = { .seed = 1 }, .tokens_us = now_us() };
+	struct kubelet k = { .opt = { .seed = 1, .user_agent = "grpc-go/1.79.3" }, .tokens_us = now_us() };
 	struct starting s = { .k = &k };
 	struct err err = { 0 };
 
@@ -187,7 +205,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "fakekubelet: %s\n", err.msg);
 		return 1;
 	}
-	rpc_post(k.rpc, start, &s);
+	rpc_set_user_agent(k.rpc, k.opt.user_agent);
+	rpc_post(k.rpc, begin, &s);
 	gate_wait(&gate.answered);
 	if (s.result == 0)
 		run_script(&k);
