@@ -382,6 +382,19 @@ static void run_bug(struct command *cmd)
 	ok(cmd);
 }
 
+/* The reservations of a pod that goes on running: its devices are on offer again, and it is listed with them. */
+static void run_forget(struct command *cmd)
+{
+	struct pod_entry *pod = pod_find(cmd->k, cmd->argv[1]);
+
+	if (!pod) {
+		answer_error(cmd, "forget: there is no pod %s", cmd->argv[1]);
+		return;
+	}
+	forget_allocated(cmd->k, pod);
+	ok(cmd);
+}
+
 static void on_slept(void *arg)
 {
 	ok(arg);
@@ -427,6 +440,7 @@ static const struct {
 	{ "podlist-fail", 1, 1, run_podlist_fail, "podlist-fail on|off" },
 	{ "podlist-delay", 1, 1, run_podlist_delay, "podlist-delay MS" },
 	{ "kubelet-bug", 1, 1, run_bug, "kubelet-bug double|off" },
+	{ "forget", 1, 1, run_forget, "forget POD" },
 	{ "call", 2, 3, run_call, "call RESOURCE METHOD [HEX]" },
 	{ "sleep", 1, 1, run_sleep, "sleep MS" },
 	{ "quit", 0, 0, run_quit, "quit" },

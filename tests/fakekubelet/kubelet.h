@@ -185,6 +185,7 @@ void resource_mark_unhealthy(struct resource *r);
 bool resource_is_managed(const struct resource *r);
 struct pod_entry *pod_find(struct kubelet *k, const char *name); /* "name" or "namespace/name"; active ones only */
 void collect_inactive(struct kubelet *k, bool always);		 /* the real one's UpdateAllocatedDevices */
+void forget_allocated(struct kubelet *k, const struct pod_entry *pod); /* until the next collection */
 void rebuild_allocated(struct kubelet *k);			 /* from what the pods hold */
 void state_free(struct kubelet *k);
 

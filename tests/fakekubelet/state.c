@@ -76,6 +76,19 @@ struct pod_entry *pod_find(struct kubelet *k, const char *name)
 	return p;
 }
 
+void forget_allocated(struct kubelet *k, const struct pod_entry *pod)
+{
+	for (size_t c = 0; c < pod->n_containers; c++) {
+		for (size_t h = 0; h < pod->containers[c].n_held; h++) {
+			const struct allocation *al = &pod->containers[c].held[h];
+			struct resource *r = resource_get(k, al->resource);
+
+			for (size_t i = 0; i < al->ids.n; i++)
+				idset_remove(&r->allocated, al->ids.v[i]);
+		}
+	}
+}
+
 void rebuild_allocated(struct kubelet *k)
 {
 	for (struct resource *r = k->resources; r; r = r->next)
