@@ -58,7 +58,8 @@ bool keeper_is_at_rest(struct keeper *k, const struct node *node, const struct p
 /*
  * What the kubelet says now (a List), against the ledger: holds of pods that are gone become draining and, once at rest, are dropped;
  * ids that a container holds and the ledger does not know are entered (a lost ledger is rebuilt); owners that were not known are.
- * listed_ms: when the List was asked for (monotonic); holds younger than that are left alone, and missing ones younger than a second.
+ * listed_ms: when the List was asked for (monotonic); holds younger than that are left alone, and missing ones younger than a second,
+ * and those of a container that PodResources does not show (an ordinary init container) while its pod is there.
  * A slot, and anything missing in an empty List (a kubelet that has just started knows no pods), is gone when it is missed twice,
  * two seconds apart. Returns true if draining VFs or slots with a VF changed (lists have to be sent anew).
  */

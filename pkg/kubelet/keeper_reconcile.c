@@ -337,6 +337,15 @@ static bool is_out_of_sight(const struct reconcile *r, const struct ledger_hold 
 	       identify_pod(r->pods, hold->owner.ns, hold->owner.pod);
 }
 
+/* The pod lives, and the container is one that PodResources never shows: an ordinary init container
+ * (reference kubelet.md §2). What is not seen of it says nothing. */
+static bool is_hidden(const struct reconcile *r, const struct ledger_hold *hold)
+{
+	const struct pod *pod = identify_pod(r->pods, hold->owner.ns, hold->owner.pod);
+
+	return pod && *hold->owner.container && !identify_named(pod, hold->owner.container);
+}
+
 static void judge(struct reconcile *r, const struct ledger_hold *hold, struct keeper_sight *sight)
 {
 	const struct sighting *s;
@@ -349,8 +358,8 @@ static void judge(struct reconcile *r, const struct ledger_hold *hold, struct ke
 	s = find_seen(r, hold->resource, hold->slot ? hold->slot : hold->vf, &n);
 	if (is_sign_of_life(hold, s, n))
 		hold_seen(r, hold, sight, s, n);
-	else if ((r->pod && !*hold->owner.pod) || is_out_of_sight(r, hold))
-		return;
+	else if ((r->pod && !*hold->owner.pod) || is_out_of_sight(r, hold) || (!n && is_hidden(r, hold)))
+		sight->missed_ms = 0;
 	else if (is_missed_enough(r, hold, sight))
 		hold_gone(r, hold);
 }

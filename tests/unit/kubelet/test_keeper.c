@@ -496,6 +496,39 @@ static void an_answer_about_one_pod_says_nothing_of_others(void **state)
 	on_rpc(one_pod, NULL);
 }
 
+static void hidden(void *arg)
+{
+	struct ledger_hold hold;
+	struct pod_list list = SAYS({ "p1", vf[1] });
+	int64_t first = later(1);
+
+	(void)arg;
+	give(0, "p1", NULL);
+	give(2, "p1", "slot-2");
+	for (size_t i = 0; i <= 2; i += 2) {
+		hold = *hold_of(i);
+		hold.owner.container = "init";
+		ledger_put(keeper_ledger(k), &hold);
+	}
+	told_at(list, first);
+	told_at(list, first + 2 * k->pace.apart_ms);
+	keeper_reconcile_pod(k, node, "default", "p1", &list.v[0], first + 4 * k->pace.apart_ms);
+	assert_string_equal(hold_of(0)->owner.container, "init");
+	assert_non_null(hold_of(2));
+	list = SAYS({ "p1", vf[1] }, { "p2", "slot-2" }); /* but for a slot that somebody else has now */
+	told_at(list, first + 5 * k->pace.apart_ms);
+	told_at(list, first + 6 * k->pace.apart_ms);
+	assert_null(hold_of(2));
+	told_at(SAYS({ "p2", vf[1] }), first + 7 * k->pace.apart_ms);
+	assert_null(hold_of(0));
+}
+
+static void what_an_init_container_holds_is_not_missed_while_its_pod_lives(void **state)
+{
+	(void)state;
+	on_rpc(hidden, NULL);
+}
+
 static void foreign(void *arg)
 {
 	struct ledger_hold hold;
@@ -1096,6 +1129,7 @@ int main(void)
 		TEST(a_kubelet_that_knows_no_pods_yet_frees_nothing_at_once),
 		TEST(a_vf_that_the_kubelet_gives_twice_stays_with_the_first_pod),
 		TEST(an_answer_about_one_pod_says_nothing_of_others),
+		TEST(what_an_init_container_holds_is_not_missed_while_its_pod_lives),
 		TEST(holds_of_a_resource_that_is_configured_no_more_live_as_long_as_their_pods),
 		TEST(a_vf_whose_netdev_is_still_in_a_pod_drains_until_it_is_back),
 		TEST(a_vf_that_a_process_has_open_drains_until_it_is_closed),
