@@ -23,6 +23,7 @@ vm_has_tools() {
 	for t in busybox cpio zstd xz depmod rdma lspci numactl ibv_devices ib_write_bw; do
 		command -v $t > /dev/null || return 1
 	done
+	[ -x /usr/lib/cni/host-device ] || return 1
 	qemu-system-x86_64 -device help 2> /dev/null | grep -q '"igb"'
 }
 
@@ -40,7 +41,8 @@ vm_install_tools() {
 		backports+=($p/bookworm-backports)
 	done
 	DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends \
-		"${backports[@]}" busybox-static cpio zstd xz-utils kmod iproute2 pciutils numactl rdma-core ibverbs-utils perftest
+		"${backports[@]}" busybox-static cpio zstd xz-utils kmod iproute2 pciutils numactl rdma-core ibverbs-utils perftest \
+		containernetworking-plugins
 }
 
 # A package that is used and not installed: its files come below $cache/<directory>.
@@ -131,20 +133,20 @@ vm_topology() { # [third]
 }
 
 # Runs SHARE/guest in the guest, whose root is this machine's, read-only below a tmpfs; SHARE is its /share, SHARE/bed
-# its /bed, read-only and cached. The guest ends by itself; results are files in SHARE (guest.log, status), never the
+# its /bed, if there is one, read-only and cached. The guest ends by itself; results are files in SHARE (guest.log, status), never the
 # serial log, which loses lines.
 # One virtual CPU a node and one thread: more of either hangs now and then. Replaces the shell that calls it: to be
 # called in the background or in parentheses; a signal to that process ends QEMU.
 vm_boot() { # SHARE, seconds, serial log, [monitor]; uses $topology
-	mkdir -p "$1/bed"
+	local bed=()
+	[ ! -d "$1/bed" ] || bed=(-fsdev "local,id=bed,path=$1/bed,security_model=none,readonly=on"
+		-device virtio-9p-pci,fsdev=bed,mount_tag=bed,bus=pcie.0)
 	exec timeout -k 5 "$2" qemu-system-x86_64 -accel tcg,thread=single -cpu max "${topology[@]}" \
 		-nodefaults -vga none -display none -monitor "${4:-none}" -no-reboot -serial "file:$3" \
 		-fsdev "local,id=share,path=$1,security_model=none" \
 		-device virtio-9p-pci,fsdev=share,mount_tag=share,bus=pcie.0 \
-		-fsdev "local,id=bed,path=$1/bed,security_model=none,readonly=on" \
-		-device virtio-9p-pci,fsdev=bed,mount_tag=bed,bus=pcie.0 \
 		-fsdev local,id=root,path=/,security_model=none,readonly=on,multidevs=remap \
-		-device virtio-9p-pci,fsdev=root,mount_tag=hostroot,bus=pcie.0 \
+		-device virtio-9p-pci,fsdev=root,mount_tag=hostroot,bus=pcie.0 "${bed[@]}" \
 		-kernel "$(echo "$cache"/kernel/boot/vmlinuz-*)" -initrd "$cache/initrd" \
 		-append "console=ttyS0 panic=-1 quiet intel_iommu=on iommu=pt tsc=reliable" < /dev/null
 }
