@@ -133,8 +133,8 @@ vm_topology() { # [third]
 }
 
 # Runs SHARE/guest in the guest, whose root is this machine's, read-only below a tmpfs; SHARE is its /share, SHARE/bed
-# its /bed, if there is one, read-only and cached. The guest ends by itself; results are files in SHARE (guest.log, status), never the
-# serial log, which loses lines.
+# its /bed, if there is one, read-only and cached. The guest ends by itself; results are files in SHARE (guest.log,
+# status), never the serial log, which loses lines.
 # One virtual CPU a node and one thread: more of either hangs now and then. Replaces the shell that calls it: to be
 # called in the background or in parentheses; a signal to that process ends QEMU.
 vm_boot() { # SHARE, seconds, serial log, [monitor]; uses $topology
