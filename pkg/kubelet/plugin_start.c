@@ -89,9 +89,13 @@ static bool same_ids(const struct ids *a, const struct ids *of, struct arena *ar
 static const struct ledger_decision *decision_of(const struct start *s, const struct ledger *l)
 {
 	for (size_t i = ledger_decisions(l); i-- > 0;) {
-		const struct ledger_decision *d = ledger_decision_at(l, i);
-		struct ids chosen = { (const char **)d->chosen, d->n_chosen };
+		const struct ledger_decision *d;
+		struct ids chosen;
 
+		if (!s->ids.n || !ledger_decision_mentions(l, i, s->ids.v[0]))
+			continue;
+		d = ledger_decision_at(l, i);
+		chosen = (struct ids) { (const char **)d->chosen, d->n_chosen };
 		if (!d->late && str_eq(d->resource, s->plugin->resource) &&
 		    same_ids(&s->ids, &chosen, s->arena))
 			return d;
@@ -125,11 +129,12 @@ static bool may_have(struct start *s, const struct pool_dev *dev, const struct s
 	struct plugin *p = s->plugin;
 	struct keeper *k = p->env->keeper;
 	const struct ledger_hold *hold = ledger_find(plugin_ledger(p), dev->id);
-	bool foreign = hold && !record_same_pod(&me->owner, &hold->owner);
+	bool named = hold && hold->owner.pod && *hold->owner.pod, foreign = hold && hold->draining;
 
-	/* Whoever is not known may be the one who holds it. */
-	if (foreign && !me->owner.pod && !hold->draining)
-		foreign = false;
+	/* A hold without a name is this container's, if nobody else has its devices; and whoever is not known
+	 * may be the one who is named. */
+	if (named && me->owner.pod)
+		foreign = !record_same_pod(&me->owner, &hold->owner);
 	if (foreign && !was_moved(p, dev, hold) &&
 	    !keeper_is_free(k, p->node, dev, &me->owner, s->arena, why))
 		return false;

@@ -1,9 +1,11 @@
 /*
  * Calls a running device plugin as the kubelet does, one call at a time, and prints latencies.
  *
- *   bench_plugin SOCKET allocate COUNT ID…      Allocate of all ids, in turn with GetDevicePluginOptions: a
- * handler of the same server that does nothing, the floor bench_plugin SOCKET preferred COUNT N ID…
- * GetPreferredAllocation of N out of the ids, in turn with the same floor
+ *   bench_plugin SOCKET allocate COUNT ID…      Allocate of all ids, in turn with the floor:
+ *                                               GetDevicePluginOptions, a handler of the same server that
+ * does nothing bench_plugin SOCKET paced COUNT ID…         the same with a pause before each call, so that
+ * what the plugin does after a reply is in nobody's way bench_plugin SOCKET preferred COUNT N ID…
+ * GetPreferredAllocation of N out of the ids, likewise
  *
  * One JSON object on standard output: microseconds, from the call to the decoded answer's arrival.
  */
@@ -20,6 +22,8 @@
 #include "kubelet/messages.h"
 #include "rpc/rpc.h"
 
+#define PAUSE_MS 2
+
 struct series {
 	const char *name, *path;
 	struct bytes request;
@@ -33,6 +37,7 @@ struct bench {
 	const char *socket;
 	struct series series[2];
 	size_t rounds, turn; /* turn alternates between the two series */
+	unsigned pause_ms;
 	struct timespec began;
 	sem_t finished;
 	bool failed;
@@ -48,6 +53,11 @@ static double us_since(const struct timespec *t)
 
 static void next_call(struct bench *b);
 
+static void call_again(void *arg)
+{
+	next_call(arg);
+}
+
 static void on_answer(void *arg, enum rpc_status status, const char *message, struct bytes body)
 {
 	struct bench *b = arg;
@@ -62,7 +72,10 @@ static void on_answer(void *arg, enum rpc_status status, const char *message, st
 	}
 	s->us[s->n++] = us_since(&b->began);
 	b->turn++;
-	next_call(b);
+	if (b->pause_ms)
+		rpc_after(b->rpc, b->pause_ms, call_again, b);
+	else
+		next_call(b);
 }
 
 static void next_call(struct bench *b)
@@ -137,7 +150,7 @@ static struct bytes preferred_request(const char *want, char **ids, size_t n, st
 
 static int usage(void)
 {
-	fputs("usage: bench_plugin SOCKET allocate COUNT ID… | SOCKET preferred COUNT N ID…\n", stderr);
+	fputs("usage: bench_plugin SOCKET allocate|paced COUNT ID… | SOCKET preferred COUNT N ID…\n", stderr);
 	return 2;
 }
 
@@ -173,7 +186,8 @@ int main(int argc, char **argv)
 		return usage();
 	b.socket = argv[1];
 	b.rounds = rounds;
-	if (!strcmp(argv[2], "allocate")) {
+	if (!strcmp(argv[2], "allocate") || !strcmp(argv[2], "paced")) {
+		b.pause_ms = !strcmp(argv[2], "paced") ? PAUSE_MS : 0;
 		b.series[0].path = PATH_ALLOCATE;
 		b.series[0].request = allocate_request(argv + 4, (size_t)argc - 4, arena);
 	} else if (!strcmp(argv[2], "preferred") && argc > 5) {

@@ -62,7 +62,7 @@ class Bench:
         return node
 
     @contextlib.contextmanager
-    def running(self, pfs, vfs, gpus, live=False):
+    def running(self, pfs, vfs, gpus, live=False, kubelet=()):
         """A machine with the fake kubelet, the GPU plugin and railmated: (node, kubelet, daemon, VF ids)."""
         import harness
 
@@ -70,7 +70,7 @@ class Bench:
             self.machine(node, pfs, vfs, gpus)
             if live:
                 on_its_own_sys(node)
-            kubelet, daemon = node.start()
+            kubelet, daemon = node.start(*kubelet)
             kubelet.wait(VF, pfs * vfs)
             ids = [d["id"] for d in kubelet.resource(VF)["devices"]]
             yield node, kubelet, daemon, sorted(ids)
@@ -112,21 +112,22 @@ def idle(daemon):
 # --- Allocate, and what 100,000 of them leave behind ---
 
 def bench_allocate(b):
-    rounds, calls, warm_up = b.rounds((10, 9900, 1000), (2, 50, 20))
+    rounds, paced, calls, warm_up = b.rounds((10, 1000, 8900, 1000), (2, 20, 50, 20))
     live = may_mount()
     with b.running(8, 16, 8, live) as (node, _, daemon, ids):
         eight = [i for n, i in enumerate(ids) if n % 16 == 0]
         b.call(node, "allocate", warm_up, *eight)
         memory, runs = [idle(daemon)], []
         for _ in range(rounds):
-            runs.append(b.call(node, "allocate", calls, *eight))
+            runs.append(b.call(node, "paced", paced, *eight))
+            b.call(node, "allocate", calls, *eight)
             memory.append(idle(daemon))
     series = functools.partial(median_of, runs)
     for p in ("p99", "p50"):
         b.add(f"allocate-{p}", f"Allocate of 8 VFs{'' if live else ', below --root'}, {p}", series(lambda r: r["call"][f"{p}_us"]), "µs",
               floor=series(lambda r: r["floor"][f"{p}_us"]), floor_is=OPTIONS, ratio=series(lambda r: r[f"{p}_ratio"]),
               ratio_bar=1.25 if p == "p99" else None, ratios=[r[f"{p}_ratio"] for r in runs])
-    total = warm_up + rounds * calls
+    total = warm_up + rounds * (paced + calls)
     b.add("rss", f"RSS, idle, 128 VFs, after {total:,} Allocates", memory[-1]["Rss"] / 1000 * 1.024, "MB", bar=12,
           floor=memory[0]["Rss"] / 1000 * 1.024, floor_is=f"after {warm_up:,}", memory_kib=memory)
     b.add("rss-anonymous", "of it anonymous", memory[-1]["Anonymous"] / 1000 * 1.024, "MB",
@@ -171,6 +172,33 @@ def bench_preferred(b):
           p50=pick(took, 0.5) / 1000, calls=len(took))
     b.add("preferred-raw-p99", "the same, called back to back, no pod in admission, p99", raw["call"]["p99_us"] / 1000,
           "ms", bar=3, floor=raw["floor"]["p99_us"] / 1000, floor_is=OPTIONS, p50=raw["call"]["p50_us"] / 1000)
+
+
+def bench_prediction(b):
+    """VFs first: who is it, which GPUs are free, which of them would the GPU plugin prefer?"""
+    pods, rounds = 100, b.rounds(500, 20)
+    with b.running(8, 29, 8, kubelet=("--pods-api",)) as (node, kubelet, _, ids):
+        for i in range(pods):
+            kubelet.admit(f"standing{i}", f"main:{VF}=1")
+        held = {i for p in kubelet.ask("pods")["pods"] for c in p["containers"].values() for i in c[VF]}
+        floor = b.call(node, "preferred", b.rounds(2000, 20), 8, *[i for i in ids if i not in held])["floor"]
+        for specs in (True, False):
+            if not specs:
+                kubelet.quit()
+                kubelet = node.start_kubelet()
+                kubelet.wait(GPU, 8)
+                kubelet.wait(VF, len(ids))
+                for i in range(pods):
+                    kubelet.admit(f"standing{i}", f"main:{VF}=1")
+            took = []
+            for _ in range(rounds):
+                pod = kubelet.admit("pod", f"main:{GPU}=4,{VF}=4", order="vf-first")
+                took += [r["preferred_us"] for c in pod["containers"] for r in c["rpcs"] if r["resource"] == VF]
+                kubelet.ask("remove pod")
+            how = "Pods API" if specs else "no pod specs"
+            b.add(f"prediction-{'specs' if specs else 'blind'}-p99",
+                  f"GetPreferredAllocation, VFs first, GPUs predicted, {pods} pods, {how}, p99", pick(took, 0.99) / 1000, "ms",
+                  bar=2, floor=floor["p99_us"] / 1000, floor_is=OPTIONS, p50=pick(took, 0.5) / 1000, calls=len(took))
 
 
 # --- start and restart ---
@@ -249,7 +277,7 @@ def bench_ledger(b):
               p99=r["text"]["p99_us"] / 1000)
 
 
-BENCHES = {"allocate": bench_allocate, "choice": bench_choice, "preferred": bench_preferred, "start": bench_start,
+BENCHES = {"allocate": bench_allocate, "choice": bench_choice, "preferred": bench_preferred, "prediction": bench_prediction, "start": bench_start,
            "restart": bench_restart, "scan": bench_scan, "ledger": bench_ledger}
 
 
