@@ -14,6 +14,7 @@
 #include "kubelet/identify.h"
 #include "kubelet/keeper.h"
 #include "kubelet/messages.h"
+#include "kubelet/podres.h"
 #include "pool/node.h"
 
 /* --- what we know of holds beyond the ledger --- */
@@ -244,6 +245,53 @@ static void hold_lives(struct reconcile *r, const struct ledger_hold *hold, cons
 	ledger_put(r->k->ledger, &now);
 }
 
+static bool has_any(const struct pod_container *c, const char *resource)
+{
+	for (size_t i = 0; i < c->n_held; i++) {
+		if (!strcmp(c->held[i].resource, resource) && c->held[i].ids.n)
+			return true;
+	}
+	return false;
+}
+
+/* The owner's pod is active, and the kubelet shows nothing instead of what it gave him: it has lost the
+ * record, and given the VF away again. Kubelets without Get also list pods that are over. */
+static bool has_lost_record(const struct reconcile *r, const struct ledger_hold *hold)
+{
+	const struct pod *pod = identify_pod(r->pods, hold->owner.ns, hold->owner.pod);
+	const struct pod_container *c = pod ? identify_named(pod, hold->owner.container) : NULL;
+
+	return pod && r->k->podres && podres_support(r->k->podres) == PODRES_GET &&
+	       !(c && has_any(c, hold->resource));
+}
+
+/* Does anybody have it open? Where its devices are says nothing: the new pod's CNI plugin moved them. */
+static bool is_open(const struct reconcile *r, const struct ledger_hold *hold)
+{
+	_cleanup_arena_ struct arena *a = arena_new(256);
+	const struct pool *pool = node_pool(r->node, hold->resource);
+	const struct pool_dev *dev = pool ? pool_find(pool, hold->vf) : NULL;
+	const char *why;
+
+	return dev && !keeper_is_at_rest(r->k, r->node, dev, true, a, &why);
+}
+
+static void hold_gone(struct reconcile *r, const struct ledger_hold *hold);
+
+/* Another pod has it now, for the kubelet. */
+static void hold_passed_on(struct reconcile *r, const struct ledger_hold *hold, struct keeper_sight *sight,
+			   const struct sighting *s)
+{
+	if (!*hold->owner.pod)
+		hold_lives(r, hold, s);
+	else if (has_lost_record(r, hold))
+		tell_double(r, sight, hold, s);
+	else if (is_open(r, hold))
+		hold_gone(r, hold);
+	else
+		hold_lives(r, hold, s);
+}
+
 static void hold_seen(struct reconcile *r, const struct ledger_hold *hold, struct keeper_sight *sight,
 		      const struct sighting *s, size_t n)
 {
@@ -258,7 +306,10 @@ static void hold_seen(struct reconcile *r, const struct ledger_hold *hold, struc
 	if (own && other)
 		tell_double(r, sight, hold, other);
 	sight->missed_ms = 0;
-	hold_lives(r, hold, own ? own : s);
+	if (own)
+		hold_lives(r, hold, own);
+	else
+		hold_passed_on(r, hold, sight, s);
 }
 
 /* --- a hold that is missed --- */

@@ -156,6 +156,13 @@ const struct ledger_decision *ledger_decision_at(const struct ledger *l, size_t 
 	return view(l, l->decisions[i]);
 }
 
+bool ledger_decision_mentions(const struct ledger *l, size_t i, const char *address)
+{
+	const struct decision_entry *e = l->decisions[i];
+
+	return memmem(e->text, e->len, address, strlen(address)) != NULL;
+}
+
 void ledger_amend(struct ledger *l, uint64_t number, const struct ledger_decision *d)
 {
 	struct decision_entry *before = find_decision(l, number), *now;

@@ -80,6 +80,8 @@ uint64_t ledger_decide(struct ledger *l, const struct ledger_decision *d);
 const struct ledger_decision *ledger_decision(const struct ledger *l, uint64_t number); /* NULL: forgotten */
 size_t ledger_decisions(const struct ledger *l);
 const struct ledger_decision *ledger_decision_at(const struct ledger *l, size_t i); /* oldest first */
+/* Does that one mention this VF, GPU or PF anywhere? Much cheaper than the decision itself, for whoever looks for one. */
+bool ledger_decision_mentions(const struct ledger *l, size_t i, const char *address);
 /* The same decision with what became known later; its number stays. Unknown numbers are ignored. */
 void ledger_amend(struct ledger *l, uint64_t number, const struct ledger_decision *d);
 

@@ -469,6 +469,30 @@ static void a_vf_that_the_kubelet_gives_twice_stays_with_the_first_pod(void **st
 	on_rpc(doubled, NULL);
 }
 
+static void passed_on(void *arg)
+{
+	(void)arg;
+	give(0, "p1", NULL);
+	give(1, "p1", NULL);
+	open_device = rdma_of(0);
+	open_users = 1;
+	told(SAYS({ "p2", vf[0] }, { "p3", vf[1] }));
+	assert_string_equal(hold_of(0)->owner.pod, "p1"); /* its container runs on */
+	assert_true(keeper_is_draining(k, vf[0]));
+	assert_false(is_free(0, "p2"));
+	assert_string_equal(hold_of(1)->owner.pod, "p3");
+	open_users = 0;
+	told(SAYS({ "p2", vf[0] }, { "p3", vf[1] }));
+	assert_string_equal(hold_of(0)->owner.pod, "p2");
+	assert_false(keeper_is_draining(k, vf[0]));
+}
+
+static void a_vf_that_another_pod_has_now_is_its_own_when_nobody_has_it_open(void **state)
+{
+	(void)state;
+	on_rpc(passed_on, NULL);
+}
+
 static void one_pod(void *arg)
 {
 	struct pod_list p1 = SAYS({ "p1", vf[0] }), p2 = SAYS({ "p2", vf[1] });
@@ -1030,6 +1054,38 @@ static void pods_that_hold_something_are_asked_for_by_name(void **state)
 	on_rpc(end_world, NULL);
 }
 
+static bool is_get_known(void)
+{
+	return podres_support(world.podres) == PODRES_GET;
+}
+
+static void lose_record(void *arg)
+{
+	struct pod_list list = SAYS({ "p1", vf[4] }, { "p2", vf[0] });
+
+	(void)arg;
+	list.v[0].containers[0].n_held = 0;
+	told(list);
+	assert_string_equal(hold_of(0)->owner.pod, "p1");
+	assert_false(is_free(0, "p2"));
+	assert_int_equal(bad_notes, 1);
+	list.v[0].containers[0].n_held = 1; /* another pod of that name */
+	told(list);
+	assert_string_equal(hold_of(0)->owner.pod, "p2");
+}
+
+static void an_active_pod_keeps_what_the_kubelet_has_no_record_of(void **state)
+{
+	enum kubelet kubelet = HAS_GET;
+
+	(void)state;
+	on_rpc(begin_world, &kubelet);
+	on_rpc(hold_two, NULL);
+	wait_until(is_get_known);
+	on_rpc(lose_record, NULL);
+	on_rpc(end_world, NULL);
+}
+
 static void hold_nameless(void *arg)
 {
 	(void)arg;
@@ -1128,6 +1184,7 @@ int main(void)
 		TEST(a_slot_that_another_pod_has_now_is_no_sign_of_life),
 		TEST(a_kubelet_that_knows_no_pods_yet_frees_nothing_at_once),
 		TEST(a_vf_that_the_kubelet_gives_twice_stays_with_the_first_pod),
+		TEST(a_vf_that_another_pod_has_now_is_its_own_when_nobody_has_it_open),
 		TEST(an_answer_about_one_pod_says_nothing_of_others),
 		TEST(what_an_init_container_holds_is_not_missed_while_its_pod_lives),
 		TEST(holds_of_a_resource_that_is_configured_no_more_live_as_long_as_their_pods),
@@ -1144,6 +1201,7 @@ int main(void)
 		TEST(a_full_disk_is_told_once_and_tried_again),
 		TEST(a_restart_knows_what_was_held),
 		TEST(pods_that_hold_something_are_asked_for_by_name),
+		TEST(an_active_pod_keeps_what_the_kubelet_has_no_record_of),
 		TEST(a_hold_without_a_name_takes_a_list),
 		TEST(a_kubelet_without_get_is_asked_for_a_list),
 		TEST(an_old_kubelet_is_left_alone),

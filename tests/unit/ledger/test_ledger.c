@@ -130,6 +130,18 @@ static void decisions_are_numbered_from_one_and_amended_in_place(void **state)
 	ledger_free(l);
 }
 
+static void a_decision_is_looked_for_by_what_it_mentions(void **state)
+{
+	struct ledger *l = sample_ledger();
+
+	(void)state;
+	assert_true(ledger_decision_mentions(l, 0, "0000:18:00.2"));
+	assert_true(ledger_decision_mentions(l, 0, "0000:44:00.0"));
+	assert_false(ledger_decision_mentions(l, 0, "0000:18:00.7"));
+	assert_false(ledger_decision_mentions(l, 1, "0000:18:00.2"));
+	ledger_free(l);
+}
+
 static void old_decisions_are_forgotten_unless_a_live_hold_stands_on_them(void **state)
 {
 	struct ledger *l = ledger_new();
@@ -350,6 +362,7 @@ int main(void)
 		cmocka_unit_test(a_hold_may_be_changed_through_what_the_ledger_returned),
 		cmocka_unit_test(every_change_counts_and_what_changes_nothing_does_not),
 		cmocka_unit_test(decisions_are_numbered_from_one_and_amended_in_place),
+		cmocka_unit_test(a_decision_is_looked_for_by_what_it_mentions),
 		cmocka_unit_test(old_decisions_are_forgotten_unless_a_live_hold_stands_on_them),
 		cmocka_unit_test(what_is_written_is_read_again),
 		cmocka_unit_test(numbers_of_forgotten_decisions_are_not_given_again),
