@@ -15,6 +15,7 @@ struct prestarting {
 	size_t c, h; /* the next allocation to look at */
 	const struct allocation *asked;
 	const char *container;
+	int64_t call_us;
 	struct report report;
 };
 
@@ -31,6 +32,7 @@ static void on_done(void *arg, enum rpc_status status, const char *message, stru
 	json_kv_string(j, "resource", p->asked->resource);
 	json_kv_string(j, "status", status_name(status));
 	json_kv_string(j, "message", message);
+	json_kv_int(j, "us", now_us() - p->call_us);
 	json_end_object(j);
 	ask_next(p);
 }
@@ -79,6 +81,7 @@ static void ask_next(struct prestarting *p)
 		finish(p);
 		return;
 	}
+	p->call_us = now_us();
 	rpc_call_unary(e->channel, PATH_PRE_START, msg_encode_pre_start(&p->asked->ids, a),
 		       PRE_START_TIMEOUT_MS, on_done, p);
 }

@@ -36,7 +36,7 @@ static struct keeper *k;
 static struct binder *b;
 static struct podres *podres;
 static struct rpc_server *server;
-static char *socket_path, *cdi_dir;
+static char *socket_path, *cdi_dir, *checkpoint;
 static unsigned notes, changes, lists, gets;
 static char last_note[640];
 static const char *open_device; /* somebody uses it */
@@ -180,6 +180,7 @@ static void make_binder(void)
 					.podres = podres,
 					.keeper = k,
 					.cdi_dir = cdi_dir,
+					.checkpoint = checkpoint,
 					.settle_ms = 1,
 					.note = on_note,
 					.changed = on_change };
@@ -217,6 +218,7 @@ static int set_up_with(const char *text)
 	assert_int_equal(config_parse(text, strlen(text), "config", NULL, &cfg, NULL), 0);
 	m = machine_open(MACHINE, cfg);
 	socket_path = arena_printf(a, "%s/pods.sock", m.dir);
+	checkpoint = arena_printf(a, "%s/checkpoint", m.dir);
 	cdi_dir = arena_printf(a, "%s/cdi", m.dir);
 	notes = changes = lists = gets = 0;
 	last_note[0] = '\0';
@@ -822,6 +824,74 @@ static void an_init_container_leaves_its_vf_to_the_next(void **state)
 	assert_string_equal(ledger_find(keeper_ledger(k), vf)->owner.container, "main");
 }
 
+/* --- init containers that no list shows --- */
+
+#define CHECKPOINT(entries) "{\"Data\": {\"PodDeviceEntries\": [" entries "]}}"
+#define ENTRY(uid, container, resource, ids)                                                                 \
+	"{\"PodUID\": \"" uid "\", \"ContainerName\": \"" container "\", \"ResourceName\": \"" resource      \
+	"\", \"DeviceIDs\": " ids "}"
+
+static void write_checkpoint(const char *text)
+{
+	machine_file(&m, text, "checkpoint");
+}
+
+static void an_init_container_is_found_in_the_checkpoint(void **state)
+{
+	const struct ledger_hold *hold;
+	const char *vf;
+
+	(void)state;
+	write_checkpoint(HOLDS(
+		CHECKPOINT("%s, %s, %s"), ENTRY("u-1", "other", "rdma/vf", "{\"0\": [\"rdma_vf-n0-5\"]}"),
+		ENTRY("u-2", "setup", "rdma/vf", "{\"0\": [\"rdma_vf-n0-0\"], \"1\": [\"rdma_vf-n1-0\"]}"),
+		HOLDS(ENTRY("u-2", "setup", GPU, "{\"-1\": [\"%s\"]}"), gpus(2, 2))));
+	pod("p", "");
+	bind(slots(0, 0, 0));
+	assert_int_equal(got.n, 2);
+	assert_int_equal(count_of_pf(1), 2);
+	vf = got.vf[0];
+	hold = ledger_find(keeper_ledger(k), vf);
+	assert_string_equal(hold->owner.uid, "u-2");
+	assert_string_equal(hold->owner.container, "setup");
+	/* it stays its own as long as the kubelet says so, and no longer */
+	on_rpc(reconcile_fn, NULL);
+	bind(slots(0, 0, 0));
+	assert_string_equal(got.vf[0], vf);
+	write_checkpoint(CHECKPOINT(""));
+	on_rpc(reconcile_fn, NULL);
+	assert_int_equal(ledger_holds(keeper_ledger(k)), 0);
+	assert_null(spec("rdma_vf-n0-0"));
+}
+
+static void a_checkpoint_that_is_not_understood_tells_nothing(void **state)
+{
+	static const char *const texts[] = {
+		"",
+		"{",
+		"[]",
+		"{\"Data\": null}",
+		"{\"Data\": {\"PodDeviceEntries\": {}}}",
+		CHECKPOINT("null, 7, {}, {\"PodUID\": 1}"),
+		CHECKPOINT(ENTRY("u", "c", "rdma/vf", "null")),
+		CHECKPOINT(ENTRY("u", "c", "rdma/vf", "{\"0\": null, \"1\": [null, 3]}")),
+		CHECKPOINT(ENTRY("u", "c", "rdma/vf", "\"rdma_vf-n0-0\"")),
+		CHECKPOINT(ENTRY("u", "c", "rdma/other", "[\"rdma_vf-n0-0\"]")),
+		/* two of them: which one starts? */
+		CHECKPOINT(ENTRY("u", "c", "rdma/vf", "[\"rdma_vf-n0-0\"]") ", " ENTRY("v", "c", "rdma/vf",
+										       "[\"rdma_vf-n0-0\"]")),
+	};
+
+	(void)state;
+	pod("p", "");
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		write_checkpoint(texts[i]);
+		bind_fails(slots(0, 0, 0), EAGAIN, "no container that holds slot rdma_vf-n0-0");
+	}
+	write_checkpoint(CHECKPOINT(ENTRY("u", "c", "rdma/vf", "[\"rdma_vf-n0-0\"]"))); /* of old */
+	bind(slots(0, 0, 0));
+}
+
 /* --- what cannot be done --- */
 
 static void what_is_no_slot_is_refused_for_good(void **state)
@@ -1197,6 +1267,8 @@ int main(void)
 		T(a_slot_given_away_twice_gets_two_vfs),
 		T(which_of_two_restarts_is_told_by_who_is_at_work),
 		T(an_init_container_leaves_its_vf_to_the_next),
+		T(an_init_container_is_found_in_the_checkpoint),
+		T(a_checkpoint_that_is_not_understood_tells_nothing),
 		T(what_is_no_slot_is_refused_for_good),
 		T(a_slot_that_nobody_has_is_asked_for_again),
 		T(without_podresources_containers_wait),
