@@ -226,7 +226,7 @@ class Away(LedgerCase):
         kubelet.ask("remove p")
         until(lambda: self.unhealthy(kubelet) == {p[0]}, "that it drains")
         self.assertIn(f"{p[0]}: default/p is gone, but its RDMA device", daemon.stderr())
-        self.assertTrue(self.holds(node)[p[0]]["draining"])
+        until(lambda: self.holds(node)[p[0]].get("draining"), "that this is on disk")
         self.bring_back(node, p[0], moved)
         daemon.child.send_signal(signal.SIGHUP)
         until(lambda: not self.unhealthy(kubelet), "that it is free again")
