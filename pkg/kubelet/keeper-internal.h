@@ -70,7 +70,6 @@ struct keeper {
 	struct rpc_timer *tick;
 	struct keeper_look *look; /* under way */
 	char *cursor;		  /* "NAMESPACE\0NAME" that was asked for last; NULL */
-	size_t n_pods;		  /* that held something when this round began */
 	int64_t listed_ms;
 };
 

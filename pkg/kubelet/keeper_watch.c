@@ -90,10 +90,11 @@ static size_t count_pods(const struct keeper *k)
 	return pods;
 }
 
-/* Once around in look_ms. */
+/* Once around in look_ms, however many have come since the last one. */
 static unsigned pause_of(const struct keeper *k)
 {
-	unsigned ms = k->n_pods ? k->pace.look_ms / (unsigned)k->n_pods : k->pace.look_ms;
+	size_t n = count_pods(k);
+	unsigned ms = n ? k->pace.look_ms / (unsigned)n : k->pace.look_ms;
 
 	return ms > TICK_MIN_MS ? ms : TICK_MIN_MS;
 }
@@ -114,13 +115,15 @@ static void looked(void *arg, enum podres_result result, const struct pod_list *
 
 	(void)why;
 	if (k) {
-		k->look = NULL;
+		/* Not before it is over: what it changes is saved, and that would set the pace of a first
+		 * look. */
 		if (result == PODRES_OK && !look->name)
 			keeper_reconcile(k, k->node, pods, look->asked_ms);
 		else if (result != PODRES_FAILED && look->name)
 			keeper_reconcile_pod(k, k->node, look->ns, look->name,
 					     result == PODRES_OK && pods->n ? &pods->v[0] : NULL,
 					     look->asked_ms);
+		k->look = NULL;
 		tick_in(k, pause_of(k));
 	}
 	look_free(look);
@@ -176,10 +179,8 @@ static bool ask_next(struct keeper *k)
 
 	if (k->cursor)
 		pod = next_owner(k, k->cursor, k->cursor + strlen(k->cursor) + 1);
-	if (!pod) {
-		k->n_pods = count_pods(k);
+	if (!pod)
 		pod = next_owner(k, "", "");
-	}
 	if (!pod)
 		return false;
 	free(k->cursor);

@@ -1054,6 +1054,49 @@ static void pods_that_hold_something_are_asked_for_by_name(void **state)
 	on_rpc(end_world, NULL);
 }
 
+static bool was_looked_at(void)
+{
+	return world.gets > 0;
+}
+
+static void hold_four_more(void *arg)
+{
+	(void)arg;
+	give(1, "q1", NULL);
+	give(3, "q2", NULL);
+	give(4, "q3", NULL);
+	give(5, "q4", NULL);
+}
+
+static bool are_four_gone(void)
+{
+	return !hold_of(1) && !hold_of(3) && !hold_of(4) && !hold_of(5);
+}
+
+static void set_slow_pace(void *arg)
+{
+	(void)arg;
+	k->pace.look_ms = 800;
+	give(0, "p1", NULL);
+}
+
+/* The pace is for all of them, not for each: they came when one pod had been counted. */
+static void pods_that_came_since_the_last_round_make_it_no_longer(void **state)
+{
+	enum kubelet kubelet = HAS_GET;
+	int64_t began;
+
+	(void)state;
+	on_rpc(begin_world, &kubelet);
+	on_rpc(set_slow_pace, NULL);
+	wait_until(was_looked_at);
+	on_rpc(hold_four_more, NULL);
+	began = keeper_now_ms();
+	wait_until(are_four_gone);
+	assert_true(keeper_now_ms() - began < 2600);
+	on_rpc(end_world, NULL);
+}
+
 static bool is_get_known(void)
 {
 	return podres_support(world.podres) == PODRES_GET;
@@ -1201,6 +1244,7 @@ int main(void)
 		TEST(a_full_disk_is_told_once_and_tried_again),
 		TEST(a_restart_knows_what_was_held),
 		TEST(pods_that_hold_something_are_asked_for_by_name),
+		TEST(pods_that_came_since_the_last_round_make_it_no_longer),
 		TEST(an_active_pod_keeps_what_the_kubelet_has_no_record_of),
 		TEST(a_hold_without_a_name_takes_a_list),
 		TEST(a_kubelet_without_get_is_asked_for_a_list),
