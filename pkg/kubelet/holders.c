@@ -1,6 +1,7 @@
 #include "kubelet/holders.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/mem.h"
@@ -8,32 +9,30 @@
 #include "kubelet/identify.h"
 #include "kubelet/podspec.h"
 
+#define GETS_MAX 256 /* then what they left behind is tidied up */
+
 struct holders {
-	struct pod_list view;
-	struct arena **arenas; /* of each pod */
+	struct pod_list view; /* in the order of names */
 	size_t room;
+	struct arena *arena; /* owns what the pods hold, and what they held since the last tidying up */
+	unsigned gets;
 	bool listed;
 };
 
 struct holders *holders_new(void)
 {
-	return xcalloc(1, sizeof(struct holders));
-}
+	struct holders *h = xcalloc(1, sizeof(*h));
 
-static void clear(struct holders *h)
-{
-	for (size_t i = 0; i < h->view.n; i++)
-		arena_free(h->arenas[i]);
-	h->view.n = 0;
+	h->arena = arena_new(0);
+	return h;
 }
 
 void holders_free(struct holders *h)
 {
 	if (!h)
 		return;
-	clear(h);
+	arena_free(h->arena);
 	free(h->view.v);
-	free(h->arenas);
 	free(h);
 }
 
@@ -68,33 +67,35 @@ static struct pod copy_pod(const struct pod *from, struct arena *a)
 	return p;
 }
 
-static void add(struct holders *h, const struct pod *pod)
+/* from may be the view itself. */
+static void copy_all(struct holders *h, const struct pod_list *from)
 {
-	struct arena *a = arena_new(512);
+	struct arena *a = arena_new(8192);
+	size_t room = 2 * from->n + 16;
+	struct pod *v = xcalloc(room, sizeof(*v));
 
-	if (h->view.n == h->room) {
-		h->room = h->room ? 2 * h->room : 16;
-		h->view.v = xrealloc(h->view.v, h->room, sizeof(*h->view.v));
-		h->arenas = xrealloc(h->arenas, h->room, sizeof(struct arena *));
-	}
-	h->arenas[h->view.n] = a;
-	h->view.v[h->view.n++] = copy_pod(pod, a);
-}
-
-static void drop(struct holders *h, size_t i)
-{
-	arena_free(h->arenas[i]);
-	h->view.n--;
-	h->view.v[i] = h->view.v[h->view.n];
-	h->arenas[i] = h->arenas[h->view.n];
+	for (size_t i = 0; i < from->n; i++)
+		v[i] = copy_pod(&from->v[i], a);
+	identify_sort(v, from->n);
+	arena_free(h->arena);
+	h->arena = a;
+	h->view.n = from->n;
+	free(h->view.v);
+	h->view.v = v;
+	h->room = room;
+	h->gets = 0;
 }
 
 void holders_list(struct holders *h, const struct pod_list *pods)
 {
-	clear(h);
-	for (size_t i = 0; i < pods->n; i++)
-		add(h, &pods->v[i]);
+	copy_all(h, pods);
 	h->listed = true;
+}
+
+static void drop(struct holders *h, size_t i)
+{
+	h->view.n--;
+	memmove(&h->view.v[i], &h->view.v[i + 1], (h->view.n - i) * sizeof(*h->view.v));
 }
 
 void holders_gone(struct holders *h, const char *ns, const char *name)
@@ -108,22 +109,17 @@ void holders_gone(struct holders *h, const char *ns, const char *name)
 void holders_pod(struct holders *h, const struct pod *pod)
 {
 	holders_gone(h, pod->ns, pod->name);
-	add(h, pod);
-}
-
-static const struct spec_pod *find_spec(const struct spec_list *specs, const struct pod *pod)
-{
-	for (size_t i = 0; i < specs->n; i++) {
-		if (str_eq(specs->v[i].name, pod->name) && str_eq(specs->v[i].ns, pod->ns))
-			return &specs->v[i];
-	}
-	return NULL;
+	if (h->view.n == h->room || ++h->gets > GETS_MAX)
+		copy_all(h, &h->view);
+	h->view.v[h->view.n++] = copy_pod(pod, h->arena);
+	identify_sort(h->view.v, h->view.n);
 }
 
 void holders_keep(struct holders *h, const struct spec_list *specs)
 {
 	for (size_t i = h->view.n; i-- > 0;) {
-		const struct spec_pod *spec = find_spec(specs, &h->view.v[i]);
+		const struct pod *pod = &h->view.v[i];
+		const struct spec_pod *spec = identify_spec(specs, pod->ns, pod->name);
 
 		if (!spec || spec->over)
 			drop(h, i);

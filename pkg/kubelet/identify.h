@@ -61,7 +61,7 @@ struct seen_specs *seen_specs_new(void);
 void seen_specs_free(struct seen_specs *s); /* NULL is fine */
 
 /*
- * Containers, the likeliest first (not stale, then the newest pod), that ask for `want` of the resource and hold none of it, as far as
+ * held, here and below, is in the order of names, as holders_view() is. Containers, the likeliest first (not stale, then the newest pod), that ask for `want` of the resource and hold none of it, as far as
  * `held` tells; whose pod is neither over nor deleted; and whose pod's earlier containers have theirs. reused: the kubelet has set aside
  * devices of an earlier container of the same pod, so the pod's first one is not meant. complete: held is a List, a pod that is
  * not in it is not admitted yet.
@@ -73,7 +73,10 @@ struct spec_candidates identify_candidates(const struct spec_list *specs, const 
 struct identified identify_by_specs(const struct spec_candidates *candidates, const struct pod_list *held, const char *resource,
 				    const struct hw_inventory *inv, struct seen_specs *seen, struct arena *a);
 
+/* In the order of names, which identify_spec() needs; as identify_pod() does: that of holders_view(). */
 struct spec_list identify_copy_specs(const struct spec_list *specs, struct arena *a);
+void identify_sort(struct pod *pods, size_t n);
+const struct spec_pod *identify_spec(const struct spec_list *specs, const char *ns, const char *name); /* NULL: not in it */
 /* How many of a resource a container asks for. */
 int64_t identify_asked(const struct spec_container *c, const char *resource);
 /* What a container holds of a resource; NULL nothing. */

@@ -58,12 +58,41 @@ static struct spec_pod copy_pod(const struct spec_pod *from, struct arena *a)
 	return pod;
 }
 
+static int by_name(const char *ns_a, const char *name_a, const char *ns_b, const char *name_b)
+{
+	int r = strcmp(name_a, name_b);
+
+	return r ? r : strcmp(ns_a, ns_b);
+}
+
+static int by_spec_name(const void *x, const void *y)
+{
+	const struct spec_pod *a = x, *b = y;
+
+	return by_name(a->ns, a->name, b->ns, b->name);
+}
+
+static int by_pod_name(const void *x, const void *y)
+{
+	const struct pod *a = x, *b = y;
+
+	return by_name(a->ns, a->name, b->ns, b->name);
+}
+
+void identify_sort(struct pod *pods, size_t n)
+{
+	if (n)
+		qsort(pods, n, sizeof(*pods), by_pod_name);
+}
+
 struct spec_list identify_copy_specs(const struct spec_list *specs, struct arena *a)
 {
 	struct spec_pod *v = arena_array(a, specs->n, sizeof(*v));
 
 	for (size_t i = 0; i < specs->n; i++)
 		v[i] = copy_pod(&specs->v[i], a);
+	if (specs->n)
+		qsort(v, specs->n, sizeof(*v), by_spec_name);
 	return (struct spec_list) { v, specs->n };
 }
 
@@ -89,11 +118,16 @@ const struct ids *identify_held(const struct pod_container *c, const char *resou
 
 const struct pod *identify_pod(const struct pod_list *pods, const char *ns, const char *name)
 {
-	for (size_t i = 0; i < pods->n; i++) {
-		if (str_eq(pods->v[i].name, name) && str_eq(pods->v[i].ns, ns))
-			return &pods->v[i];
-	}
-	return NULL;
+	const struct pod key = { .ns = ns, .name = name };
+
+	return pods->n ? bsearch(&key, pods->v, pods->n, sizeof(key), by_pod_name) : NULL;
+}
+
+const struct spec_pod *identify_spec(const struct spec_list *specs, const char *ns, const char *name)
+{
+	const struct spec_pod key = { .ns = ns, .name = name };
+
+	return specs->n ? bsearch(&key, specs->v, specs->n, sizeof(key), by_spec_name) : NULL;
 }
 
 const struct pod_container *identify_named(const struct pod *pod, const char *container)

@@ -82,6 +82,8 @@ struct plugin {
 	/* GetPreferredAllocation: plugin_preferred.c, plugin_predict.c */
 	LIST_HEAD(, look) looks;
 	struct holders *holders;
+	struct holders *allocatable; /* one pod with one container: the devices of all plugins */
+	int64_t allocatable_ms;	     /* when it was asked for; 0 never */
 	struct seen_pods *seen;
 	struct seen_specs *seen_specs;
 	int64_t specs_distrust_until_ms;

@@ -368,6 +368,7 @@ static void destroy(struct plugin *p)
 {
 	node_unref(p->node);
 	holders_free(p->holders);
+	holders_free(p->allocatable);
 	seen_pods_free(p->seen);
 	seen_specs_free(p->seen_specs);
 	recent_free(p->recent);
@@ -402,6 +403,7 @@ struct plugin *plugin_new(const struct plugin_env *env, const char *resource)
 	p->resource = xstrdup(resource);
 	p->random = (uint32_t)plugin_now_ns() ^ (uint32_t)getpid();
 	p->holders = holders_new();
+	p->allocatable = holders_new();
 	p->seen = seen_pods_new();
 	p->seen_specs = seen_specs_new();
 	p->recent = recent_new();

@@ -106,6 +106,7 @@ static void probed(void *arg, enum podres_result result, const struct pod_list *
 void plugin_pods_reset(struct plugin *p)
 {
 	p->told_old = false;
+	p->allocatable_ms = 0;
 	if (p->env->podres)
 		podres_reset(p->env->podres);
 }

@@ -13,7 +13,9 @@
 #include "kubelet/podres.h"
 #include "pool/node.h"
 
-#define PREDICT_MS 100
+#define PREDICT_MS     100
+#define ALLOCATABLE_MS 10000 /* what plugins offer changes seldom, and all of the node share one rate limit  \
+			      */
 
 static void unknown(struct look *look, const char *why)
 {
@@ -122,6 +124,19 @@ static bool ask(struct look *look, const struct pod_container *allocatable, cons
 	return false;
 }
 
+static void ask_gpu_plugin(struct look *look)
+{
+	const struct pod_list *allocatable = holders_view(look->plugin->allocatable);
+	const char *why = "nothing is allocatable";
+
+	if (!ask(look, allocatable->v[0].containers, &why)) {
+		unknown(look, why);
+		return;
+	}
+	gpuplugin_prefer(look->plugin->env->gpus, look->question.resource, &look->question.free,
+			 look->n_wanted, look_time_left(look, PREDICT_MS), got_preference, look);
+}
+
 static void got_allocatable(void *arg, enum podres_result result, const struct pod_list *pods,
 			    const char *why)
 {
@@ -129,12 +144,13 @@ static void got_allocatable(void *arg, enum podres_result result, const struct p
 
 	if (look_is_over(look))
 		return;
-	if (result != PODRES_OK || !ask(look, pods->v[0].containers, &why)) {
+	if (result != PODRES_OK) {
 		unknown(look, why);
 		return;
 	}
-	gpuplugin_prefer(look->plugin->env->gpus, look->question.resource, &look->question.free,
-			 look->n_wanted, look_time_left(look, PREDICT_MS), got_preference, look);
+	holders_list(look->plugin->allocatable, pods);
+	look->plugin->allocatable_ms = plugin_now_ms();
+	ask_gpu_plugin(look);
 }
 
 /* It asks for nothing but ours: no GPU will come. */
@@ -151,6 +167,8 @@ void look_predict(struct look *look, const char *why)
 
 	if (!p->env->gpus || look->who.ambiguous || wants_no_gpus(look))
 		unknown(look, why);
+	else if (p->allocatable_ms && plugin_now_ms() - p->allocatable_ms < ALLOCATABLE_MS)
+		ask_gpu_plugin(look);
 	else
 		podres_allocatable(p->env->podres, look_time_left(look, PREDICT_MS), got_allocatable, look);
 }

@@ -207,15 +207,16 @@ static void identify(struct look *look, const struct pod_list *pods)
 	struct spec_candidates found = { NULL, 0 };
 
 	if (look->has_specs)
-		found = identify_candidates(&look->specs, pods, true, p->resource, (size_t)c->size, false,
-					    p->seen_specs, look->arena);
+		found = identify_candidates(&look->specs, holders_view(p->holders), true, p->resource,
+					    (size_t)c->size, false, p->seen_specs, look->arena);
 	/* A source of specs may lag behind the kubelet: nobody in it is not nobody. */
 	if (!found.n) {
 		look->who = identify_container(pods, p->resource, (size_t)c->size, &c->must, inv, p->seen,
 					       look->arena);
 		return;
 	}
-	look->who = identify_by_specs(&found, pods, p->resource, inv, p->seen_specs, look->arena);
+	look->who = identify_by_specs(&found, holders_view(p->holders), p->resource, inv, p->seen_specs,
+				      look->arena);
 	seen_pods_note(p->seen, pods, p->resource, inv);
 }
 

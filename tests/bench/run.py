@@ -313,8 +313,8 @@ def bench_ledger(b):
               p99=r["text"]["p99_us"] / 1000)
 
 
-BENCHES = {"allocate": bench_allocate, "choice": bench_choice, "preferred": bench_preferred, "bind": bench_bind, "prediction": bench_prediction, "start": bench_start,
-           "restart": bench_restart, "scan": bench_scan, "ledger": bench_ledger}
+BENCHES = {"allocate": bench_allocate, "choice": bench_choice, "preferred": bench_preferred, "bind": bench_bind, "prediction": bench_prediction,
+           "start": bench_start, "restart": bench_restart, "scan": bench_scan, "ledger": bench_ledger}
 
 
 # --- the table ---

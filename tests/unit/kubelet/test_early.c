@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "kubelet/answer.h"
 #include "kubelet/gpuplugin.h"
 #include "kubelet/keeper.h"
 #include "kubelet/messages.h"
@@ -713,13 +714,29 @@ static void parts_of_gpus_are_not_predicted(void **state)
 	static const enum gpu_ids all[] = { MIG, REPLICAS };
 
 	(void)state;
-	k.specs = "p: g1 v1";
-	k.held = "p: ";
 	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		k.specs = "p: g1 v1";
+		k.held = "p: ";
 		gpu.ids = all[i];
 		assert_string_equal(prefer(1), blind(1));
 		assert_int_equal(gpu.asked, 0);
+		teardown(NULL);
+		setup(NULL);
 	}
+}
+
+static void gpus_that_the_kubelet_draws_are_counted(void **state)
+{
+	const struct identified drawn = { .n_drawn = 2 };
+	struct preferred_container c = { ids_of("0-15"), { NULL, 0 }, 1 };
+	struct ids expected = answer_preferred(m.node, m.pool, &c, &drawn, a);
+
+	(void)state;
+	k.specs = "p: g2 v1";
+	k.held = "p: ";
+	gpu.manners = MUTE;
+	assert_int_equal(index_of(expected.v[0]), (size_t)atoi(prefer(1)));
+	assert_int_equal(stats()->preferred_predicted, 0);
 }
 
 static void only_gpus_of_the_nodes_that_were_decided_on_are_offered(void **state)
@@ -1061,6 +1078,7 @@ int main(void)
 		T(nothing_is_predicted_for_who_wants_no_gpus),
 		T(prediction_that_fails_leaves_the_best_zone),
 		T(parts_of_gpus_are_not_predicted),
+		T(gpus_that_the_kubelet_draws_are_counted),
 		T(only_gpus_of_the_nodes_that_were_decided_on_are_offered),
 		T(allocate_is_recorded),
 		T(allocation_that_nobody_asked_about_is_recorded_too),

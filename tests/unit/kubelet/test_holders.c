@@ -83,6 +83,19 @@ static void get_replaces_one_pod(void **state)
 	assert_int_equal(holders_view(h)->n, 1);
 }
 
+static void picture_stays_over_hundreds_of_gets(void **state)
+{
+	(void)state;
+	pod_holds("a", "GPU-0", "x", true);
+	for (int i = 0; i < 700; i++)
+		pod_holds(i % 2 ? "b" : "c", "GPU-1", i % 3 ? "y" : NULL, false);
+	assert_int_equal(holders_view(h)->n, 3);
+	assert_string_equal(held_by("a", RES)->v[0], "x");
+	assert_string_equal(held_by("c", RES)->v[0], "y");
+	assert_null(held_by("b", RES));
+	assert_null(identify_pod(holders_view(h), "other", "a"));
+}
+
 static void pods_that_are_over_hold_nothing(void **state)
 {
 	const struct spec_container c = { "c", SPEC_APP, both, 2 };
@@ -128,6 +141,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		T(list_replaces_everything),
 		T(get_replaces_one_pod),
+		T(picture_stays_over_hundreds_of_gets),
 		T(pods_that_are_over_hold_nothing),
 		T(picture_is_complete_when_everybody_has_what_he_asks_for),
 	};

@@ -404,8 +404,10 @@ static struct identified look_with_specs(const struct spec_case *c)
 {
 	struct spec_list specs = parse_specs(c->specs);
 	struct pod_list held = parse(c->held);
-	struct spec_candidates found =
-		identify_candidates(&specs, &held, true, RES, c->want, c->reused, seen_specs, a);
+	struct spec_candidates found;
+
+	identify_sort(held.v, held.n);
+	found = identify_candidates(&specs, &held, true, RES, c->want, c->reused, seen_specs, a);
 
 	return identify_by_specs(&found, &held, RES, &inv, seen_specs, a);
 }
