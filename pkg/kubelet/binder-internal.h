@@ -27,11 +27,46 @@ struct binder {
 	struct spec_file *specs; /* what we wrote, by slot; binder_cdi.c */
 	size_t n_specs, cap_specs;
 	LIST_HEAD(, request) requests;
+	struct rpc_timer *tell; /* something changed: the kubelet will be told */
+};
+
+/* Somebody who waits for a binding. Outlives the binder if that goes first. */
+struct request {
+	LIST_ENTRY(request) link;
+	struct binder *b; /* NULL: gone, and done was called */
+	struct arena *arena;
+	struct ids slots;
+	struct binder_pod pod; /* name NULL: not known */
+	bool by_get;	       /* of that pod alone */
+	int64_t asked_ms;
+	binder_done_fn done;
+	void *arg;
+	struct rpc_timer *timer;
+	/* the outcome */
+	struct bound *bound;
+	size_t n_bound;
+	bool replaced; /* a spec that was there changed */
 };
 
 int64_t binder_now_ms(void); /* monotonic */
 void binder_say(const struct binder *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-const struct promise *binder_promised(const struct binder *b, const char *slot);
+int64_t binder_wall_ms(void); /* Unix time */
+struct promise *binder_promise(struct binder *b, const char *slot);
+struct promise *binder_find_promise(const struct binder *b, const char *slot); /* NULL: none */
+void binder_drop_promise(struct binder *b, struct promise *p); /* NULL is fine */
+const struct ledger_hold *binder_live_hold(const struct binder *b, const char *slot); /* NULL: nothing is bound to it */
+bool binder_is_late(const struct binder *b, const char *resource);
+const char *binder_rdma_of(const struct binder *b, const struct pool_dev *dev);
+
+/* --- binder_bind.c --- */
+
+/*
+ * Binds the container that r is about: ledger and specs are written, nothing is on disk yet. complete: pods is a List, and what is not in
+ * it is not there. What it leaves behind is for the caller to tidy, also on failure.
+ */
+int binder_decide(struct request *r, const struct pod_list *pods, bool complete, struct err *err);
+/* Nobody's any more: free at once if the VF is at rest, else when it comes to rest. */
+void binder_release(struct binder *b, const struct ledger_hold *hold, struct arena *a);
 
 /* --- which container? binder_who.c; pure --- */
 

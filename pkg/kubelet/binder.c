@@ -24,38 +24,13 @@
 
 /* A container that was given a slot shows in the next List; one that did not by then was not admitted. */
 #define YOUNG_MS 2000
-
-/* Somebody who waits for a binding. Outlives the binder if that goes first. */
-struct request {
-	LIST_ENTRY(request) link;
-	struct binder *b; /* NULL: gone, and done was called */
-	struct arena *arena;
-	struct ids slots;
-	struct binder_pod pod; /* name NULL: not known */
-	bool by_get;	       /* of that pod alone */
-	int64_t asked_ms;
-	binder_done_fn done;
-	void *arg;
-	struct rpc_timer *timer;
-	/* the outcome */
-	struct bound *bound;
-	size_t n_bound;
-	bool replaced; /* a spec that was there changed */
-};
+#define TELL_MS	 1
 
 int64_t binder_now_ms(void)
 {
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
-static int64_t wall_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
@@ -72,15 +47,32 @@ void binder_say(const struct binder *b, const char *fmt, ...)
 	b->env.note(b->env.ctx, line);
 }
 
-static void tell_changed(const struct binder *b)
+static void tell_now(void *arg)
 {
-	if (b->env.changed)
-		b->env.changed(b->env.ctx);
+	struct binder *b = arg;
+
+	b->tell = NULL;
+	b->env.changed(b->env.ctx);
+}
+
+/* Later, and once: whoever waits for a binding goes first. */
+static void tell_changed(struct binder *b)
+{
+	if (b->env.changed && !b->tell)
+		b->tell = rpc_after(b->env.rpc, TELL_MS, tell_now, b);
+}
+
+int64_t binder_wall_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
 /* --- slots that were given away and have no VF yet --- */
 
-static struct promise *find_promise(const struct binder *b, const char *slot)
+struct promise *binder_find_promise(const struct binder *b, const char *slot)
 {
 	for (size_t i = 0; i < b->n_promises; i++) {
 		if (!strcmp(b->promises[i].slot, slot))
@@ -89,14 +81,9 @@ static struct promise *find_promise(const struct binder *b, const char *slot)
 	return NULL;
 }
 
-const struct promise *binder_promised(const struct binder *b, const char *slot)
+struct promise *binder_promise(struct binder *b, const char *slot)
 {
-	return find_promise(b, slot);
-}
-
-static struct promise *promise(struct binder *b, const char *slot)
-{
-	struct promise *p = find_promise(b, slot);
+	struct promise *p = binder_find_promise(b, slot);
 
 	if (!p) {
 		b->promises = xgrow(b->promises, &b->cap_promises, b->n_promises + 1, sizeof(*b->promises));
@@ -108,7 +95,7 @@ static struct promise *promise(struct binder *b, const char *slot)
 	return p;
 }
 
-static void drop_promise(struct binder *b, struct promise *p)
+void binder_drop_promise(struct binder *b, struct promise *p)
 {
 	if (!p)
 		return;
@@ -119,20 +106,32 @@ static void drop_promise(struct binder *b, struct promise *p)
 void binder_allocated(struct binder *b, const struct ids *slots)
 {
 	for (size_t i = 0; i < slots->n; i++) {
-		promise(b, slots->v[i]);
+		binder_promise(b, slots->v[i]);
 		spec_remove(b, slots->v[i]);
 	}
 	tell_changed(b);
 }
 
-/* --- what the kubelet is told --- */
-
-static const struct ledger_hold *live_hold(const struct binder *b, const char *slot)
+const struct ledger_hold *binder_live_hold(const struct binder *b, const char *slot)
 {
 	const struct ledger_hold *hold = ledger_find_slot(keeper_ledger(b->env.keeper), slot);
 
 	return hold && !hold->draining ? hold : NULL;
 }
+
+bool binder_is_late(const struct binder *b, const char *resource)
+{
+	const struct pool *pool = node_pool(b->node, resource);
+
+	return pool && pool->cfg->binding == BINDING_LATE;
+}
+
+const char *binder_rdma_of(const struct binder *b, const struct pool_dev *dev)
+{
+	return dev->rdma >= 0 ? b->node->inv->rdma[dev->rdma].name : NULL;
+}
+
+/* --- what the kubelet is told --- */
 
 struct slot_list binder_slots(const struct binder *b, const struct pool *pool, struct arena *a)
 {
@@ -151,376 +150,90 @@ struct slot_list binder_slots(const struct binder *b, const struct pool *pool, s
 			lost[view.n_lost++] = hold->vf;
 	}
 	for (size_t i = 0; i < b->n_promises; i++) {
-		if (b->promises[i].held && !live_hold(b, b->promises[i].slot))
+		if (b->promises[i].held && !binder_live_hold(b, b->promises[i].slot))
 			uses[view.n_uses++] = (struct slot_use) { b->promises[i].slot, NULL };
 	}
 	return slots_of(&view, a);
 }
 
-/* --- who holds what --- */
+/* --- what pods have --- */
 
-static bool is_same_pod(const struct ledger_owner *a, const struct ledger_owner *b)
+static void note_held(struct binder *b, const struct pod_container *c)
 {
-	if (a->uid && *a->uid && b->uid && *b->uid)
-		return !strcmp(a->uid, b->uid);
-	return *a->pod && str_eq(a->ns, b->ns) && str_eq(a->pod, b->pod);
-}
+	for (size_t i = 0; i < c->n_held; i++) {
+		if (!binder_is_late(b, c->held[i].resource))
+			continue;
+		for (size_t k = 0; k < c->held[i].ids.n; k++) {
+			const char *slot = c->held[i].ids.v[k];
 
-/* Nobody's any more: free at once if it is at rest, else when it comes to rest. */
-static void release(struct binder *b, const struct ledger_hold *hold, struct arena *a)
-{
-	struct ledger *l = keeper_ledger(b->env.keeper);
-	struct ledger_hold gone = *hold;
-	const struct pool *pool = node_pool(b->node, hold->resource);
-	const struct pool_dev *dev = pool ? pool_find(pool, hold->vf) : NULL;
-	const char *why;
-
-	gone.draining = true;
-	gone.slot = NULL;
-	ledger_put(l, &gone);
-	if (dev)
-		keeper_is_free(b->env.keeper, b->node, dev, NULL, a, &why);
-}
-
-/* The kubelet gave the slot of a live container to another one (reference kubelet.md §0.4): that one keeps
- * its VF. */
-static void take_slot_from(struct binder *b, const struct ledger_hold *hold)
-{
-	struct ledger_hold kept = *hold;
-
-	binder_say(b,
-		   "slot %s of container %s of pod %s/%s was given to another container; %s stays with the "
-		   "first one",
-		   hold->slot, hold->owner.container, hold->owner.ns, hold->owner.pod, hold->vf);
-	kept.slot = NULL;
-	ledger_put(keeper_ledger(b->env.keeper), &kept);
-}
-
-static bool lists_holder(const struct pod_list *pods, const struct ledger_hold *hold)
-{
-	const struct pod *pod = identify_pod(pods, hold->owner.ns, hold->owner.pod);
-
-	for (size_t i = 0; pod && hold->slot && i < pod->n_containers; i++) {
-		const struct ids *ids = identify_held(&pod->containers[i], hold->resource);
-
-		for (size_t k = 0; ids && k < ids->n; k++) {
-			if (!strcmp(ids->v[k], hold->slot))
-				return true;
+			if (binder_find_promise(b, slot) || !binder_live_hold(b, slot))
+				binder_promise(b, slot);
 		}
 	}
-	return false;
 }
 
-/* Pods that a List shows no more: their VFs may be just what this container needs. */
-static void release_gone(struct binder *b, const struct pod_list *pods, struct arena *a)
+/* Init containers of which only the UID is known: nobody else looks after these (see keeper_reconcile.c). */
+static void release_inits(struct binder *b)
 {
+	_cleanup_arena_ struct arena *a = arena_new(4096);
 	const struct ledger *l = keeper_ledger(b->env.keeper);
+	struct pod_list pods = { NULL, 0 };
+	bool have_read = false;
 
-	for (size_t i = ledger_holds(l); pods->n && i-- > 0;) {
+	for (size_t i = ledger_holds(l); i-- > 0;) {
 		const struct ledger_hold *hold = ledger_hold_at(l, i);
+		struct candidate *v;
+		struct ids slot;
 
-		if (hold->slot && !hold->draining && *hold->owner.pod &&
-		    !identify_pod(pods, hold->owner.ns, hold->owner.pod))
-			release(b, hold, a);
-	}
-}
-
-/* --- a binding --- */
-
-static bool could(void *ctx, const struct pool_dev *dev)
-{
-	const struct request *r = ctx;
-	const struct ledger_hold *hold = ledger_find(keeper_ledger(r->b->env.keeper), dev->id);
-
-	return !hold || hold->draining;
-}
-
-static bool may(void *ctx, const struct pool_dev *dev, const char **ret_why)
-{
-	struct request *r = ctx;
-
-	return keeper_is_free(r->b->env.keeper, r->b->node, dev, NULL, r->arena, ret_why);
-}
-
-/* The VF that the slot has already and keeps; NULL: one is to be chosen. */
-static const struct pool_dev *sticky_vf(struct binder *b, const struct target *t, const struct pool *pool,
-					const char *slot, const struct pod_list *pods, bool complete,
-					struct arena *a)
-{
-	const struct ledger_hold *hold = live_hold(b, slot);
-	const struct pool_dev *dev = hold ? pool_find(pool, hold->vf) : NULL;
-
-	if (!hold)
-		return NULL;
-	if (!find_promise(b, slot) && is_same_pod(&hold->owner, &t->owner)) {
-		if (dev && dev->healthy)
-			return dev;
-		release(b, hold, a);
-	} else if (is_same_pod(&hold->owner, &t->owner) || (complete && !lists_holder(pods, hold))) {
-		release(b, hold, a); /* another pod of the same name, or one that is gone */
-	} else {
-		take_slot_from(b, hold);
-	}
-	return NULL;
-}
-
-static void choose_from(struct request *r, const struct target *t, const struct pod_list *pods, bool complete,
-			struct binding *c)
-{
-	struct binder *b = r->b;
-	struct arena *a = r->arena;
-	unsigned number;
-
-	*c = (struct binding) { .node = b->node,
-				.slots = arena_array(a, t->slots.n, sizeof(*c->slots)),
-				.gpus = t->gpus,
-				.n_gpus = t->n_gpus,
-				.busy_gpus = t->busy_gpus,
-				.n_busy_gpus = t->n_busy_gpus,
-				.could = could,
-				.may = may,
-				.ctx = r };
-	for (size_t i = 0; i < t->slots.n; i++) {
-		struct binding_slot *s = &c->slots[c->n_slots++];
-
-		s->id = t->slots.v[i];
-		s->pool = slot_pool(b->node, s->id);
-		slot_parse(s->pool->cfg->resource, s->id, &s->numa, &number);
-		s->dev = sticky_vf(b, t, s->pool, s->id, pods, complete, a);
-	}
-}
-
-static const char *rdma_of(const struct binder *b, const struct pool_dev *dev)
-{
-	return dev->rdma >= 0 ? b->node->inv->rdma[dev->rdma].name : NULL;
-}
-
-static const char *const *addresses(const struct binder *b, const int *pci, size_t n, struct arena *a)
-{
-	const char **v = arena_array(a, n, sizeof(*v));
-	char bdf[BDF_STRLEN];
-
-	for (size_t i = 0; i < n; i++)
-		v[i] = arena_strdup(a, bdf_format(b->node->inv->pci[pci[i]].bdf, bdf));
-	return v;
-}
-
-static uint64_t note_decision(struct binder *b, const struct target *t, const struct binding *c,
-			      const struct chosen *chosen, struct arena *a)
-{
-	const char **vfs = arena_array(a, c->n_slots, sizeof(*vfs));
-	struct ledger_decision d = {
-		.at_ms = wall_ms(),
-		.resource = c->slots[0].pool->cfg->resource,
-		.late = true,
-		.owner = t->owner,
-		.asked = (int)c->n_slots,
-		.known = t->n_gpus ? LEDGER_GPUS_KNOWN : LEDGER_GPUS_UNKNOWN,
-		.source = t->n_gpus ? "PodResources at the container's start" : "the container has no GPUs",
-		.gpus = addresses(b, t->gpus, t->n_gpus, a),
-		.n_gpus = t->n_gpus,
-		.free = chosen->free,
-		.n_free = chosen->n_free,
-		.chosen = vfs,
-		.n_chosen = c->n_slots,
-		.pairs = chosen->pairs,
-		.n_pairs = chosen->n_pairs,
-		.cost = chosen->cost,
-		.alternative = chosen->alternative,
-		.n_alternative = chosen->n_alternative,
-		.alternative_cost = chosen->alternative_cost,
-	};
-
-	for (size_t i = 0; i < c->n_slots; i++)
-		vfs[i] = c->slots[i].dev->id;
-	return ledger_decide(keeper_ledger(b->env.keeper), &d);
-}
-
-static void hold_all(struct binder *b, const struct target *t, const struct binding *c, const bool *fresh,
-		     uint64_t decision)
-{
-	struct ledger *l = keeper_ledger(b->env.keeper);
-
-	for (size_t i = 0; i < c->n_slots; i++) {
-		const struct binding_slot *s = &c->slots[i];
-		const struct ledger_hold *before = fresh[i] ? NULL : ledger_find(l, s->dev->id);
-		struct ledger_hold hold = { .rdma = rdma_of(b, s->dev),
-					    .since_ms = wall_ms(),
-					    .decision = decision };
-
-		if (before)
-			hold = *before;
-		hold.vf = s->dev->id;
-		hold.resource = s->pool->cfg->resource;
-		hold.slot = s->id;
-		hold.owner = t->owner;
-		if (before && (!t->owner.uid || !*t->owner.uid))
-			hold.owner.uid = before->owner.uid;
-		if (before && !t->owner.container)
-			hold.owner.container = before->owner.container;
-		ledger_put(l, &hold);
-		drop_promise(b, find_promise(b, s->id));
-	}
-}
-
-/* It came to nothing: what was taken goes back, and no spec of it stays. */
-static void undo(struct binder *b, const struct binding *c, const bool *fresh)
-{
-	for (size_t i = 0; i < c->n_slots; i++) {
-		if (!fresh[i])
+		if (!hold->slot || hold->draining || *hold->owner.pod || !*hold->owner.uid)
 			continue;
-		ledger_drop(keeper_ledger(b->env.keeper), c->slots[i].dev->id);
-		spec_remove(b, c->slots[i].id);
-		promise(b, c->slots[i].id);
+		if (!have_read)
+			pods = checkpoint_pods(b->env.checkpoint, a);
+		have_read = true;
+		slot = (struct ids) { arena_copy(a, &hold->slot, sizeof(hold->slot)), 1 };
+		if (!who_holds(b->node, &pods, &slot, NULL, a, &v) ||
+		    strcmp(v->pod->name, hold->owner.uid) != 0)
+			binder_release(b, hold, a);
 	}
 }
 
-/* The kubelet tries again, whatever it was. */
-static int again(struct err *err, struct arena *a)
+static void note_pods(struct binder *b, const struct pod_list *pods)
 {
-	return err_set(err, EAGAIN, "%s", arena_strdup(a, err->msg));
-}
+	int64_t before = binder_now_ms();
 
-static int write_specs(struct binder *b, const struct target *t, const struct binding *c, struct request *r,
-		       struct err *err)
-{
-	struct edits *nodes = arena_array(r->arena, c->n_slots, sizeof(*nodes));
-	struct edits parts[2], all;
-	int result;
-
-	result = grant_container(b, c, r->arena, &parts[0], nodes, err);
-	if (result < 0)
-		return again(err, r->arena);
-	parts[1] = spec_story(t, c->slots, c->n_slots, r->arena);
-	all = cdi_join(parts, 2, r->arena);
-	for (size_t i = 0; i < c->n_slots; i++) {
-		struct edits e = { .envs = all.envs,
-				   .n_envs = all.n_envs,
-				   .devs = nodes[i].devs,
-				   .n_devs = nodes[i].n_devs };
-		bool replaced = false;
-
-		result = spec_write(b, c->slots[i].id, render_cdi(c->slots[i].id, &e, r->arena), &replaced,
-				    err);
-		if (result < 0)
-			return again(err, r->arena);
-		r->replaced |= replaced;
+	for (size_t i = 0; i < pods->n; i++) {
+		for (size_t k = 0; k < pods->v[i].n_containers; k++)
+			note_held(b, &pods->v[i].containers[k]);
 	}
-	return 0;
-}
+	for (size_t i = b->n_promises; i-- > 0;) {
+		struct promise *p = &b->promises[i];
 
-static void tell_bound(struct request *r, const struct binding *c)
-{
-	r->n_bound = c->n_slots;
-	r->bound = arena_array(r->arena, c->n_slots, sizeof(*r->bound));
-	for (size_t i = 0; i < c->n_slots; i++) {
-		const struct binding_slot *s = &c->slots[i];
-
-		r->bound[i] = (struct bound) { arena_strdup(r->arena, s->id),
-					       arena_strdup(r->arena, s->pool->cfg->resource),
-					       arena_strdup(r->arena, s->dev->id) };
-	}
-}
-
-static int bind_target(struct request *r, const struct target *t, const struct pod_list *pods, bool complete,
-		       struct err *err)
-{
-	struct binder *b = r->b;
-	bool *fresh = arena_array(r->arena, t->slots.n, sizeof(*fresh)), any = false;
-	struct chosen chosen = { 0 };
-	uint64_t decision = 0;
-	struct binding c;
-	int result = 0;
-
-	choose_from(r, t, pods, complete, &c);
-	for (size_t i = 0; i < c.n_slots; i++)
-		any |= fresh[i] = !c.slots[i].dev;
-	if (any)
-		result = choose_bound(&c, r->arena, &chosen, err);
-	if (result < 0)
-		return result;
-	if (any)
-		decision = note_decision(b, t, &c, &chosen, r->arena);
-	hold_all(b, t, &c, fresh, decision);
-	result = write_specs(b, t, &c, r, err);
-	if (result < 0)
-		undo(b, &c, fresh);
-	else
-		tell_bound(r, &c);
-	return result;
-}
-
-/* --- several containers have the slots --- */
-
-static bool is_late(const struct binder *b, const char *resource)
-{
-	const struct pool *pool = node_pool(b->node, resource);
-
-	return pool && pool->cfg->binding == BINDING_LATE;
-}
-
-static bool is_owner(const struct binder *b, const struct ledger_hold *hold, const struct candidate *c)
-{
-	const struct ledger_owner *o = &hold->owner;
-
-	return !hold->draining && is_late(b, hold->resource) && str_eq(o->ns, c->pod->ns) &&
-	       str_eq(o->pod, c->pod->name) && (!c->container || str_eq(o->container, c->container->name));
-}
-
-static bool is_bound(const struct binder *b, const struct candidate *c)
-{
-	const struct ledger *l = keeper_ledger(b->env.keeper);
-
-	for (size_t i = 0; i < ledger_holds(l); i++) {
-		if (is_owner(b, ledger_hold_at(l, i), c))
-			return true;
-	}
-	return false;
-}
-
-/* A VF of his is in use: he is not the one who starts. */
-static bool is_running(const struct binder *b, const struct candidate *c, struct arena *a)
-{
-	const struct ledger *l = keeper_ledger(b->env.keeper);
-	const char *why;
-
-	for (size_t i = 0; i < ledger_holds(l); i++) {
-		const struct ledger_hold *hold = ledger_hold_at(l, i);
-
-		if (is_owner(b, hold, c) && !keeper_at_rest(b->env.keeper, b->node, hold->vf, hold, a, &why))
-			return true;
-	}
-	return false;
-}
-
-/* Whoever is bound already has started once; the other one is new. Of several new ones nothing tells which
- * starts first. */
-static const struct candidate *the_starting_one(const struct binder *b, const struct candidate *v, size_t n,
-						struct arena *a, struct err *err)
-{
-	const struct candidate *fresh = NULL, *idle = NULL;
-	size_t n_idle = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		if (!is_bound(b, &v[i]))
-			fresh = &v[i];
-		if (n > 1 && is_running(b, &v[i], a))
+		if (p->since_ms > before - YOUNG_MS)
 			continue;
-		idle = &v[i];
-		n_idle++;
+		p->held = false;
+		if (!binder_live_hold(b, p->slot))
+			binder_drop_promise(b, p);
 	}
-	if (n == 1)
-		return v;
-	if (fresh)
-		return fresh;
-	if (n_idle == 1)
-		return idle;
-	err_set(err, EAGAIN,
-		"the kubelet gave the same slots to pod %s/%s and to pod %s/%s, and nothing tells which of "
-		"them "
-		"starts: delete one of them",
-		v[0].pod->ns, v[0].pod->name, v[1].pod->ns, v[1].pod->name);
-	return NULL;
+	release_inits(b);
+}
+
+void binder_reconcile(struct binder *b, const struct pod_list *pods)
+{
+	if (!b->node)
+		return;
+	note_pods(b, pods);
+	binder_tidy(b);
+	tell_changed(b);
+}
+
+void binder_tidy(struct binder *b)
+{
+	_cleanup_arena_ struct arena *a = arena_new(4096);
+
+	for (size_t i = b->n_specs; i-- > 0;) {
+		if (!binder_live_hold(b, b->specs[i].slot))
+			spec_remove(b, arena_strdup(a, b->specs[i].slot));
+	}
 }
 
 /* --- requests --- */
@@ -565,53 +278,6 @@ static void saved(void *arg, const struct err *err)
 		finish(r, NULL);
 }
 
-/* Regular init containers: no list of pods shows what they hold. */
-static int decide_for_init(struct request *r, struct err *err)
-{
-	struct binder *b = r->b;
-	struct pod_list pods = checkpoint_pods(b->env.checkpoint, r->arena);
-	struct candidate *v;
-	struct target t;
-	size_t n = who_holds(b->node, &pods, &r->slots, NULL, r->arena, &v);
-
-	if (n != 1)
-		return err_set(err, EAGAIN, "PodResources shows no container%s%s that holds slot %s",
-			       r->pod.name ? " of pod " : "", r->pod.name ? r->pod.name : "", r->slots.v[0]);
-	t = who_target(b->node, &pods, v, &r->slots, r->arena);
-	t.owner = (struct ledger_owner) { "", "", v->pod->name, t.owner.container };
-	if (r->pod.name && str_eq(r->pod.uid, v->pod->name)) {
-		t.owner.ns = r->pod.ns;
-		t.owner.pod = r->pod.name;
-	}
-	return bind_target(r, &t, &pods, false, err);
-}
-
-static int decide(struct request *r, const struct pod_list *pods, bool complete, struct err *err)
-{
-	struct binder *b = r->b;
-	const struct candidate *who;
-	struct candidate *v;
-	struct target t;
-	size_t n;
-
-	for (size_t i = 0; i < r->slots.n; i++) {
-		if (!slot_pool(b->node, r->slots.v[i]))
-			return err_set(err, ENOENT, "slot '%.64s' is of no pool of this node that binds late",
-				       r->slots.v[i]);
-	}
-	if (complete)
-		release_gone(b, pods, r->arena);
-	n = who_holds(b->node, pods, &r->slots, r->pod.name ? &r->pod : NULL, r->arena, &v);
-	if (!n)
-		return decide_for_init(r, err);
-	who = the_starting_one(b, v, n, r->arena, err);
-	if (!who)
-		return -err->code;
-	t = who_target(b->node, pods, who, &r->slots, r->arena);
-	t.owner.uid = r->pod.uid;
-	return bind_target(r, &t, pods, complete, err);
-}
-
 static void answered(void *arg, enum podres_result result, const struct pod_list *pods, const char *why)
 {
 	static const struct pod_list nobody = { NULL, 0 };
@@ -632,9 +298,9 @@ static void answered(void *arg, enum podres_result result, const struct pod_list
 	pods = result == PODRES_OK ? pods : &nobody;
 	if (complete) {
 		keeper_reconcile(r->b->env.keeper, r->b->node, pods, r->asked_ms);
-		binder_reconcile(r->b, pods);
+		note_pods(r->b, pods);
 	}
-	e = decide(r, pods, complete, &err);
+	e = binder_decide(r, pods, complete, &err);
 	binder_tidy(r->b);
 	tell_changed(r->b);
 	if (e < 0)
@@ -686,91 +352,18 @@ void binder_bind(struct binder *b, const struct ids *slots, const struct binder_
 		podres_list(b->env.podres, timeout_ms, answered, r);
 }
 
-/* --- what pods have --- */
-
-static void note_held(struct binder *b, const struct pod_container *c)
-{
-	for (size_t i = 0; i < c->n_held; i++) {
-		if (!is_late(b, c->held[i].resource))
-			continue;
-		for (size_t k = 0; k < c->held[i].ids.n; k++) {
-			const char *slot = c->held[i].ids.v[k];
-
-			if (find_promise(b, slot) || !live_hold(b, slot))
-				promise(b, slot);
-		}
-	}
-}
-
-/* Init containers of which only the UID is known: nobody else looks after these (see keeper_reconcile.c). */
-static void release_inits(struct binder *b)
-{
-	_cleanup_arena_ struct arena *a = arena_new(4096);
-	const struct ledger *l = keeper_ledger(b->env.keeper);
-	struct pod_list pods = { NULL, 0 };
-	bool have_read = false;
-
-	for (size_t i = ledger_holds(l); i-- > 0;) {
-		const struct ledger_hold *hold = ledger_hold_at(l, i);
-		struct candidate *v;
-		struct ids slot;
-
-		if (!hold->slot || hold->draining || *hold->owner.pod || !*hold->owner.uid)
-			continue;
-		if (!have_read)
-			pods = checkpoint_pods(b->env.checkpoint, a);
-		have_read = true;
-		slot = (struct ids) { arena_copy(a, &hold->slot, sizeof(hold->slot)), 1 };
-		if (!who_holds(b->node, &pods, &slot, NULL, a, &v) ||
-		    strcmp(v->pod->name, hold->owner.uid) != 0)
-			release(b, hold, a);
-	}
-}
-
-void binder_reconcile(struct binder *b, const struct pod_list *pods)
-{
-	int64_t before = binder_now_ms();
-
-	if (!b->node)
-		return;
-	for (size_t i = 0; i < pods->n; i++) {
-		for (size_t k = 0; k < pods->v[i].n_containers; k++)
-			note_held(b, &pods->v[i].containers[k]);
-	}
-	for (size_t i = b->n_promises; i-- > 0;) {
-		struct promise *p = &b->promises[i];
-
-		if (p->since_ms > before - YOUNG_MS)
-			continue;
-		p->held = false;
-		if (!live_hold(b, p->slot))
-			drop_promise(b, p);
-	}
-	release_inits(b);
-	binder_tidy(b);
-	tell_changed(b);
-}
-
-void binder_tidy(struct binder *b)
-{
-	_cleanup_arena_ struct arena *a = arena_new(4096);
-
-	for (size_t i = b->n_specs; i-- > 0;) {
-		if (!live_hold(b, b->specs[i].slot))
-			spec_remove(b, arena_strdup(a, b->specs[i].slot));
-	}
-}
-
 /* --- a spec that is there when we start --- */
 
 /* The ledger knows better; where it knows nothing, the spec does. */
 static void adopt(struct binder *b, const struct spec_facts *f)
 {
 	struct ledger *l = keeper_ledger(b->env.keeper);
-	const struct ledger_hold *of_vf = ledger_find(l, f->vf), *of_slot = live_hold(b, f->slot);
+	const struct ledger_hold *of_vf = ledger_find(l, f->vf), *of_slot = binder_live_hold(b, f->slot);
 	const struct pool *pool = slot_pool(b->node, f->slot);
 	const struct pool_dev *dev = pool ? pool_find(pool, f->vf) : NULL;
-	struct ledger_hold hold = { .vf = f->vf, .slot = f->slot, .owner = f->owner, .since_ms = wall_ms() };
+	struct ledger_hold hold = {
+		.vf = f->vf, .slot = f->slot, .owner = f->owner, .since_ms = binder_wall_ms()
+	};
 
 	if (of_slot && !strcmp(of_slot->vf, f->vf))
 		return;
@@ -779,7 +372,7 @@ static void adopt(struct binder *b, const struct spec_facts *f)
 		return;
 	}
 	hold.resource = pool->cfg->resource;
-	hold.rdma = rdma_of(b, dev);
+	hold.rdma = binder_rdma_of(b, dev);
 	ledger_put(l, &hold);
 	binder_say(b, "CDI spec of slot %s: %s is bound to container %s of pod %s/%s", f->slot, f->vf,
 		   f->owner.container, f->owner.ns, f->owner.pod);
@@ -828,6 +421,7 @@ void binder_free(struct binder *b)
 	for (size_t i = 0; i < b->n_promises; i++)
 		free(b->promises[i].slot);
 	free(b->promises);
+	rpc_timer_cancel(b->tell);
 	specs_done(b);
 	node_unref(b->node);
 	free(b);

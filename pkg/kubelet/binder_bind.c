@@ -1,0 +1,420 @@
+/* From a list of pods to a binding: which container starts, which VFs it has or gets, its specs, its holds.
+ */
+#include "kubelet/binder-internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "config/config.h"
+#include "hw/inventory.h"
+#include "kubelet/identify.h"
+#include "kubelet/keeper-internal.h"
+#include "pool/node.h"
+#include "pool/slots.h"
+#include "render/cdi.h"
+
+/* --- who holds what --- */
+
+static bool is_same_pod(const struct ledger_owner *a, const struct ledger_owner *b)
+{
+	if (a->uid && *a->uid && b->uid && *b->uid)
+		return !strcmp(a->uid, b->uid);
+	return *a->pod && str_eq(a->ns, b->ns) && str_eq(a->pod, b->pod);
+}
+
+/* Nobody's any more: free at once if it is at rest, else when it comes to rest. */
+void binder_release(struct binder *b, const struct ledger_hold *hold, struct arena *a)
+{
+	struct ledger *l = keeper_ledger(b->env.keeper);
+	struct ledger_hold gone = *hold;
+	const struct pool *pool = node_pool(b->node, hold->resource);
+	const struct pool_dev *dev = pool ? pool_find(pool, hold->vf) : NULL;
+	const char *why;
+
+	gone.draining = true;
+	gone.slot = NULL;
+	ledger_put(l, &gone);
+	if (dev)
+		keeper_is_free(b->env.keeper, b->node, dev, NULL, a, &why);
+}
+
+/* The kubelet gave the slot of a live container to another one (reference kubelet.md §0.4): that one keeps
+ * its VF. */
+static void take_slot_from(struct binder *b, const struct ledger_hold *hold)
+{
+	struct ledger_hold kept = *hold;
+
+	binder_say(b,
+		   "slot %s of container %s of pod %s/%s was given to another container; %s stays with the "
+		   "first one",
+		   hold->slot, hold->owner.container, hold->owner.ns, hold->owner.pod, hold->vf);
+	kept.slot = NULL;
+	ledger_put(keeper_ledger(b->env.keeper), &kept);
+}
+
+static bool lists_holder(const struct pod_list *pods, const struct ledger_hold *hold)
+{
+	const struct pod *pod = identify_pod(pods, hold->owner.ns, hold->owner.pod);
+
+	for (size_t i = 0; pod && hold->slot && i < pod->n_containers; i++) {
+		const struct ids *ids = identify_held(&pod->containers[i], hold->resource);
+
+		for (size_t k = 0; ids && k < ids->n; k++) {
+			if (!strcmp(ids->v[k], hold->slot))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Pods that a List shows no more: their VFs may be just what this container needs. */
+static void release_gone(struct binder *b, const struct pod_list *pods, struct arena *a)
+{
+	const struct ledger *l = keeper_ledger(b->env.keeper);
+
+	for (size_t i = ledger_holds(l); pods->n && i-- > 0;) {
+		const struct ledger_hold *hold = ledger_hold_at(l, i);
+
+		if (hold->slot && !hold->draining && *hold->owner.pod &&
+		    !identify_pod(pods, hold->owner.ns, hold->owner.pod))
+			binder_release(b, hold, a);
+	}
+}
+
+/* --- a binding --- */
+
+static bool could(void *ctx, const struct pool_dev *dev)
+{
+	const struct request *r = ctx;
+	const struct ledger_hold *hold = ledger_find(keeper_ledger(r->b->env.keeper), dev->id);
+
+	return !hold || hold->draining;
+}
+
+static bool may(void *ctx, const struct pool_dev *dev, const char **ret_why)
+{
+	struct request *r = ctx;
+
+	return keeper_is_free(r->b->env.keeper, r->b->node, dev, NULL, r->arena, ret_why);
+}
+
+/* The VF that the slot has already and keeps; NULL: one is to be chosen. */
+static const struct pool_dev *sticky_vf(struct binder *b, const struct target *t, const struct pool *pool,
+					const char *slot, const struct pod_list *pods, bool complete,
+					struct arena *a)
+{
+	const struct ledger_hold *hold = binder_live_hold(b, slot);
+	const struct pool_dev *dev = hold ? pool_find(pool, hold->vf) : NULL;
+
+	if (!hold)
+		return NULL;
+	if (!binder_find_promise(b, slot) && is_same_pod(&hold->owner, &t->owner)) {
+		if (dev && dev->healthy)
+			return dev;
+		binder_release(b, hold, a);
+	} else if (is_same_pod(&hold->owner, &t->owner) || (complete && !lists_holder(pods, hold))) {
+		binder_release(b, hold, a); /* another pod of the same name, or one that is gone */
+	} else {
+		take_slot_from(b, hold);
+	}
+	return NULL;
+}
+
+static void choose_from(struct request *r, const struct target *t, const struct pod_list *pods, bool complete,
+			struct binding *c)
+{
+	struct binder *b = r->b;
+	struct arena *a = r->arena;
+	unsigned number;
+
+	*c = (struct binding) { .node = b->node,
+				.slots = arena_array(a, t->slots.n, sizeof(*c->slots)),
+				.gpus = t->gpus,
+				.n_gpus = t->n_gpus,
+				.busy_gpus = t->busy_gpus,
+				.n_busy_gpus = t->n_busy_gpus,
+				.could = could,
+				.may = may,
+				.ctx = r };
+	for (size_t i = 0; i < t->slots.n; i++) {
+		struct binding_slot *s = &c->slots[c->n_slots++];
+
+		s->id = t->slots.v[i];
+		s->pool = slot_pool(b->node, s->id);
+		slot_parse(s->pool->cfg->resource, s->id, &s->numa, &number);
+		s->dev = sticky_vf(b, t, s->pool, s->id, pods, complete, a);
+	}
+}
+
+static const char *const *addresses(const struct binder *b, const int *pci, size_t n, struct arena *a)
+{
+	const char **v = arena_array(a, n, sizeof(*v));
+	char bdf[BDF_STRLEN];
+
+	for (size_t i = 0; i < n; i++)
+		v[i] = arena_strdup(a, bdf_format(b->node->inv->pci[pci[i]].bdf, bdf));
+	return v;
+}
+
+static uint64_t note_decision(struct binder *b, const struct target *t, const struct binding *c,
+			      const struct chosen *chosen, struct arena *a)
+{
+	const char **vfs = arena_array(a, c->n_slots, sizeof(*vfs));
+	struct ledger_decision d = {
+		.at_ms = binder_wall_ms(),
+		.resource = c->slots[0].pool->cfg->resource,
+		.late = true,
+		.owner = t->owner,
+		.asked = (int)c->n_slots,
+		.known = t->n_gpus ? LEDGER_GPUS_KNOWN : LEDGER_GPUS_UNKNOWN,
+		.source = t->n_gpus ? "PodResources at the container's start" : "the container has no GPUs",
+		.gpus = addresses(b, t->gpus, t->n_gpus, a),
+		.n_gpus = t->n_gpus,
+		.free = chosen->free,
+		.n_free = chosen->n_free,
+		.chosen = vfs,
+		.n_chosen = c->n_slots,
+		.pairs = chosen->pairs,
+		.n_pairs = chosen->n_pairs,
+		.cost = chosen->cost,
+		.alternative = chosen->alternative,
+		.n_alternative = chosen->n_alternative,
+		.alternative_cost = chosen->alternative_cost,
+	};
+
+	for (size_t i = 0; i < c->n_slots; i++)
+		vfs[i] = c->slots[i].dev->id;
+	return ledger_decide(keeper_ledger(b->env.keeper), &d);
+}
+
+static void hold_all(struct binder *b, const struct target *t, const struct binding *c, const bool *fresh,
+		     uint64_t decision)
+{
+	struct ledger *l = keeper_ledger(b->env.keeper);
+
+	for (size_t i = 0; i < c->n_slots; i++) {
+		const struct binding_slot *s = &c->slots[i];
+		const struct ledger_hold *before = fresh[i] ? NULL : ledger_find(l, s->dev->id);
+		struct ledger_hold hold = { .rdma = binder_rdma_of(b, s->dev),
+					    .since_ms = binder_wall_ms(),
+					    .decision = decision };
+
+		if (before)
+			hold = *before;
+		hold.vf = s->dev->id;
+		hold.resource = s->pool->cfg->resource;
+		hold.slot = s->id;
+		hold.owner = t->owner;
+		if (before && (!t->owner.uid || !*t->owner.uid))
+			hold.owner.uid = before->owner.uid;
+		if (before && !t->owner.container)
+			hold.owner.container = before->owner.container;
+		ledger_put(l, &hold);
+		binder_drop_promise(b, binder_find_promise(b, s->id));
+	}
+}
+
+/* It came to nothing: what was taken goes back, and no spec of it stays. */
+static void undo(struct binder *b, const struct binding *c, const bool *fresh)
+{
+	for (size_t i = 0; i < c->n_slots; i++) {
+		if (!fresh[i])
+			continue;
+		ledger_drop(keeper_ledger(b->env.keeper), c->slots[i].dev->id);
+		spec_remove(b, c->slots[i].id);
+		binder_promise(b, c->slots[i].id);
+	}
+}
+
+/* The kubelet tries again, whatever it was. */
+static int again(struct err *err, struct arena *a)
+{
+	return err_set(err, EAGAIN, "%s", arena_strdup(a, err->msg));
+}
+
+static int write_specs(struct binder *b, const struct target *t, const struct binding *c, struct request *r,
+		       struct err *err)
+{
+	struct edits *nodes = arena_array(r->arena, c->n_slots, sizeof(*nodes));
+	struct edits parts[2], all;
+	int result;
+
+	result = grant_container(b, c, r->arena, &parts[0], nodes, err);
+	if (result < 0)
+		return again(err, r->arena);
+	parts[1] = spec_story(t, c->slots, c->n_slots, r->arena);
+	all = cdi_join(parts, 2, r->arena);
+	for (size_t i = 0; i < c->n_slots; i++) {
+		struct edits e = { .envs = all.envs,
+				   .n_envs = all.n_envs,
+				   .devs = nodes[i].devs,
+				   .n_devs = nodes[i].n_devs };
+		bool replaced = false;
+
+		result = spec_write(b, c->slots[i].id, render_cdi(c->slots[i].id, &e, r->arena), &replaced,
+				    err);
+		if (result < 0)
+			return again(err, r->arena);
+		r->replaced |= replaced;
+	}
+	return 0;
+}
+
+static void tell_bound(struct request *r, const struct binding *c)
+{
+	r->n_bound = c->n_slots;
+	r->bound = arena_array(r->arena, c->n_slots, sizeof(*r->bound));
+	for (size_t i = 0; i < c->n_slots; i++) {
+		const struct binding_slot *s = &c->slots[i];
+
+		r->bound[i] = (struct bound) { arena_strdup(r->arena, s->id),
+					       arena_strdup(r->arena, s->pool->cfg->resource),
+					       arena_strdup(r->arena, s->dev->id) };
+	}
+}
+
+static int bind_target(struct request *r, const struct target *t, const struct pod_list *pods, bool complete,
+		       struct err *err)
+{
+	struct binder *b = r->b;
+	bool *fresh = arena_array(r->arena, t->slots.n, sizeof(*fresh)), any = false;
+	struct chosen chosen = { 0 };
+	uint64_t decision = 0;
+	struct binding c;
+	int result = 0;
+
+	choose_from(r, t, pods, complete, &c);
+	for (size_t i = 0; i < c.n_slots; i++)
+		any |= fresh[i] = !c.slots[i].dev;
+	if (any)
+		result = choose_bound(&c, r->arena, &chosen, err);
+	if (result < 0)
+		return result;
+	if (any)
+		decision = note_decision(b, t, &c, &chosen, r->arena);
+	hold_all(b, t, &c, fresh, decision);
+	result = write_specs(b, t, &c, r, err);
+	if (result < 0)
+		undo(b, &c, fresh);
+	else
+		tell_bound(r, &c);
+	return result;
+}
+
+/* --- several containers have the slots --- */
+
+static bool is_owner(const struct binder *b, const struct ledger_hold *hold, const struct candidate *c)
+{
+	const struct ledger_owner *o = &hold->owner;
+
+	return !hold->draining && binder_is_late(b, hold->resource) && str_eq(o->ns, c->pod->ns) &&
+	       str_eq(o->pod, c->pod->name) && (!c->container || str_eq(o->container, c->container->name));
+}
+
+static bool is_bound(const struct binder *b, const struct candidate *c)
+{
+	const struct ledger *l = keeper_ledger(b->env.keeper);
+
+	for (size_t i = 0; i < ledger_holds(l); i++) {
+		if (is_owner(b, ledger_hold_at(l, i), c))
+			return true;
+	}
+	return false;
+}
+
+/* A VF of his is in use: he is not the one who starts. */
+static bool is_running(const struct binder *b, const struct candidate *c, struct arena *a)
+{
+	const struct ledger *l = keeper_ledger(b->env.keeper);
+	const char *why;
+
+	for (size_t i = 0; i < ledger_holds(l); i++) {
+		const struct ledger_hold *hold = ledger_hold_at(l, i);
+
+		if (is_owner(b, hold, c) && !keeper_at_rest(b->env.keeper, b->node, hold->vf, hold, a, &why))
+			return true;
+	}
+	return false;
+}
+
+/* Whoever is bound already has started once; the other one is new. Of several new ones nothing tells which
+ * starts first. */
+static const struct candidate *the_starting_one(const struct binder *b, const struct candidate *v, size_t n,
+						struct arena *a, struct err *err)
+{
+	const struct candidate *fresh = NULL, *idle = NULL;
+	size_t n_idle = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!is_bound(b, &v[i]))
+			fresh = &v[i];
+		if (n > 1 && is_running(b, &v[i], a))
+			continue;
+		idle = &v[i];
+		n_idle++;
+	}
+	if (n == 1)
+		return v;
+	if (fresh)
+		return fresh;
+	if (n_idle == 1)
+		return idle;
+	err_set(err, EAGAIN,
+		"the kubelet gave the same slots to pod %s/%s and to pod %s/%s, and nothing tells which of "
+		"them "
+		"starts: delete one of them",
+		v[0].pod->ns, v[0].pod->name, v[1].pod->ns, v[1].pod->name);
+	return NULL;
+}
+
+/* --- which one is it? --- */
+
+/* Regular init containers: no list of pods shows what they hold. */
+static int decide_for_init(struct request *r, struct err *err)
+{
+	struct binder *b = r->b;
+	struct pod_list pods = checkpoint_pods(b->env.checkpoint, r->arena);
+	struct candidate *v;
+	struct target t;
+	size_t n = who_holds(b->node, &pods, &r->slots, NULL, r->arena, &v);
+
+	if (n != 1)
+		return err_set(err, EAGAIN, "PodResources shows no container%s%s that holds slot %s",
+			       r->pod.name ? " of pod " : "", r->pod.name ? r->pod.name : "", r->slots.v[0]);
+	t = who_target(b->node, &pods, v, &r->slots, r->arena);
+	t.owner = (struct ledger_owner) { "", "", v->pod->name, t.owner.container };
+	if (r->pod.name && str_eq(r->pod.uid, v->pod->name)) {
+		t.owner.ns = r->pod.ns;
+		t.owner.pod = r->pod.name;
+	}
+	return bind_target(r, &t, &pods, false, err);
+}
+
+int binder_decide(struct request *r, const struct pod_list *pods, bool complete, struct err *err)
+{
+	struct binder *b = r->b;
+	const struct candidate *who;
+	struct candidate *v;
+	struct target t;
+	size_t n;
+
+	for (size_t i = 0; i < r->slots.n; i++) {
+		if (!slot_pool(b->node, r->slots.v[i]))
+			return err_set(err, ENOENT, "slot '%.64s' is of no pool of this node that binds late",
+				       r->slots.v[i]);
+	}
+	if (complete)
+		release_gone(b, pods, r->arena);
+	n = who_holds(b->node, pods, &r->slots, r->pod.name ? &r->pod : NULL, r->arena, &v);
+	if (!n)
+		return decide_for_init(r, err);
+	who = the_starting_one(b, v, n, r->arena, err);
+	if (!who)
+		return -err->code;
+	t = who_target(b->node, pods, who, &r->slots, r->arena);
+	t.owner.uid = r->pod.uid;
+	return bind_target(r, &t, pods, complete, err);
+}
