@@ -105,8 +105,10 @@ static struct identified know(struct admission *ad)
 {
 	const struct world *w = ad->w;
 	struct identified who = { .busy_gpus = arena_array(ad->arena, w->gpus->list.n, sizeof(int)) };
-	const struct ids *gpus = ad->gpus.n ? &ad->gpus : (ad->prediction = predict(ad));
+	const struct ids *gpus = &ad->gpus;
 
+	if (!gpus->n)
+		gpus = ad->prediction = predict(ad);
 	for (size_t i = 0; i < w->gpus->list.n; i++) {
 		if (w->gpu_owner[i] != NOBODY && w->gpu_owner[i] != ad->number)
 			who.busy_gpus[who.n_busy_gpus++] = w->gpus->pci[i];
@@ -445,16 +447,6 @@ static void run_policy(const struct sim_in *in, const struct vendor *gpus, const
 	idset_done(&w.listed_taken);
 }
 
-/* The resource that the vendor's plugin serves; any other name lists every GPU. */
-static const char *gpu_resource(const struct hw_inventory *inv)
-{
-	const char *vendor = inv->n_gpu ? inv->gpu[0].vendor : "";
-
-	return !strcmp(vendor, "AMD")	  ? "amd.com/gpu"
-	       : !strcmp(vendor, "Intel") ? "gpu.intel.com/i915"
-					  : "nvidia.com/gpu";
-}
-
 static size_t count_healthy(const struct pool *pool)
 {
 	size_t n = 0;
@@ -472,7 +464,7 @@ const struct sim_result *sim_run(const struct sim_in *in, const struct sim_polic
 	const struct vendor *gpus;
 	struct stream day;
 
-	day_in.gpu_resource = gpu_resource(in->node->inv);
+	day_in.gpu_resource = vendor_resource(in->node->inv);
 	day_in.vf_resource = in->pool->cfg->resource;
 	gpus = vendor_new(in->node->inv, in->node->topo, day_in.gpu_resource, arena);
 	day_in.gpus = gpus->list.n;

@@ -10,21 +10,30 @@
 
 /* --- which GPUs --- */
 
+static const struct {
+	const char *resource, *vendor;
+} plugins[] = {
+	{ "nvidia.com/gpu", "NVIDIA" },
+	{ "amd.com/gpu", "AMD" },
+	{ "gpu.intel.com/i915", "Intel" },
+};
+
 static bool is_offered(const struct hw_gpu *gpu, const char *resource)
 {
-	static const struct {
-		const char *resource, *vendor;
-	} table[] = {
-		{ "nvidia.com/gpu", "NVIDIA" },
-		{ "amd.com/gpu", "AMD" },
-		{ "gpu.intel.com/i915", "Intel" },
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
-		if (str_eq(table[i].resource, resource))
-			return str_eq(table[i].vendor, gpu->vendor);
+	for (size_t i = 0; i < ARRAY_LEN(plugins); i++) {
+		if (str_eq(plugins[i].resource, resource))
+			return str_eq(plugins[i].vendor, gpu->vendor);
 	}
 	return true;
+}
+
+const char *vendor_resource(const struct hw_inventory *inv)
+{
+	for (size_t i = 0; inv->n_gpu && i < ARRAY_LEN(plugins); i++) {
+		if (str_eq(plugins[i].vendor, inv->gpu[0].vendor))
+			return plugins[i].resource;
+	}
+	return "gpu";
 }
 
 static const char *id_of(const struct hw_inventory *inv, const struct hw_gpu *gpu, struct arena *arena)

@@ -74,9 +74,11 @@ static void fewer_than_asked_for_are_all(void **state)
 
 static void a_vendors_resource_lists_its_gpus_only(void **state)
 {
-	_cleanup_lab_ struct lab lab = lab_new(MACHINE);
+	_cleanup_lab_ struct lab lab = lab_new(MACHINE), nothing = lab_new("pf:1");
 
 	(void)state;
+	assert_string_equal(vendor_resource(lab.node->inv), "nvidia.com/gpu");
+	assert_string_equal(vendor_resource(nothing.node->inv), "gpu");
 	assert_int_equal(vendor_new(lab.node->inv, lab.node->topo, "amd.com/gpu", lab.arena)->list.n, 0);
 	assert_int_equal(vendor_new(lab.node->inv, lab.node->topo, "some/gpu", lab.arena)->list.n, 8);
 }
