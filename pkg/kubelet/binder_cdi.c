@@ -234,12 +234,14 @@ static int put_file(const struct binder *b, const char *path, const char *tempor
 	return 0;
 }
 
-/* It has our name; what it is, it says itself. What does not parse was ours. */
-static bool is_foreign(const char *text, const char *path, struct arena *a)
+/* It has our name; what it is, it says itself. What does not parse was ours, and what we wrote is. */
+static bool is_foreign(const struct spec_file *ours, const char *text, const char *path, struct arena *a)
 {
 	const struct item *spec;
 	const char *kind;
 
+	if (ours && ours->hash == hash_of(text))
+		return false;
 	if (document_parse(text, strlen(text), path, a, &spec, NULL) < 0)
 		return false;
 	kind = item_string(spec, "kind");
@@ -255,7 +257,7 @@ int spec_write(struct binder *b, const char *slot, const char *text, bool *ret_r
 
 	if (r == -EISDIR)
 		return err_set(err, EISDIR, "CDI spec %s: something that is no file is in its place", path);
-	if (old && is_foreign(old, path, a))
+	if (old && is_foreign(ours, old, path, a))
 		return err_set(err, EEXIST, "CDI spec %s: somebody else's file has its name", path);
 	if (old && ours && ours->hash != hash_of(old))
 		binder_say(b, "CDI spec %s was changed by somebody else; it is written anew", path);
@@ -274,9 +276,10 @@ void spec_remove(struct binder *b, const char *slot)
 {
 	_cleanup_arena_ struct arena *a = arena_new(8192);
 	const char *path = spec_path(b, slot, a), *old = NULL;
+	bool ours = read_file(path, a, &old) == 0 && !is_foreign(remembered(b, slot), old, path, a);
 
 	forget(b, slot);
-	if (read_file(path, a, &old) < 0 || is_foreign(old, path, a))
+	if (!ours)
 		return;
 	if (unlink(path) < 0 && errno != ENOENT)
 		binder_say(b, "CDI spec %s of a free slot cannot be removed: %s", path, strerror(errno));
