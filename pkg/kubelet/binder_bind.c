@@ -372,6 +372,12 @@ static const struct candidate *the_starting_one(const struct binder *b, const st
 
 /* --- which one is it? --- */
 
+/* The checkpoint knows pods by their uid only. Who asks for the slot of another pod does not get its VF. */
+static bool may_be_of(const struct request *r, const struct candidate *c)
+{
+	return !r->pod.name || !r->pod.uid || !*r->pod.uid || str_eq(r->pod.uid, c->pod->name);
+}
+
 /* Regular init containers: no list of pods shows what they hold. */
 static int decide_for_init(struct request *r, struct err *err)
 {
@@ -381,7 +387,7 @@ static int decide_for_init(struct request *r, struct err *err)
 	struct target t;
 	size_t n = who_holds(b->node, &pods, &r->slots, NULL, r->arena, &v);
 
-	if (n != 1)
+	if (n != 1 || !may_be_of(r, v))
 		return err_set(err, EAGAIN, "PodResources shows no container%s%s that holds slot %s",
 			       r->pod.name ? " of pod " : "", r->pod.name ? r->pod.name : "", r->slots.v[0]);
 	t = who_target(b->node, &pods, v, &r->slots, r->arena);
