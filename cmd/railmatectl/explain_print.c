@@ -33,7 +33,7 @@ static const char *judge_before(const struct ledger_decision *d)
 	};
 
 	if (has_no_gpus(d))
-		return "The container has no GPU: the VFs were spread over the cards.";
+		return "The container has no GPU, so no VF is nearer than another.";
 	if (d->known == LEDGER_GPUS_KNOWN && !d->cost)
 		return "Each GPU has a VF behind its own PCIe switch.";
 	return words[d->known];
@@ -53,7 +53,7 @@ static const char *judge_after(const struct ledger_decision *d)
 	};
 
 	if (!d->n_real_gpus)
-		return "The container has no GPU: the VFs were spread over the cards.";
+		return "The container has no GPU, so no VF is nearer than another.";
 	if (d->real_cost > d->best_cost)
 		return missed[d->known];
 	return d->real_cost ? "Nothing nearer to the container's GPUs was free."

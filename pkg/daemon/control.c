@@ -204,7 +204,7 @@ static void refuse(struct client *cl, int code, const char *why)
 
 static void on_late_request(uv_timer_t *timer)
 {
-	refuse(timer->data, ETIMEDOUT, "no request came within 5 seconds");
+	refuse(timer->data, ETIMEDOUT, "no request came in time");
 }
 
 /* The answer that comes after all finds nobody. */
@@ -263,7 +263,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 	if (end)
 		start_job(cl, (size_t)(end - cl->in));
 	else if (cl->n_in == sizeof(cl->in))
-		refuse(cl, EMSGSIZE, "the request is longer than 8192 bytes");
+		refuse(cl, EMSGSIZE, "the request is too long");
 }
 
 static void on_wake(uv_async_t *wake)
