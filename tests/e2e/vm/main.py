@@ -9,7 +9,7 @@ import sys
 import bed
 
 PARTS = {
-    "fake": ["topology", "pods", "traffic", "events", "cni"],
+    "fake": ["topology", "pods", "traffic", "events", "ledger", "cni"],
     "kubelet": ["numa"],
 }
 LIMITS = {"fake": 90, "kubelet": 200}  # seconds a scenario may take
