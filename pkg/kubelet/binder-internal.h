@@ -27,6 +27,7 @@ struct binder {
 	struct spec_file *specs; /* what we wrote, by slot; binder_cdi.c */
 	size_t n_specs, cap_specs;
 	LIST_HEAD(, request) requests;
+	int64_t began_ms;	/* Unix time */
 	struct rpc_timer *tell; /* something changed: the kubelet will be told */
 };
 
@@ -38,7 +39,8 @@ struct request {
 	struct ids slots;
 	struct binder_pod pod; /* name NULL: not known */
 	bool by_get;	       /* of that pod alone */
-	int64_t asked_ms;
+	struct binder_pod guess; /* a restart: the pod that has the slots by the ledger; name NULL: none */
+	int64_t asked_ms, until_ms;
 	binder_done_fn done;
 	void *arg;
 	struct rpc_timer *timer;

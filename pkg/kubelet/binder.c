@@ -278,6 +278,69 @@ static void saved(void *arg, const struct err *err)
 		finish(r, NULL);
 }
 
+/* Slots that the kubelet has given away twice do not tell who restarts: see take_slot_from(). */
+static bool has_shared_slots(const struct binder *b)
+{
+	const struct ledger *l = keeper_ledger(b->env.keeper);
+
+	for (size_t i = 0; i < ledger_holds(l); i++) {
+		const struct ledger_hold *hold = ledger_hold_at(l, i);
+
+		if (!hold->slot && !hold->draining && binder_is_late(b, hold->resource))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A container that restarts is known by its slots: nobody was given them since they were bound. (Before we
+ * started we would not have seen that.) Get is enough for it, and has no side effects in the kubelet.
+ */
+static void guess_pod(struct request *r)
+{
+	const struct ledger_hold *first = binder_live_hold(r->b, r->slots.v[0]);
+
+	if (has_shared_slots(r->b))
+		return;
+	for (size_t i = 0; i < r->slots.n; i++) {
+		const struct ledger_hold *hold = binder_live_hold(r->b, r->slots.v[i]);
+
+		if (!hold || hold->since_ms < r->b->began_ms || !*hold->owner.pod ||
+		    binder_find_promise(r->b, r->slots.v[i]) ||
+		    strcmp(hold->owner.pod, first->owner.pod) != 0 ||
+		    strcmp(hold->owner.ns, first->owner.ns) != 0)
+			return;
+	}
+	r->guess.ns = arena_strdup(r->arena, first->owner.ns);
+	r->guess.name = arena_strdup(r->arena, first->owner.pod);
+}
+
+static void answered(void *arg, enum podres_result result, const struct pod_list *pods, const char *why);
+
+static void ask(struct request *r)
+{
+	const struct binder_pod *pod = r->pod.name ? &r->pod : &r->guess;
+	int64_t left = r->until_ms - binder_now_ms();
+	unsigned ms = left > 1 ? (unsigned)left : 1;
+
+	r->asked_ms = binder_now_ms();
+	r->by_get = pod->name && podres_support(r->b->env.podres) == PODRES_GET;
+	if (r->by_get)
+		podres_get(r->b->env.podres, pod->ns, pod->name, ms, answered, r);
+	else
+		podres_list(r->b->env.podres, ms, answered, r);
+}
+
+/* The guess was wrong: the pod is gone, or has them no more. */
+static bool is_wrong_guess(struct request *r, enum podres_result result, const struct pod_list *pods)
+{
+	struct candidate *v;
+
+	if (!r->by_get || !r->guess.name)
+		return false;
+	return result != PODRES_OK || !who_holds(r->b->node, pods, &r->slots, NULL, r->arena, &v);
+}
+
 static void answered(void *arg, enum podres_result result, const struct pod_list *pods, const char *why)
 {
 	static const struct pod_list nobody = { NULL, 0 };
@@ -288,6 +351,11 @@ static void answered(void *arg, enum podres_result result, const struct pod_list
 
 	if (!r->b) {
 		request_free(r);
+		return;
+	}
+	if (is_wrong_guess(r, result, pods)) {
+		r->guess.name = NULL;
+		ask(r);
 		return;
 	}
 	if (result == PODRES_FAILED) {
@@ -325,7 +393,7 @@ static struct request *request_new(struct binder *b, const struct ids *slots, co
 	struct arena *a = arena_new(16 * 1024);
 	struct request *r = xcalloc(1, sizeof(*r));
 
-	*r = (struct request) { .b = b, .arena = a, .asked_ms = binder_now_ms(), .done = done, .arg = arg };
+	*r = (struct request) { .b = b, .arena = a, .done = done, .arg = arg };
 	r->slots = (struct ids) { arena_array(a, slots->n, sizeof(*r->slots.v)), slots->n };
 	for (size_t i = 0; i < slots->n; i++)
 		r->slots.v[i] = arena_strdup(a, slots->v[i]);
@@ -345,11 +413,10 @@ void binder_bind(struct binder *b, const struct ids *slots, const struct binder_
 		r->timer = rpc_after(b->env.rpc, 0, refuse, r);
 		return;
 	}
-	r->by_get = r->pod.name && podres_support(b->env.podres) == PODRES_GET;
-	if (r->by_get)
-		podres_get(b->env.podres, r->pod.ns, r->pod.name, timeout_ms, answered, r);
-	else
-		podres_list(b->env.podres, timeout_ms, answered, r);
+	r->until_ms = binder_now_ms() + timeout_ms;
+	if (!r->pod.name)
+		guess_pod(r);
+	ask(r);
 }
 
 /* --- a spec that is there when we start --- */
@@ -397,6 +464,7 @@ struct binder *binder_new(const struct binder_env *env)
 	struct binder *b = xcalloc(1, sizeof(*b));
 
 	b->env = *env;
+	b->began_ms = binder_wall_ms();
 	LIST_INIT(&b->requests);
 	return b;
 }

@@ -636,6 +636,25 @@ static void a_restarted_container_keeps_its_vfs(void **state)
 	assert_int_equal(ledger_decisions(keeper_ledger(k)), 1);
 }
 
+static void a_restart_is_known_by_the_ledger_and_needs_no_list(void **state)
+{
+	unsigned before;
+
+	(void)state;
+	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 1), slots(0, 0, 1)));
+	bind(slots(0, 0, 1));
+	before = lists;
+	bind(slots(0, 0, 1));
+	assert_int_equal(lists, before);
+	assert_int_equal(gets, 2); /* with the question what this kubelet can */
+	/* the slots are another pod's now, and nobody told us */
+	remove_pod("p");
+	pod("q", HOLDS(GPU "=%s rdma/vf=%s", gpus(6, 7), slots(0, 0, 1)));
+	bind(slots(0, 0, 1));
+	assert_int_equal(lists, before + 1);
+	assert_int_equal(count_of_pf(3), 2);
+}
+
 static void unbind_driver(void *arg)
 {
 	struct hw_inventory *inv = synth_inventory(MACHINE);
@@ -1257,6 +1276,7 @@ int main(void)
 		T(the_node_is_that_of_now_also_in_another_namespace),
 		T(a_vf_that_lost_its_rdma_device_is_a_reason_to_wait),
 		T(a_restarted_container_keeps_its_vfs),
+		T(a_restart_is_known_by_the_ledger_and_needs_no_list),
 		T(a_dead_vf_is_replaced_when_the_container_restarts),
 		T(two_askers_are_told_the_same),
 		T(the_cni_plugin_and_the_kubelet_agree),
