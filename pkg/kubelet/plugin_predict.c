@@ -13,9 +13,10 @@
 #include "kubelet/podres.h"
 #include "pool/node.h"
 
-#define PREDICT_MS     100
-#define ALLOCATABLE_MS 10000 /* what plugins offer changes seldom, and all of the node share one rate limit  \
-			      */
+#define PREDICT_MS 100
+#define ALLOCATABLE_MS                                                                                       \
+	10000 /* what plugins offer changes seldom, and all of the node share one rate limit                 \
+	       */
 
 static void unknown(struct look *look, const char *why)
 {

@@ -382,7 +382,8 @@ static void run_bug(struct command *cmd)
 	ok(cmd);
 }
 
-/* The reservations of a pod that goes on running: its devices are on offer again, and it is listed with them. */
+/* The reservations of a pod that goes on running: its devices are on offer again, and it is listed with them.
+ */
 static void run_forget(struct command *cmd)
 {
 	struct pod_entry *pod = pod_find(cmd->k, cmd->argv[1]);

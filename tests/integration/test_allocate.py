@@ -45,11 +45,11 @@ class Allocate(Case):
                 texts.append(json.load(f))
         self.assertLessEqual(set(chosen), {t["pci"]["pci-address"] for t in texts})
 
-    def test_nothing_is_asked_for_before_the_start(self):
+    def test_only_ours_asks_to_be_called_before_the_start(self):
         node = self.node()
         node.start()
         self.one_pod(node)
-        self.assertEqual(node.kubelet.ask("prestart pod")["calls"], [])
+        self.assertEqual([(c["resource"], c["status"]) for c in node.kubelet.ask("prestart pod")["calls"]], [(VF, "OK")])
 
     def victim(self, node):
         """A VF that the same pod would get again, free."""
