@@ -177,9 +177,12 @@ static int allocate_one(struct plugin *p, const struct pool *pool, const struct 
 	int *gpus, r;
 	struct choice *choice = recent_take(p->recent, plugin_now_ms(), ids);
 	size_t n = choice_known_gpus(choice, p->node->inv, a, &gpus);
+	struct record *record = &grants->v[grants->n++];
 
-	record_begin(&grants->v[grants->n++], p, choice, ids, grants->arena);
+	record_begin(record, p, choice, ids, grants->arena);
 	r = answer_allocate(p->node, pool, ids, p->env->root, gpus, n, a, ret, err);
+	if (r == 0)
+		record_answer(record, ret, grants->arena);
 	if (r == 0 && p->devinfo)
 		devinfo_ensure(p->devinfo, ids);
 	return r;

@@ -2,6 +2,7 @@
  * wait for it. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "align/choose.h"
@@ -14,6 +15,9 @@
 #include "kubelet/record.h"
 #include "ledger/ledger.h"
 #include "pool/node.h"
+#include "render/render.h"
+
+#define VERBS_NODE "/dev/infiniband/"
 
 int64_t record_wall_ms(void)
 {
@@ -151,7 +155,7 @@ bool record_same_pod(const struct ledger_owner *a, const struct ledger_owner *b)
 }
 
 /* What is known of the VF beyond this stays when it was this container's before. */
-static struct ledger_hold hold_anew(const struct plugin *p, const struct pool_dev *dev,
+static struct ledger_hold hold_anew(const struct plugin *p, const struct pool_dev *dev, const char *uverbs,
 				    const struct ledger_owner *owner, uint64_t decision)
 {
 	const struct ledger_hold *old = ledger_find(plugin_ledger(p), dev->id);
@@ -166,27 +170,29 @@ static struct ledger_hold hold_anew(const struct plugin *p, const struct pool_de
 	hold.owner = *owner;
 	hold.decision = decision;
 	hold.draining = false;
+	if (uverbs)
+		hold.uverbs = uverbs;
 	return hold;
 }
 
-void record_hold(struct plugin *p, const struct pool_dev *dev, const struct ledger_owner *owner,
-		 uint64_t decision)
+void record_hold(struct plugin *p, const struct pool_dev *dev, const char *uverbs,
+		 const struct ledger_owner *owner, uint64_t decision)
 {
-	const struct ledger_hold hold = hold_anew(p, dev, owner, decision);
+	const struct ledger_hold hold = hold_anew(p, dev, uverbs, owner, decision);
 
 	ledger_put(plugin_ledger(p), &hold);
 }
 
 /* What somebody else may still have stays his: PreStartContainer decides, when it is known who asks. */
-static void hold_one(struct plugin *p, const struct pool_dev *dev, const struct ledger_owner *owner,
-		     uint64_t decision, struct arena *a)
+static void hold_one(struct plugin *p, const struct pool_dev *dev, const char *uverbs,
+		     const struct ledger_owner *owner, uint64_t decision, struct arena *a)
 {
 	const struct ledger_hold *hold = ledger_find(plugin_ledger(p), dev->id);
 	const char *why;
 
 	if (!hold || record_same_pod(owner, &hold->owner) ||
 	    keeper_is_free(p->env->keeper, p->node, dev, owner, a, &why))
-		record_hold(p, dev, owner, decision);
+		record_hold(p, dev, uverbs, owner, decision);
 	else
 		log_debug("kubelet", "%s: the kubelet gives away %s again: %s", p->resource, dev->id, why);
 }
@@ -217,6 +223,20 @@ void record_begin(struct record *r, struct plugin *p, struct choice *choice, con
 		qsort(r->devs, r->n_devs, sizeof(*r->devs), by_address);
 }
 
+/* The answer has them in the order of the devices, one each. */
+void record_answer(struct record *r, const struct edits *edits, struct arena *a)
+{
+	const char **nodes = arena_array(a, edits->n_devs, sizeof(*nodes));
+	size_t n = 0;
+
+	for (size_t i = 0; i < edits->n_devs; i++) {
+		if (str_starts(edits->devs[i].host, VERBS_NODE "uverbs"))
+			nodes[n++] = arena_strdup(a, edits->devs[i].host + strlen(VERBS_NODE));
+	}
+	if (n == r->n_devs)
+		r->nodes = nodes;
+}
+
 void record_commit(struct record *r, struct plugin *p)
 {
 	_cleanup_arena_ struct arena *a = arena_new(8192);
@@ -228,7 +248,7 @@ void record_commit(struct record *r, struct plugin *p)
 		return;
 	decision = decide(p, r, a);
 	for (size_t i = 0; i < r->n_devs; i++)
-		hold_one(p, r->devs[i], owner, decision, a);
+		hold_one(p, r->devs[i], r->nodes ? r->nodes[i] : NULL, owner, decision, a);
 	keeper_save(p->env->keeper, NULL, NULL);
 }
 

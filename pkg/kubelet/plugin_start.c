@@ -1,7 +1,8 @@
 /*
  * PreStartContainer of a pool that binds early: the VFs were chosen at admission, now it is known for whom.
- * What came of the choice is compared and counted, the holds get their owner, and a VF that somebody else
- * still uses is refused: the kubelet asks again. Not knowing is no reason to refuse.
+ * What came of the choice is compared and counted, the holds get their owner. A VF that somebody else
+ * still uses is refused, and so is one whose verbs node is not the one that Allocate gave: the kubelet asks
+ * again. Not knowing is no reason to refuse.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,6 +15,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
+#include "discover/discover.h"
+#include "discover/sysroot.h"
 #include "hw/inventory.h"
 #include "kubelet/identify.h"
 #include "kubelet/keeper.h"
@@ -140,6 +143,48 @@ static bool may_have(struct start *s, const struct pool_dev *dev, const struct s
 		return false;
 	return !first ||
 	       keeper_is_at_rest(k, p->node, dev, plugin_pool(p)->cfg->network == NETWORK_POD, s->arena, why);
+}
+
+/* --- is its node still the one that was given? --- */
+
+static bool is_others(const struct ledger_hold *hold, const struct starter *me)
+{
+	bool named = hold->owner.pod && *hold->owner.pod;
+
+	return hold->draining || (named && me->owner.pod && !record_same_pod(&me->owner, &hold->owner));
+}
+
+/* The RDMA device of a verbs node, "" if there is no such node. The same in every network namespace. */
+static void read_owner(const struct sysroot *root, const char *uverbs, char *buf, size_t size)
+{
+	if (sysroot_read(root, buf, size, "sys/class/infiniband_verbs/%s/ibdev", uverbs) < 0)
+		*buf = '\0';
+}
+
+/* Its number is handed out anew when an RDMA device is made again or moves: the runtime would make the node
+ * of another VF. What Allocate gave cannot be changed, so only a new pod gets the right one. */
+static bool keeps_node(struct start *s, const struct pool_dev *dev, const struct starter *me,
+		       const char **why)
+{
+	const struct plugin *p = s->plugin;
+	const struct ledger_hold *hold = ledger_find(plugin_ledger(p), dev->id);
+	struct function_now now = { .uverbs = "" };
+	char owner[64];
+
+	if (!hold || !hold->uverbs || is_others(hold, me))
+		return true;
+	if (dev->pci >= 0)
+		discover_function_now(p->env->root, p->node->inv->pci[dev->pci].bdf, &now, NULL);
+	read_owner(p->env->root, hold->uverbs, owner, sizeof(owner));
+	if (str_eq(now.uverbs, hold->uverbs) || (!now.rdma[0] && *owner && str_eq(owner, hold->rdma)))
+		return true;
+	*why = arena_printf(
+		s->arena,
+		"%s has %s%s now, and the container was given /dev/infiniband/%s, which %s%s: delete "
+		"the pod, a new one is given the right node",
+		dev->id, now.uverbs[0] ? "/dev/infiniband/" : "no verbs node", now.uverbs, hold->uverbs,
+		*owner ? "is that of " : "is gone", owner);
+	return false;
 }
 
 /* --- what came of the choice --- */
@@ -278,7 +323,7 @@ static void settle(struct start *s, const struct starter *me)
 	for (size_t i = 0; i < s->ids.n; i++) {
 		const struct pool_dev *dev = dev_of(s, i);
 
-		if (dev && !may_have(s, dev, me, first, &why)) {
+		if (dev && (!may_have(s, dev, me, first, &why) || !keeps_node(s, dev, me, &why))) {
 			refuse(s, why);
 			return;
 		}
@@ -287,7 +332,7 @@ static void settle(struct start *s, const struct starter *me)
 		const struct pool_dev *dev = dev_of(s, i);
 
 		if (dev)
-			record_hold(p, dev, &me->owner, number);
+			record_hold(p, dev, NULL, &me->owner, number);
 	}
 	if (me->owner.pod)
 		check(s, me, number);

@@ -5,6 +5,7 @@
 #include "kubelet/plugin-internal.h"
 #include "kubelet/recent.h"
 
+struct edits;
 struct hw_inventory;
 struct pool_dev;
 
@@ -12,17 +13,21 @@ struct record {
 	struct node *node;	/* owns the devices */
 	struct choice *choice;	/* NULL: the kubelet did not ask, or took others */
 	const struct pool_dev **devs;	size_t n_devs;	/* in the arena of record_begin() */
+	const char **nodes;		/* the verbs node that the answer has for each, "uverbs5"; NULL */
 };
 
 /* choice is taken. */
 void record_begin(struct record *r, struct plugin *p, struct choice *choice, const struct ids *ids, struct arena *a);
+void record_answer(struct record *r, const struct edits *edits, struct arena *a); /* what the container is given */
 void record_commit(struct record *r, struct plugin *p);
 void record_end(struct record *r);
 
 int64_t record_wall_ms(void);
 const char *const *record_gpus(const struct hw_inventory *inv, const int *gpus, size_t n, struct arena *a);
 const char *const *record_vfs(const struct pool *pool, const int *devs, size_t n, struct arena *a);
-void record_hold(struct plugin *p, const struct pool_dev *dev, const struct ledger_owner *owner, uint64_t decision);
+/* uverbs: what it was given, NULL: as it was noted before. */
+void record_hold(struct plugin *p, const struct pool_dev *dev, const char *uverbs, const struct ledger_owner *owner,
+		 uint64_t decision);
 /* Both are named, and nothing tells them apart. */
 bool record_same_pod(const struct ledger_owner *a, const struct ledger_owner *b);
 

@@ -33,6 +33,7 @@ struct ledger_hold {
 	const char *rdma;	/* its RDMA device when it was given: known again while it is away in a pod; NULL */
 	const char *netdev;	/* its network interface, likewise; NULL. The keeper fills this, the RDMA device and */
 	const char *driver;	/* the driver in: with another one neither is away, but gone; NULL */
+	const char *uverbs;	/* the verbs node that Allocate gave: it cannot be taken back (early binding); NULL */
 	int64_t since_ms;	/* wall clock, Unix time */
 	uint64_t decision;	/* number of the decision that chose it; 0: none (rebuilt, or not ours) */
 };

@@ -948,6 +948,64 @@ static void vf_that_is_still_open_is_not_given_to_a_container_that_starts_first(
 	assert_int_equal(start("8").status, RPC_OK);
 }
 
+static const struct hw_rdma *rdma_of(size_t i)
+{
+	return &m.node->inv->rdma[m.pool->devs[i].rdma];
+}
+
+static void hide_rdma(size_t i)
+{
+	machine_remove(&m, DEV "/infiniband", vf(i));
+	machine_remove(&m, DEV "/infiniband_verbs", vf(i));
+}
+
+static void assert_start_refused(const char *vfs, const char *words)
+{
+	struct reply r = start(vfs);
+
+	assert_int_equal(r.status, RPC_UNAVAILABLE);
+	if (!strstr(r.message, words))
+		fail_msg("'%s' does not say '%s'", r.message, words);
+}
+
+/* The runtime looks the node up by its name: it would be that of another VF. */
+static void node_that_has_become_another_vfs_is_not_handed_out(void **state)
+{
+	const char *given = rdma_of(8)->uverbs, *rdma = rdma_of(8)->name;
+
+	(void)state;
+	admit("p", "g5", "8");
+	assert_string_equal(hold(8)->uverbs, given);
+	hide_rdma(8);
+	machine_put_rdma(&m, vf(8), rdma, "uverbs99");
+	assert_start_refused("8", arena_printf(a, "was given /dev/infiniband/%s, which is gone", given));
+	machine_file(&m, "mlx5_other\n", "sys/class/infiniband_verbs/%s/ibdev", given);
+	assert_start_refused("8", arena_printf(a, "%s has /dev/infiniband/uverbs99 now", vf(8)));
+	assert_start_refused("8", "which is that of mlx5_other: delete the pod");
+	assert_int_equal(stats()->starts_refused, 3);
+	/* a new pod */
+	k.held = "p: ";
+	admit("q", "g5", "8");
+	assert_int_equal(start("8").status, RPC_OK);
+	assert_string_equal(hold(8)->uverbs, "uverbs99");
+}
+
+static void node_is_checked_also_while_its_device_is_in_the_pods_network(void **state)
+{
+	const char *given = rdma_of(8)->uverbs;
+
+	(void)state;
+	admit("p", "g5", "8");
+	assert_int_equal(start("8").status, RPC_OK);
+	hide_rdma(8);
+	assert_start_refused("8", "has no verbs node now");
+	machine_file(&m, "mlx5_other\n", "sys/class/infiniband_verbs/%s/ibdev", given);
+	assert_start_refused("8", "which is that of mlx5_other");
+	machine_file(&m, arena_printf(a, "%s\n", rdma_of(8)->name), "sys/class/infiniband_verbs/%s/ibdev",
+		     given);
+	assert_int_equal(start("8").status, RPC_OK);
+}
+
 static void unknown_device_is_refused_for_good(void **state)
 {
 	const char *bad[] = { "0000:ff:00.0" };
@@ -1091,6 +1149,8 @@ int main(void)
 		T(vf_that_two_live_containers_have_is_refused_to_the_second),
 		T(two_sets_that_share_a_vf_are_told_apart),
 		T(vf_that_is_still_open_is_not_given_to_a_container_that_starts_first),
+		T(node_that_has_become_another_vfs_is_not_handed_out),
+		T(node_is_checked_also_while_its_device_is_in_the_pods_network),
 		T(unknown_device_is_refused_for_good),
 		T(container_starts_though_pod_resources_fail),
 		T(container_starts_though_the_kubelet_is_old),
