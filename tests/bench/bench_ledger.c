@@ -187,7 +187,7 @@ static void run(struct bench *b, const char *dir)
 int main(int argc, char **argv)
 {
 	struct bench b = { 0 };
-	uint64_t holds, rounds;
+	uint64_t holds = 0, rounds = 0;
 
 	if (argc != 4 || str_to_u64(argv[2], 10, 4096, &holds) < 0 ||
 	    str_to_u64(argv[3], 10, 1000000, &rounds) < 0 || !holds || !rounds)
