@@ -66,6 +66,7 @@ struct pool_config {
 	enum gid_mode gid;	/* "gid": "auto" (default) | "fixed:N" | "off" */
 	int gid_index;		/* of fixed:N */
 	enum pool_network network; /* "network": "pod" (default) | "host" */
+	bool strict;		/* "strict": false (default) | true; early: a container that misses the nearest VFs is warned of */
 	enum pool_binding binding; /* "binding": "early" (default; ids are PCI addresses) | "late" (slots) */
 };
 

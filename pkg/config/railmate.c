@@ -60,12 +60,23 @@ static int read_binding(struct parse *p, const struct item *value, const struct 
 	return r;
 }
 
+static int read_strict(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	int r = want(p, value, ITEM_BOOL);
+
+	(void)key;
+	if (r == 0)
+		((struct pool_config *)out)->strict = value->truth;
+	return r;
+}
+
 int read_railmate_pool(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
 	static const struct key keys[] = {
 		{ .name = "gid", .read = read_gid },
 		{ .name = "network", .read = read_network },
 		{ .name = "binding", .read = read_binding },
+		{ .name = "strict", .read = read_strict },
 	};
 	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys) };
 

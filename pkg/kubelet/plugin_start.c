@@ -5,6 +5,7 @@
  * again. Not knowing is no reason to refuse.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -258,6 +259,19 @@ static size_t free_then(const struct start *s, const struct ledger_decision *d, 
 	return total;
 }
 
+static void tell_misaligned(const struct plugin *p, const struct starter *me, const struct ledger_decision *d)
+{
+	char line[512];
+
+	snprintf(line, sizeof(line),
+		 "%s: %s/%s container %s has VFs at a distance of %d from its GPUs, %d was possible",
+		 p->resource, me->owner.ns, me->owner.pod, me->owner.container, d->real_cost, d->best_cost);
+	if (plugin_pool(p)->cfg->strict)
+		log_warn("kubelet", "%s", line);
+	else
+		log_info("kubelet", "%s", line);
+}
+
 static void compare(struct start *s, const struct starter *me, struct ledger_decision *d)
 {
 	struct plugin *p = s->plugin;
@@ -278,9 +292,7 @@ static void compare(struct start *s, const struct starter *me, struct ledger_dec
 		return;
 	}
 	p->stats.misaligned++;
-	log_info("kubelet",
-		 "%s: %s/%s container %s has VFs at a distance of %d from its GPUs, %d was possible",
-		 p->resource, me->owner.ns, me->owner.pod, me->owner.container, d->real_cost, d->best_cost);
+	tell_misaligned(p, me, d);
 }
 
 /* Once for each decision: a container that starts again has what it had. */

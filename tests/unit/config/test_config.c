@@ -234,6 +234,16 @@ static void reads_our_keys(void **state)
 	}
 }
 
+static void strict_is_false_unless_it_is_said(void **state)
+{
+	_cleanup_config_ struct config *plain = parse_pool("\"railmate\": {}");
+	_cleanup_config_ struct config *strict = parse_pool("\"railmate\": {\"strict\": true}");
+
+	(void)state;
+	assert_false(plain->pools[0].strict);
+	assert_true(strict->pools[0].strict);
+}
+
 static void gpus_become_rows_of_the_match_table(void **state)
 {
 	_cleanup_config_ struct config *cfg =
@@ -376,6 +386,7 @@ int main(void)
 		cmocka_unit_test(idle_foreign_selectors_are_accepted),
 		cmocka_unit_test(additional_info_is_sorted_by_device_and_key),
 		cmocka_unit_test(reads_our_keys),
+		cmocka_unit_test(strict_is_false_unless_it_is_said),
 		cmocka_unit_test(gpus_become_rows_of_the_match_table),
 		cmocka_unit_test(names_at_the_limit_are_legal),
 		cmocka_unit_test(warns_with_line_and_nearest_key),

@@ -378,6 +378,8 @@ static void wrong_keys_of_ours(void **state)
 		  ".railmate.gid: 'fixed:' is not legal; legal values: auto, off, fixed:0 to fixed:255" },
 		{ "\"railmate\": {\"network\": \"bridge\"}",
 		  ".railmate.network: 'bridge' is not legal; legal values: pod, host" },
+		{ "\"railmate\": {\"strict\": \"yes\"}",
+		  ".railmate.strict: must be true or false, not a string" },
 		{ "\"railmate\": {\"binding\": true}",
 		  ".railmate.binding: must be a string, not true or false" },
 		{ "\"railmate\": {\"binding\": \"never\"}",

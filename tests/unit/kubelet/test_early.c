@@ -872,6 +872,20 @@ static void wrong_prediction_is_counted_and_told(void **state)
 	assert_int_equal(d->real_cost, 4);
 	assert_int_equal(d->best_cost, 0);
 	assert_string_equal(d->real_gpus[0], gpu_address(0));
+	assert_int_equal(warnings, 0);
+}
+
+static void wrong_prediction_is_a_warning_where_the_pool_is_strict(void **state)
+{
+	(void)state;
+	k.specs = "p: g1 v1";
+	k.held = "p: ";
+	prefer(1);
+	allocate("12");
+	k.held = "p: g0 v12";
+	pool_cfg.strict = true;
+	assert_int_equal(start("12").status, RPC_OK);
+	assert_int_equal(warnings, 1);
 }
 
 static void what_was_not_free_then_does_not_count_as_missed(void **state)
@@ -1144,6 +1158,7 @@ int main(void)
 		T(vf_whose_pod_is_gone_is_free_at_once),
 		T(container_that_starts_is_compared_and_counted_once),
 		T(wrong_prediction_is_counted_and_told),
+		T(wrong_prediction_is_a_warning_where_the_pool_is_strict),
 		T(what_was_not_free_then_does_not_count_as_missed),
 		T(owner_that_was_not_known_is_named),
 		T(vf_that_two_live_containers_have_is_refused_to_the_second),
