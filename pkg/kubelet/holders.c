@@ -100,7 +100,7 @@ static void drop(struct holders *h, size_t i)
 
 void holders_gone(struct holders *h, const char *ns, const char *name)
 {
-	const struct pod *pod = identify_pod(&h->view, ns, name);
+	const struct pod *pod = identify_sorted_pod(&h->view, ns, name);
 
 	if (pod)
 		drop(h, (size_t)(pod - h->view.v));
@@ -161,7 +161,7 @@ bool holders_complete(const struct holders *h, const struct spec_list *specs,
 {
 	for (size_t i = 0; h->listed && i < specs->n; i++) {
 		const struct spec_pod *spec = &specs->v[i];
-		const struct pod *pod = identify_pod(&h->view, spec->ns, spec->name);
+		const struct pod *pod = identify_sorted_pod(&h->view, spec->ns, spec->name);
 
 		if (!spec->over && !may_be_next(next, spec) && !has_all(pod, spec))
 			return false;

@@ -73,7 +73,7 @@ struct spec_candidates identify_candidates(const struct spec_list *specs, const 
 struct identified identify_by_specs(const struct spec_candidates *candidates, const struct pod_list *held, const char *resource,
 				    const struct hw_inventory *inv, struct seen_specs *seen, struct arena *a);
 
-/* In the order of names, which identify_spec() needs; as identify_pod() does: that of holders_view(). */
+/* In the order of names, which identify_spec() needs; as identify_sorted_pod() does: that of holders_view(). */
 struct spec_list identify_copy_specs(const struct spec_list *specs, struct arena *a);
 void identify_sort(struct pod *pods, size_t n);
 const struct spec_pod *identify_spec(const struct spec_list *specs, const char *ns, const char *name); /* NULL: not in it */
@@ -85,7 +85,9 @@ const struct ids *identify_held(const struct pod_container *c, const char *resou
 size_t identify_gpus(const struct pod_container *c, const char *except, const struct hw_inventory *inv, struct arena *a,
 		     int **ret);
 size_t identify_unique(int *v, size_t n); /* sorts; how many are left when each is there once */
-const struct pod *identify_pod(const struct pod_list *pods, const char *ns, const char *name); /* NULL: not in it */
+/* NULL: not in it. The kubelet lists pods in any order, another one each time; sorted: only of what identify_sort() has sorted. */
+const struct pod *identify_pod(const struct pod_list *pods, const char *ns, const char *name);
+const struct pod *identify_sorted_pod(const struct pod_list *pods, const char *ns, const char *name);
 const struct pod_container *identify_named(const struct pod *pod, const char *container);	/* NULL: not in it */
 
 #endif

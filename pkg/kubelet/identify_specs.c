@@ -118,6 +118,15 @@ const struct ids *identify_held(const struct pod_container *c, const char *resou
 
 const struct pod *identify_pod(const struct pod_list *pods, const char *ns, const char *name)
 {
+	for (size_t i = 0; i < pods->n; i++) {
+		if (str_eq(pods->v[i].ns, ns) && str_eq(pods->v[i].name, name))
+			return &pods->v[i];
+	}
+	return NULL;
+}
+
+const struct pod *identify_sorted_pod(const struct pod_list *pods, const char *ns, const char *name)
+{
 	const struct pod key = { .ns = ns, .name = name };
 
 	return pods->n ? bsearch(&key, pods->v, pods->n, sizeof(key), by_pod_name) : NULL;
@@ -302,7 +311,7 @@ struct spec_candidates identify_candidates(const struct spec_list *specs, const 
 	s.found.v = arena_array(a, count_containers(specs), sizeof(*s.found.v));
 	for (size_t i = 0; i < specs->n; i++) {
 		const struct spec_pod *spec = &specs->v[i];
-		const struct pod *pod = identify_pod(held, spec->ns, spec->name);
+		const struct pod *pod = identify_sorted_pod(held, spec->ns, spec->name);
 
 		if (!spec->over && !spec->deleted && (pod || !complete))
 			search_pod(&s, spec, pod);
@@ -323,7 +332,7 @@ static void remember(struct seen_specs *seen, const struct spec_candidates *c, c
 	size_t n = 0;
 
 	for (size_t i = 0; i < c->n; i++) {
-		if (i == 0 || c->v[i].stale || identify_pod(held, c->v[i].pod->ns, c->v[i].pod->name))
+		if (i == 0 || c->v[i].stale || identify_sorted_pod(held, c->v[i].pod->ns, c->v[i].pod->name))
 			waiting[n++] = key_of(&c->v[i], a);
 	}
 	arena_free(seen->arena);
@@ -355,7 +364,7 @@ static size_t busy_gpus(const struct pod_list *held, const struct spec_candidate
 static struct identified describe(const struct spec_candidate *c, const struct pod_list *held,
 				  const char *resource, const struct hw_inventory *inv, struct arena *a)
 {
-	const struct pod *pod = identify_pod(held, c->pod->ns, c->pod->name);
+	const struct pod *pod = identify_sorted_pod(held, c->pod->ns, c->pod->name);
 	const struct pod_container *now = pod ? identify_named(pod, c->container->name) : NULL;
 	struct identified r = { .found = true,
 				.ns = c->pod->ns,

@@ -54,7 +54,7 @@ static struct spec_pod spec_of(const char *name, const struct spec_container *c)
 
 static const struct ids *held_by(const char *pod, const char *resource)
 {
-	const struct pod *p = identify_pod(holders_view(h), "default", pod);
+	const struct pod *p = identify_sorted_pod(holders_view(h), "default", pod);
 
 	return p ? identify_held(identify_named(p, "c"), resource) : NULL;
 }
@@ -93,7 +93,7 @@ static void picture_stays_over_hundreds_of_gets(void **state)
 	assert_string_equal(held_by("a", RES)->v[0], "x");
 	assert_string_equal(held_by("c", RES)->v[0], "y");
 	assert_null(held_by("b", RES));
-	assert_null(identify_pod(holders_view(h), "other", "a"));
+	assert_null(identify_sorted_pod(holders_view(h), "other", "a"));
 }
 
 static void pods_that_are_over_hold_nothing(void **state)

@@ -336,6 +336,25 @@ static void empty_list_is_fine(void **state)
 	assert_int_equal(who.n_busy_gpus, 0);
 }
 
+/* The kubelet lists them in another order each time (reference kubelet.md §2). */
+static void a_pod_is_found_in_whatever_order_they_are_listed(void **state)
+{
+	static const char *const names[] = { "p7", "p8", "p9", "p6", "p10", "p1" };
+	struct pod pods[6];
+	struct pod_list list = { pods, 6 };
+
+	(void)state;
+	for (size_t i = 0; i < list.n; i++)
+		pods[i] = (struct pod) { .ns = "default", .name = names[i] };
+	for (size_t i = 0; i < list.n; i++)
+		assert_ptr_equal(identify_pod(&list, "default", names[i]), &pods[i]);
+	assert_null(identify_pod(&list, "other", "p1"));
+	identify_sort(pods, list.n);
+	for (size_t i = 0; i < list.n; i++)
+		assert_string_equal(identify_sorted_pod(&list, "default", names[i])->name, names[i]);
+	assert_null(identify_sorted_pod(&list, "default", "p2"));
+}
+
 /* --- with pod specs --- */
 
 /*
@@ -522,6 +541,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+		T(a_pod_is_found_in_whatever_order_they_are_listed),
 		T(finds_the_container_that_has_its_gpus_already),
 		T(finds_nothing_when_the_vf_comes_first),
 		T(complete_pods_are_no_candidates_and_their_gpus_are_busy),
