@@ -60,8 +60,8 @@ bool keeper_is_at_rest(struct keeper *k, const struct node *node, const struct p
  * ids that a container holds and the ledger does not know are entered (a lost ledger is rebuilt); owners that were not known are.
  * listed_ms: when the List was asked for (monotonic); holds younger than that are left alone, and missing ones younger than a second,
  * and those of a container that PodResources does not show (an ordinary init container) while its pod is there.
- * A slot, and anything missing in an empty List (a kubelet that has just started knows no pods), is gone when it is missed twice,
- * two seconds apart. Returns true if draining VFs or slots with a VF changed (lists have to be sent anew).
+ * A slot, and anything that is missing because there are no pods, or not this one (so says a kubelet that has just started), is gone
+ * when it is missed twice, two seconds apart. Returns true if draining VFs or slots with a VF changed (lists have to be sent anew).
  */
 bool keeper_reconcile(struct keeper *k, const struct node *node, const struct pod_list *pods, int64_t listed_ms);
 /* The same for the answer to Get about one pod: pod NULL: there is no such pod. */

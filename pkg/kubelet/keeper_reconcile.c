@@ -89,7 +89,7 @@ struct reconcile {
 	struct sightings seen;
 	const struct pod_list *pods;
 	const char *ns, *pod; /* only what this pod holds; NULL: all */
-	bool empty;	      /* a List without any pod */
+	bool empty; /* a List without any pod, or no such pod: said by a kubelet that has just started, too */
 	int64_t asked_ms;
 };
 
@@ -486,7 +486,9 @@ bool keeper_reconcile(struct keeper *k, const struct node *node, const struct po
 bool keeper_reconcile_pod(struct keeper *k, const struct node *node, const char *ns, const char *name,
 			  const struct pod *pod, int64_t asked_ms)
 {
-	struct reconcile r = { .k = k, .node = node, .ns = ns, .pod = name, .asked_ms = asked_ms };
+	struct reconcile r = {
+		.k = k, .node = node, .ns = ns, .pod = name, .empty = !pod, .asked_ms = asked_ms
+	};
 	struct pod one = { 0 };
 
 	if (pod)

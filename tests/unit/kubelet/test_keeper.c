@@ -511,6 +511,8 @@ static void one_pod(void *arg)
 	keeper_reconcile_pod(k, node, "default", "p2", &p2.v[0], later(1));
 	assert_string_equal(hold_of(0)->owner.pod, "p1"); /* p1 was not asked */
 	keeper_reconcile_pod(k, node, "default", "p1", NULL, later(1));
+	assert_non_null(hold_of(0)); /* a kubelet that has just started says so of every pod */
+	keeper_reconcile_pod(k, node, "default", "p1", NULL, later(1 + k->pace.apart_ms));
 	assert_null(hold_of(0));
 }
 
@@ -1018,6 +1020,7 @@ static void begin_world(void *arg)
 	assert_int_equal(rpc_server_open(rpc, path, methods, 2, NULL, &world.server, NULL), 0);
 	world.podres = podres_open(rpc, path);
 	k->pace.young_ms = 0;
+	k->pace.apart_ms = 1;
 	keeper_watch(k, world.podres);
 }
 
