@@ -217,15 +217,12 @@ static void hold_all(struct binder *b, const struct target *t, const struct bind
 	}
 }
 
-/* It came to nothing: what was taken goes back, and no spec of it stays. */
+/* It came to nothing: no spec of what was not bound before stays. */
 static void undo(struct binder *b, const struct binding *c, const bool *fresh)
 {
 	for (size_t i = 0; i < c->n_slots; i++) {
-		if (!fresh[i])
-			continue;
-		ledger_drop(keeper_ledger(b->env.keeper), c->slots[i].dev->id);
-		spec_remove(b, c->slots[i].id);
-		binder_promise(b, c->slots[i].id);
+		if (fresh[i])
+			spec_remove(b, c->slots[i].id);
 	}
 }
 
@@ -293,15 +290,16 @@ static int bind_target(struct request *r, const struct target *t, const struct p
 		result = choose_bound(&c, r->arena, &chosen, err);
 	if (result < 0)
 		return result;
+	result = write_specs(b, t, &c, r, err);
+	if (result < 0) {
+		undo(b, &c, fresh);
+		return result;
+	}
 	if (any)
 		decision = note_decision(b, t, &c, &chosen, r->arena);
 	hold_all(b, t, &c, fresh, decision);
-	result = write_specs(b, t, &c, r, err);
-	if (result < 0)
-		undo(b, &c, fresh);
-	else
-		tell_bound(r, &c);
-	return result;
+	tell_bound(r, &c);
+	return 0;
 }
 
 /* --- several containers have the slots --- */

@@ -445,7 +445,7 @@ void plugin_update(struct plugin *p, struct node *node)
 	else if (plugin_is_late(p) || !same_list(old, pool))
 		tell_listeners(p);
 	node_unref(before);
-	if (p->devinfo)
+	if (p->devinfo && !plugin_is_late(p))
 		devinfo_update(p->devinfo);
 }
 

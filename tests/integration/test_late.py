@@ -2,10 +2,12 @@
 """Late binding: slots for the kubelet, the right VFs when the container starts, in every order."""
 
 import json
+import os
 import random
 import signal
+import subprocess
 
-from harness import GPU, VF, Node, container, gpus_of, main, until, vfs_of
+from harness import GPU, VF, Node, container, gpus_of, main, program, until, vfs_of
 from late import LateCase, Yard, pool, vfs_in
 from optimum import assignment, best_total
 
@@ -46,6 +48,22 @@ class Slots(LateCase):
         c = container(admission)
         self.assertEqual(c["env"], {"RAILMATE_RDMA_VF_SLOTS": ",".join(sorted(vfs_of(admission)))})
         self.assertEqual(c["device_nodes"], [])
+
+    def test_the_preference_avoids_what_is_held(self):
+        """Also when the kubelet offers it: its bug of reference kubelet.md §0.4."""
+        node = self.late()
+        node.kubelet.ask("kubelet-bug double")
+        first, _ = self.run_pod(node, "first", f"main:{VF}=4")
+        second = node.kubelet.admit("second", f"main:{VF}=4")
+        (call,) = container(second)["rpcs"]
+        self.assertEqual(len(call["preferred"]), 4)
+        self.assertFalse(set(call["preferred"]) & set(vfs_of(first)))
+        self.assertEqual(len({s.rsplit("-", 1)[0] for s in call["preferred"]}), 1, "slots of two nodes")
+
+    def test_no_device_info_files(self):
+        """Theirs would be named by PCI addresses, which nobody asks for."""
+        node = self.late()
+        self.assertEqual(os.listdir(node.devinfo), [])
 
     def test_a_sick_free_vf_costs_a_slot(self):
         node = self.late()
@@ -112,6 +130,15 @@ class Binding(LateCase):
         self.assertEqual({p["gpu"] for p in json.loads(env["RAILMATE_RDMA_VF_MAP"])}, set(gpus_of(machine, admission)))
         self.assertEqual(env["RAILMATE_CONTAINER"], "default/pod/main")
         self.assertEqual({b.split("=")[0] for b in env["RAILMATE_BINDING"].split(",")}, set(vfs_of(admission)))
+
+    def test_explain_tells_why(self):
+        node = self.late()
+        _, started = self.run_pod(node, "pod", f"main:{GPU}=2,{VF}=2")
+        for what in (["pod", "default/pod"], ["vf", vfs_in(started)[0]], ["last"]):
+            out = subprocess.run([program("railmatectl"), "explain", *what, "--control-socket", node.control_socket],
+                                 check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True).stdout
+            for v in vfs_in(started):
+                self.assertIn(v, out, what)
 
     def test_forty_containers_start_at_once(self):
         node = self.late()

@@ -616,6 +616,7 @@ static void a_vf_that_lost_its_rdma_device_is_a_reason_to_wait(void **state)
 	bind_fails(slots(0, 0, 0), EAGAIN, "has no RDMA device");
 	assert_null(spec("rdma_vf-n0-0"));
 	assert_int_equal(ledger_holds(keeper_ledger(k)), 0);
+	assert_int_equal(ledger_decisions(keeper_ledger(k)), 0);
 }
 
 /* --- again --- */
