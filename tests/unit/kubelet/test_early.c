@@ -30,6 +30,7 @@ enum gpu_ids { WHOLE, MIG, REPLICAS };
 /* Pods as text, for what they hold and for what they ask: "p: g0,g1 v3; q: v0", "p: g2 v1; q: v1". */
 static struct {
 	enum manners manners, specs_manners;
+	bool grouped; /* ids as 1.20 tells them, not one by one as 1.36 */
 	const char *held, *specs;
 	struct rpc_server *server;
 	struct rpc_call *hung;
@@ -144,7 +145,7 @@ static void on_list(void *ctx, struct rpc_call *call, struct bytes request)
 	if (misbehaves(call))
 		return;
 	l = held_now(rpc_call_arena(call));
-	rpc_reply(call, RPC_OK, NULL, msg_encode_pod_list(&l, true, rpc_call_arena(call)));
+	rpc_reply(call, RPC_OK, NULL, msg_encode_pod_list(&l, !k.grouped, rpc_call_arena(call)));
 }
 
 static void on_get(void *ctx, struct rpc_call *call, struct bytes request)
@@ -161,7 +162,7 @@ static void on_get(void *ctx, struct rpc_call *call, struct bytes request)
 	l = held_now(to);
 	for (size_t i = 0; i < l.n; i++) {
 		if (str_eq(l.v[i].name, name)) {
-			rpc_reply(call, RPC_OK, NULL, msg_encode_pod_get_reply(&l.v[i], true, to));
+			rpc_reply(call, RPC_OK, NULL, msg_encode_pod_get_reply(&l.v[i], !k.grouped, to));
 			return;
 		}
 	}
@@ -562,6 +563,19 @@ static void vfs_of_a_container_with_gpus_are_beside_them(void **state)
 	assert_string_equal(prefer(1), "8");
 	assert_int_equal(stats()->preferred_with_gpus, 1);
 	assert_int_equal(gpu.asked, 0);
+}
+
+static void kubelet_may_group_ids_as_it_likes(void **state)
+{
+	(void)state;
+	k.grouped = true;
+	k.specs = "p: g2 v2";
+	k.held = "p: g5,g6";
+	assert_string_equal(prefer(2), "8,12");
+	allocate("8,12");
+	k.held = "p: g5,g6 v8,v12";
+	assert_int_equal(start("12,8").status, RPC_OK);
+	assert_int_equal(stats()->aligned, 1);
 }
 
 static void pod_with_gpus_only_is_not_mistaken_for_the_one_that_asks(void **state)
@@ -1139,6 +1153,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		T(vfs_of_a_container_with_gpus_are_beside_them),
+		T(kubelet_may_group_ids_as_it_likes),
 		T(pod_with_gpus_only_is_not_mistaken_for_the_one_that_asks),
 		T(get_is_enough_when_everybody_else_is_known),
 		T(reused_devices_are_asked_about_by_get_only),
