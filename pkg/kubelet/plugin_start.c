@@ -127,13 +127,20 @@ static bool was_moved(const struct plugin *p, const struct pool_dev *dev, const 
 	return dev->rdma_away || (hold->netdev && !inv->pci[dev->pci].netdev);
 }
 
-static bool may_have(struct start *s, const struct pool_dev *dev, const struct starter *me, bool first,
-		     const char **why)
+/* It was free when this decision took it; else somebody had it then, and may still. */
+static bool was_free(const struct ledger_hold *hold, uint64_t decision)
+{
+	return hold && decision && hold->decision == decision;
+}
+
+static bool may_have(struct start *s, const struct pool_dev *dev, const struct starter *me, uint64_t decision,
+		     bool first, const char **why)
 {
 	struct plugin *p = s->plugin;
 	struct keeper *k = p->env->keeper;
 	const struct ledger_hold *hold = ledger_find(plugin_ledger(p), dev->id);
 	bool named = hold && hold->owner.pod && *hold->owner.pod, foreign = hold && hold->draining;
+	bool check = first && !was_free(hold, decision);
 
 	/* A hold without a name is this container's, if nobody else has its devices; and whoever is not known
 	 * may be the one who is named. */
@@ -142,7 +149,7 @@ static bool may_have(struct start *s, const struct pool_dev *dev, const struct s
 	if (foreign && !was_moved(p, dev, hold) &&
 	    !keeper_is_free(k, p->node, dev, &me->owner, s->arena, why))
 		return false;
-	return !first ||
+	return !check ||
 	       keeper_is_at_rest(k, p->node, dev, plugin_pool(p)->cfg->network == NETWORK_POD, s->arena, why);
 }
 
@@ -335,7 +342,7 @@ static void settle(struct start *s, const struct starter *me)
 	for (size_t i = 0; i < s->ids.n; i++) {
 		const struct pool_dev *dev = dev_of(s, i);
 
-		if (dev && (!may_have(s, dev, me, first, &why) || !keeps_node(s, dev, me, &why))) {
+		if (dev && (!may_have(s, dev, me, number, first, &why) || !keeps_node(s, dev, me, &why))) {
 			refuse(s, why);
 			return;
 		}

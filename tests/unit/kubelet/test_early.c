@@ -959,20 +959,35 @@ static void two_sets_that_share_a_vf_are_told_apart(void **state)
 	assert_int_equal(start("4,5").status, RPC_OK);
 }
 
-static void vf_that_is_still_open_is_not_given_to_a_container_that_starts_first(void **state)
+static void vf_that_a_gone_pods_container_still_has_open_is_refused(void **state)
 {
 	struct reply r;
 
 	(void)state;
 	admit("p", "g5", "8");
+	start("8");
+	/* p is deleted by force: the kubelet forgets it, its container goes on for a moment */
 	users = 2;
+	k.held = "q: g4";
+	k.specs = "q: g1 v1";
+	allocate("8");
+	k.held = "q: g4 v8";
 	r = start("8");
 	assert_int_equal(r.status, RPC_UNAVAILABLE);
 	assert_non_null(strstr(r.message, "is not at rest"));
 	users = 0;
 	assert_int_equal(start("8").status, RPC_OK);
-	/* its own second start: what is open may be a neighbour's */
+	assert_string_equal(hold(8)->owner.pod, "q");
+	users = 1; /* its own */
+	assert_int_equal(start("8").status, RPC_OK);
+}
+
+/* A daemon of the host that opens every device there is. */
+static void vf_that_was_free_when_it_was_given_is_not_refused(void **state)
+{
+	(void)state;
 	users = 1;
+	admit("p", "g5", "8");
 	assert_int_equal(start("8").status, RPC_OK);
 }
 
@@ -1178,7 +1193,8 @@ int main(void)
 		T(owner_that_was_not_known_is_named),
 		T(vf_that_two_live_containers_have_is_refused_to_the_second),
 		T(two_sets_that_share_a_vf_are_told_apart),
-		T(vf_that_is_still_open_is_not_given_to_a_container_that_starts_first),
+		T(vf_that_a_gone_pods_container_still_has_open_is_refused),
+		T(vf_that_was_free_when_it_was_given_is_not_refused),
 		T(node_that_has_become_another_vfs_is_not_handed_out),
 		T(node_is_checked_also_while_its_device_is_in_the_pods_network),
 		T(unknown_device_is_refused_for_good),
