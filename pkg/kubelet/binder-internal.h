@@ -19,11 +19,19 @@ struct promise {
 	bool held; /* as far as we know, a container has it */
 };
 
+/* The owner of this VF was in an answer of that kubelet (podres_epoch()). */
+struct sighted {
+	char *vf;
+	uint64_t epoch;
+};
+
 struct binder {
 	struct binder_env env;
 	struct node *node; /* NULL: none yet */
 	struct promise *promises;
 	size_t n_promises, cap_promises;
+	struct sighted *sighted;
+	size_t n_sighted, cap_sighted;
 	struct spec_file *specs; /* what we wrote, by slot; binder_cdi.c */
 	size_t n_specs, cap_specs;
 	LIST_HEAD(, request) requests;
@@ -56,6 +64,10 @@ int64_t binder_wall_ms(void); /* Unix time */
 struct promise *binder_promise(struct binder *b, const char *slot);
 struct promise *binder_find_promise(const struct binder *b, const char *slot); /* NULL: none */
 void binder_drop_promise(struct binder *b, struct promise *p); /* NULL is fine */
+void binder_note_sighted(struct binder *b, const char *vf);
+/* Has this kubelet shown the VF's owner? Then a List without him says that he is gone. A kubelet that has just started shows its pods one
+ * after the other. */
+bool binder_was_sighted(const struct binder *b, const char *vf);
 const struct ledger_hold *binder_live_hold(const struct binder *b, const char *slot); /* NULL: nothing is bound to it */
 bool binder_is_late(const struct binder *b, const char *resource);
 const char *binder_rdma_of(const struct binder *b, const struct pool_dev *dev);

@@ -103,6 +103,34 @@ void binder_drop_promise(struct binder *b, struct promise *p)
 	*p = b->promises[--b->n_promises];
 }
 
+static struct sighted *find_sighted(const struct binder *b, const char *vf)
+{
+	for (size_t i = 0; i < b->n_sighted; i++) {
+		if (!strcmp(b->sighted[i].vf, vf))
+			return &b->sighted[i];
+	}
+	return NULL;
+}
+
+void binder_note_sighted(struct binder *b, const char *vf)
+{
+	struct sighted *s = find_sighted(b, vf);
+
+	if (!s) {
+		b->sighted = xgrow(b->sighted, &b->cap_sighted, b->n_sighted + 1, sizeof(*b->sighted));
+		s = &b->sighted[b->n_sighted++];
+		s->vf = xstrdup(vf);
+	}
+	s->epoch = podres_epoch(b->env.podres);
+}
+
+bool binder_was_sighted(const struct binder *b, const char *vf)
+{
+	const struct sighted *s = find_sighted(b, vf);
+
+	return s && s->epoch == podres_epoch(b->env.podres);
+}
+
 void binder_allocated(struct binder *b, const struct ids *slots)
 {
 	for (size_t i = 0; i < slots->n; i++) {
@@ -197,10 +225,23 @@ static void release_inits(struct binder *b)
 	}
 }
 
+static void note_owners(struct binder *b, const struct pod_list *pods)
+{
+	const struct ledger *l = keeper_ledger(b->env.keeper);
+
+	for (size_t i = 0; i < ledger_holds(l); i++) {
+		const struct ledger_hold *hold = ledger_hold_at(l, i);
+
+		if (hold->slot && identify_pod(pods, hold->owner.ns, hold->owner.pod))
+			binder_note_sighted(b, hold->vf);
+	}
+}
+
 static void note_pods(struct binder *b, const struct pod_list *pods)
 {
 	int64_t before = binder_now_ms();
 
+	note_owners(b, pods);
 	for (size_t i = 0; i < pods->n; i++) {
 		for (size_t k = 0; k < pods->v[i].n_containers; k++)
 			note_held(b, &pods->v[i].containers[k]);
@@ -489,6 +530,9 @@ void binder_free(struct binder *b)
 	for (size_t i = 0; i < b->n_promises; i++)
 		free(b->promises[i].slot);
 	free(b->promises);
+	for (size_t i = 0; i < b->n_sighted; i++)
+		free(b->sighted[i].vf);
+	free(b->sighted);
 	rpc_timer_cancel(b->tell);
 	specs_done(b);
 	node_unref(b->node);

@@ -75,10 +75,10 @@ static void release_gone(struct binder *b, const struct pod_list *pods, struct a
 {
 	const struct ledger *l = keeper_ledger(b->env.keeper);
 
-	for (size_t i = ledger_holds(l); pods->n && i-- > 0;) {
+	for (size_t i = ledger_holds(l); i-- > 0;) {
 		const struct ledger_hold *hold = ledger_hold_at(l, i);
 
-		if (hold->slot && !hold->draining && *hold->owner.pod &&
+		if (hold->slot && !hold->draining && *hold->owner.pod && binder_was_sighted(b, hold->vf) &&
 		    !identify_pod(pods, hold->owner.ns, hold->owner.pod))
 			binder_release(b, hold, a);
 	}
@@ -115,7 +115,8 @@ static const struct pool_dev *sticky_vf(struct binder *b, const struct target *t
 		if (dev && dev->healthy)
 			return dev;
 		binder_release(b, hold, a);
-	} else if (is_same_pod(&hold->owner, &t->owner) || (complete && !lists_holder(pods, hold))) {
+	} else if (is_same_pod(&hold->owner, &t->owner) ||
+		   (complete && binder_was_sighted(b, hold->vf) && !lists_holder(pods, hold))) {
 		binder_release(b, hold, a); /* another pod of the same name, or one that is gone */
 	} else {
 		take_slot_from(b, hold);
@@ -213,6 +214,7 @@ static void hold_all(struct binder *b, const struct target *t, const struct bind
 		if (before && !t->owner.container)
 			hold.owner.container = before->owner.container;
 		ledger_put(l, &hold);
+		binder_note_sighted(b, s->dev->id);
 		binder_drop_promise(b, binder_find_promise(b, s->id));
 	}
 }

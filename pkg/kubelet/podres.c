@@ -63,6 +63,11 @@ struct podres *podres_open(struct rpc *rpc, const char *socket)
 	return p;
 }
 
+uint64_t podres_epoch(const struct podres *p)
+{
+	return p->epoch;
+}
+
 void podres_reset(struct podres *p)
 {
 	p->support = PODRES_UNKNOWN;

@@ -28,6 +28,7 @@ struct podres *podres_open(struct rpc *rpc, const char *socket);
 void podres_close(struct podres *p); /* questions under way end as PODRES_FAILED first; NULL is fine */
 void podres_reset(struct podres *p); /* another kubelet: forget what it can do */
 enum podres_support podres_support(const struct podres *p);
+uint64_t podres_epoch(const struct podres *p); /* grows with every kubelet */
 /* A rate-limited question is asked again, with jitter, as long as the time lasts. */
 void podres_list(struct podres *p, unsigned timeout_ms, podres_done_fn done, void *arg);
 void podres_get(struct podres *p, const char *ns, const char *name, unsigned timeout_ms, podres_done_fn done, void *arg);

@@ -771,6 +771,34 @@ static void vfs_of_a_pod_that_is_gone_are_free_at_once(void **state)
 	assert_null(ledger_find_slot(keeper_ledger(k), "rdma_vf-n0-0"));
 }
 
+static void new_kubelet(void *arg)
+{
+	(void)arg;
+	podres_reset(podres);
+}
+
+/* A kubelet that has just started does not show all its pods yet. */
+static void unless_it_is_another_kubelet_that_does_not_show_it(void **state)
+{
+	const char *vf;
+
+	(void)state;
+	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 0)));
+	bind(slots(0, 0, 0));
+	vf = got.vf[0];
+	remove_pod("p");
+	on_rpc(new_kubelet, NULL);
+	pod("q", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 1, 1)));
+	bind(slots(0, 1, 1));
+	assert_string_not_equal(got.vf[0], vf);
+	assert_string_equal(ledger_find(keeper_ledger(k), vf)->owner.pod, "p");
+	assert_false(keeper_is_draining(k, vf));
+	assert_non_null(spec("rdma_vf-n0-0"));
+	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 0)));
+	bind(slots(0, 0, 0));
+	assert_string_equal(got.vf[0], vf);
+}
+
 static void but_not_while_somebody_still_has_one_open(void **state)
 {
 	const char *vf;
@@ -1284,6 +1312,7 @@ int main(void)
 		T(a_pod_that_is_known_is_asked_for_alone),
 		T(a_pod_that_came_back_under_its_name_is_chosen_for_anew),
 		T(vfs_of_a_pod_that_is_gone_are_free_at_once),
+		T(unless_it_is_another_kubelet_that_does_not_show_it),
 		T(but_not_while_somebody_still_has_one_open),
 		T(a_slot_given_away_twice_gets_two_vfs),
 		T(which_of_two_restarts_is_told_by_who_is_at_work),
