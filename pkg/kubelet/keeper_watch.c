@@ -90,12 +90,25 @@ static size_t count_pods(const struct keeper *k)
 	return pods;
 }
 
-/* Once around in look_ms, however many have come since the last one. */
+static bool is_somebody_missed(const struct keeper *k)
+{
+	for (size_t i = 0; i < k->n_sights; i++) {
+		if (k->sights[i].missed_ms)
+			return true;
+	}
+	return false;
+}
+
+/* Once around in look_ms, however many have come since the last one; sooner when somebody has to be missed
+ * once more. */
 static unsigned pause_of(const struct keeper *k)
 {
+	unsigned round = k->pace.look_ms, ms;
 	size_t n = count_pods(k);
-	unsigned ms = n ? k->pace.look_ms / (unsigned)n : k->pace.look_ms;
 
+	if (is_somebody_missed(k) && k->pace.apart_ms < round)
+		round = k->pace.apart_ms;
+	ms = n ? round / (unsigned)n : round;
 	return ms > TICK_MIN_MS ? ms : TICK_MIN_MS;
 }
 

@@ -1100,6 +1100,34 @@ static void pods_that_came_since_the_last_round_make_it_no_longer(void **state)
 	on_rpc(end_world, NULL);
 }
 
+static void hold_slowly(void *arg)
+{
+	(void)arg;
+	k->pace.look_ms = 1500;
+	k->pace.apart_ms = 60;
+	give(1, "q1", NULL);
+}
+
+static bool is_nothing_held(void)
+{
+	return !ledger_holds(keeper_ledger(k));
+}
+
+static void a_pod_that_was_missed_once_is_asked_for_again_soon(void **state)
+{
+	enum kubelet kubelet = HAS_GET;
+	int64_t began;
+
+	(void)state;
+	on_rpc(begin_world, &kubelet);
+	began = keeper_now_ms();
+	on_rpc(hold_slowly, NULL);
+	wait_until(is_nothing_held);
+	assert_in_range(world.gets, 2, 8);
+	assert_true(keeper_now_ms() - began < 2700);
+	on_rpc(end_world, NULL);
+}
+
 static bool is_get_known(void)
 {
 	return podres_support(world.podres) == PODRES_GET;
@@ -1248,6 +1276,7 @@ int main(void)
 		TEST(a_restart_knows_what_was_held),
 		TEST(pods_that_hold_something_are_asked_for_by_name),
 		TEST(pods_that_came_since_the_last_round_make_it_no_longer),
+		TEST(a_pod_that_was_missed_once_is_asked_for_again_soon),
 		TEST(an_active_pod_keeps_what_the_kubelet_has_no_record_of),
 		TEST(a_hold_without_a_name_takes_a_list),
 		TEST(a_kubelet_without_get_is_asked_for_a_list),
