@@ -290,29 +290,18 @@ static int read_subject(struct request *req, char **args, int n, struct arena *a
 	return fail(EXIT_USAGE, "explain what? pod NAMESPACE/NAME, vf ADDRESS or last");
 }
 
-static const struct option options[] = {
-	{ "json", no_argument, NULL, 'j' },
-	{ "control-socket", required_argument, NULL, 's' },
-	{ "state-dir", required_argument, NULL, 'd' },
-	{ 0 },
-};
-
 int cmd_explain(int argc, char **argv)
 {
 	struct request req = { .socket = CONTROL_SOCKET, .state_dir = STATE_DIR };
 	_cleanup_arena_ struct arena *a = arena_new(256);
-	int opt, r;
+	const struct word words[] = {
+		{ "json", NULL, &req.json },
+		{ "control-socket", &req.socket, NULL },
+		{ "state-dir", &req.state_dir, NULL },
+	};
+	int r = read_options(argc, argv, words, ARRAY_LEN(words));
 
-	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (opt == 'j')
-			req.json = true;
-		else if (opt == 's')
-			req.socket = optarg;
-		else if (opt == 'd')
-			req.state_dir = optarg;
-		else
-			return EXIT_USAGE;
-	}
-	r = read_subject(&req, argv + optind, argc - optind, a);
+	if (r == EXIT_DONE)
+		r = read_subject(&req, argv + optind, argc - optind, a);
 	return r == EXIT_DONE ? run(&req) : r;
 }

@@ -1,6 +1,5 @@
 /* railmatectl plan: the choice that would be made, why, and the exact answer to Allocate. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -279,59 +278,20 @@ static int run(const struct machine *m, const struct request *req)
 	return print_out(&out);
 }
 
-static const struct option options[] = {
-	{ "root", required_argument, NULL, 'r' },
-	{ "config", required_argument, NULL, 'c' },
-	{ "json", no_argument, NULL, 'j' },
-	{ "gpus", required_argument, NULL, 'g' },
-	{ "vfs", required_argument, NULL, 'v' },
-	{ "pool", required_argument, NULL, 'p' },
-	{ "free", required_argument, NULL, 'f' },
-	{ "must", required_argument, NULL, 'm' },
-	{ 0 },
-};
-
-/* The field that an option sets; NULL for --json and unknown ones. */
-static const char **option_field(int opt, struct machine *m, struct request *req)
-{
-	switch (opt) {
-	case 'r':
-		return &m->root_path;
-	case 'c':
-		return &m->config_path;
-	case 'g':
-		return &req->gpus;
-	case 'v':
-		return &req->vfs;
-	case 'p':
-		return &req->pool;
-	case 'f':
-		return &req->free;
-	case 'm':
-		return &req->must;
-	default:
-		return NULL;
-	}
-}
-
 int cmd_plan(int argc, char **argv)
 {
 	_cleanup_(machine_close) struct machine m = { .root_path = "/" };
 	struct request req = { 0 };
-	const char **field;
-	int opt, r;
+	const struct word words[] = {
+		{ "root", &m.root_path, NULL }, { "config", &m.config_path, NULL },
+		{ "json", NULL, &req.json },	{ "gpus", &req.gpus, NULL },
+		{ "vfs", &req.vfs, NULL },	{ "pool", &req.pool, NULL },
+		{ "free", &req.free, NULL },	{ "must", &req.must, NULL },
+	};
+	int r = read_only_options(argc, argv, words, ARRAY_LEN(words));
 
-	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		field = option_field(opt, &m, &req);
-		if (field)
-			*field = optarg;
-		else if (opt == 'j')
-			req.json = true;
-		else
-			return EXIT_USAGE;
-	}
-	if (optind < argc)
-		return fail(EXIT_USAGE, "plan takes no argument '%s'", argv[optind]);
+	if (r != EXIT_DONE)
+		return r;
 	if (!req.vfs)
 		return fail(EXIT_USAGE, "plan needs --vfs N (and --gpus BDF,… when they are known)");
 	r = machine_open(&m);

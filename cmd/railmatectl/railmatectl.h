@@ -3,6 +3,7 @@
 #define RAILMATE_CMD_RAILMATECTL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct config;
 struct err;
@@ -27,6 +28,13 @@ int machine_open(struct machine *m);
 void machine_close(struct machine *m);
 /* The pool of that name; resource NULL: the only one. -EINVAL with a sentence that names the pools. */
 int machine_pool(const struct machine *m, const char *resource, const struct pool **ret, struct err *err);
+
+/* --NAME VALUE goes to *value; --NAME alone, where value is NULL, sets *flag. */
+struct word { const char *name; const char **value; bool *flag; };
+/* An exit code; what is no option stands at argv[optind] (getopt.h) then. getopt has said what is wrong. */
+int read_options(int argc, char **argv, const struct word *words, size_t n);
+/* The same for a command that takes nothing else. */
+int read_only_options(int argc, char **argv, const struct word *words, size_t n);
 
 int cmd_topo(int argc, char **argv);
 int cmd_plan(int argc, char **argv);

@@ -1,6 +1,5 @@
 /* railmatectl simulate: the same day of pods under every policy, on this machine. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -302,59 +301,19 @@ static int simulate(const struct machine *m, const struct request *req)
 	return print_out(&out);
 }
 
-static const struct option options[] = {
-	{ "root", required_argument, NULL, 'r' },
-	{ "config", required_argument, NULL, 'c' },
-	{ "json", no_argument, NULL, 'j' },
-	{ "pods", required_argument, NULL, 'n' },
-	{ "seed", required_argument, NULL, 's' },
-	{ "load", required_argument, NULL, 'l' },
-	{ "policy", required_argument, NULL, 'y' },
-	{ "pool", required_argument, NULL, 'p' },
-	{ 0 },
-};
-
-/* The field that an option sets; NULL for --json and unknown ones. */
-static const char **option_field(int opt, struct machine *m, struct request *req)
-{
-	switch (opt) {
-	case 'r':
-		return &m->root_path;
-	case 'c':
-		return &m->config_path;
-	case 'n':
-		return &req->pods;
-	case 's':
-		return &req->seed;
-	case 'l':
-		return &req->load;
-	case 'y':
-		return &req->policy;
-	case 'p':
-		return &req->pool;
-	default:
-		return NULL;
-	}
-}
-
 int cmd_simulate(int argc, char **argv)
 {
 	_cleanup_(machine_close) struct machine m = { .root_path = "/" };
 	struct request req = { .pods = "1000", .seed = "1", .load = "60-95" };
-	const char **field;
-	int opt, r;
+	const struct word words[] = {
+		{ "root", &m.root_path, NULL },	 { "config", &m.config_path, NULL },
+		{ "json", NULL, &req.json },	 { "pods", &req.pods, NULL },
+		{ "seed", &req.seed, NULL },	 { "load", &req.load, NULL },
+		{ "policy", &req.policy, NULL }, { "pool", &req.pool, NULL },
+	};
+	int r = read_only_options(argc, argv, words, ARRAY_LEN(words));
 
-	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		field = option_field(opt, &m, &req);
-		if (field)
-			*field = optarg;
-		else if (opt == 'j')
-			req.json = true;
-		else
-			return EXIT_USAGE;
-	}
-	if (optind < argc)
-		return fail(EXIT_USAGE, "simulate takes no argument '%s'", argv[optind]);
-	r = machine_open(&m);
+	if (r == EXIT_DONE)
+		r = machine_open(&m);
 	return r == EXIT_DONE ? simulate(&m, &req) : r;
 }

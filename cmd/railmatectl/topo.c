@@ -1,5 +1,4 @@
 /* railmatectl topo: the machine, for eyes. */
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -239,33 +238,20 @@ void topo_text(const struct machine *m, struct strbuf *out)
 		put_legend(m, out);
 }
 
-static const struct option options[] = {
-	{ "root", required_argument, NULL, 'r' },
-	{ "config", required_argument, NULL, 'c' },
-	{ "json", no_argument, NULL, 'j' },
-	{ 0 },
-};
-
 int cmd_topo(int argc, char **argv)
 {
 	_cleanup_(machine_close) struct machine m = { .root_path = "/" };
 	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
 	bool json = false;
-	int opt, r;
+	const struct word words[] = {
+		{ "root", &m.root_path, NULL },
+		{ "config", &m.config_path, NULL },
+		{ "json", NULL, &json },
+	};
+	int r = read_only_options(argc, argv, words, ARRAY_LEN(words));
 
-	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (opt == 'r')
-			m.root_path = optarg;
-		else if (opt == 'c')
-			m.config_path = optarg;
-		else if (opt == 'j')
-			json = true;
-		else
-			return EXIT_USAGE;
-	}
-	if (optind < argc)
-		return fail(EXIT_USAGE, "topo takes no argument '%s'", argv[optind]);
-	r = machine_open(&m);
+	if (r == EXIT_DONE)
+		r = machine_open(&m);
 	if (r != EXIT_DONE)
 		return r;
 	(json ? topo_json : topo_text)(&m, &out);
