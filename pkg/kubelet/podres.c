@@ -29,6 +29,7 @@ struct question {
 	int64_t until_ms;
 	uint64_t epoch; /* of the kubelet that was asked */
 	bool probing;
+	bool limited; /* it was rejected before: the last try may have come too late for an answer */
 	struct rpc_timer *timer; /* NULL: a call is under way */
 	podres_done_fn done;
 	void *arg;
@@ -114,7 +115,8 @@ static void fail_late(struct question *q)
 {
 	char message[64];
 
-	snprintf(message, sizeof(message), "no answer within %u ms", q->timeout_ms);
+	snprintf(message, sizeof(message), "%s within %u ms",
+		 q->limited ? "nothing but rejections by rate limit" : "no answer", q->timeout_ms);
 	fail(q, message);
 }
 
@@ -201,6 +203,7 @@ static void retry(struct question *q, const char *message)
 	struct podres *p = q->p;
 	unsigned ms;
 
+	q->limited = true;
 	p->random = p->random * 1664525u + 1013904223u;
 	ms = BACKOFF_MS / 2 + (p->random >> 16) % BACKOFF_MS;
 	if (ms < time_left(q))

@@ -344,7 +344,7 @@ static void rate_limit_that_lasts_ends_with_the_time(void **state)
 	ask(list_fn, NULL);
 	timeout_ms = TIMEOUT_MS;
 	assert_int_equal(got.result, PODRES_FAILED);
-	assert_why("List: rejected by rate limit");
+	assert_why("rate limit");
 	assert_true(k.lists < 15);
 }
 
