@@ -91,6 +91,7 @@ struct target {
 	size_t n_gpus;
 	int *busy_gpus; /* of others */
 	size_t n_busy_gpus;
+	const struct pod_container *container; /* NULL: an init container that no list shows */
 };
 
 /* A container of a pod list that has the slots. */
@@ -129,6 +130,7 @@ struct binding {
 	size_t n_slots;
 	const int *gpus, *busy_gpus;
 	size_t n_gpus, n_busy_gpus;
+	const struct pod_container *container; /* what else it has; NULL: not known */
 	/* May the container have it? ret_why: a sentence if not. Asked of what is about to be chosen only; `could` of everything. */
 	bool (*could)(void *ctx, const struct pool_dev *dev);
 	bool (*may)(void *ctx, const struct pool_dev *dev, const char **ret_why);

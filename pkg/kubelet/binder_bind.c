@@ -137,6 +137,7 @@ static void choose_from(struct request *r, const struct target *t, const struct 
 				.n_gpus = t->n_gpus,
 				.busy_gpus = t->busy_gpus,
 				.n_busy_gpus = t->n_busy_gpus,
+				.container = t->container,
 				.could = could,
 				.may = may,
 				.ctx = r };

@@ -123,11 +123,35 @@ static bool is_first_of_pool(const struct binding *c, size_t at)
 	return true;
 }
 
+/* What NCCL is told of VFs that were bound early: Allocate set it, and this spec would hide it. */
+static size_t grant_early(const struct binder *b, const struct binding *c, struct edits *ret, struct arena *a)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; c->container && i < c->container->n_held; i++) {
+		const struct held *held = &c->container->held[i];
+		const struct pool *pool = node_pool(c->node, held->resource);
+		struct edits all, *nccl = &ret[n];
+
+		if (!pool || pool->cfg->binding == BINDING_LATE ||
+		    answer_allocate(c->node, pool, &held->ids, b->env.root, c->gpus, c->n_gpus, a, &all,
+				    NULL) < 0)
+			continue;
+		*nccl = (struct edits) { .envs = arena_array(a, all.n_envs, sizeof(*nccl->envs)) };
+		for (size_t k = 0; k < all.n_envs; k++) {
+			if (str_starts(all.envs[k].key, "NCCL_"))
+				nccl->envs[nccl->n_envs++] = all.envs[k];
+		}
+		n++;
+	}
+	return n;
+}
+
 int grant_container(const struct binder *b, const struct binding *c, struct arena *a, struct edits *ret_env,
 		    struct edits *ret_nodes, struct err *err)
 {
-	struct edits *pools = arena_array(a, c->n_slots, sizeof(*pools));
-	size_t n = 0;
+	size_t n_held = c->container ? c->container->n_held : 0, n = 0;
+	struct edits *pools = arena_array(a, c->n_slots + n_held, sizeof(*pools));
 	int r;
 
 	for (size_t i = 0; i < c->n_slots; i++) {
@@ -141,6 +165,7 @@ int grant_container(const struct binder *b, const struct binding *c, struct aren
 		if (r < 0)
 			return r;
 	}
+	n += grant_early(b, c, &pools[n], a);
 	*ret_env = cdi_join(pools, n, a);
 	return 0;
 }

@@ -188,6 +188,7 @@ struct target who_target(const struct node *node, const struct pod_list *pods, c
 
 	if (c->container) {
 		t.owner.container = c->container->name;
+		t.container = c->container;
 		ids = late_ids(node, c->container, a);
 	}
 	t.slots = sorted((struct ids) { arena_copy(a, ids.v, ids.n * sizeof(*ids.v)), ids.n });

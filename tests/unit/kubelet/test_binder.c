@@ -19,11 +19,13 @@
 #define ONE_POOL                                                                                             \
 	"{\"resourceList\": [{\"resourcePrefix\": \"rdma\", \"resourceName\": \"vf\", \"selectors\": "       \
 	"{\"isRdma\": true}, \"railmate\": {\"binding\": \"late\"}}]}"
-#define POOL_OF(name, range)                                                                                 \
+#define POOL_OF(name, range) POOL_BOUND(name, range, "late")
+#define POOL_BOUND(name, range, binding)                                                                     \
 	"{\"resourcePrefix\": \"rdma\", \"resourceName\": \"" name "\", \"selectors\": {\"isRdma\": true, "  \
 	"\"pfNames\": [\"eth0#" range "\", \"eth5#" range "\", \"eth10#" range "\", \"eth15#" range "\"]}, " \
-	"\"railmate\": {\"binding\": \"late\"}}"
-#define TWO_POOLS "{\"resourceList\": [" POOL_OF("a", "0-1") ", " POOL_OF("b", "2-3") "]}"
+	"\"railmate\": {\"binding\": \"" binding "\"}}"
+#define TWO_POOLS   "{\"resourceList\": [" POOL_OF("a", "0-1") ", " POOL_OF("b", "2-3") "]}"
+#define MIXED_POOLS "{\"resourceList\": [" POOL_OF("a", "0-1") ", " POOL_BOUND("e", "2-3", "early") "]}"
 
 #define GPU	   "nvidia.com/gpu"
 #define TIMEOUT_MS 2000
@@ -233,6 +235,12 @@ static int set_up(void **state)
 {
 	(void)state;
 	return set_up_with(ONE_POOL);
+}
+
+static int set_up_mixed_pools(void **state)
+{
+	(void)state;
+	return set_up_with(MIXED_POOLS);
 }
 
 static int set_up_two_pools(void **state)
@@ -533,6 +541,21 @@ static void several_pools_of_a_container_see_each_other(void **state)
 	assert_int_equal(got.n, 2);
 	assert_non_null(strstr(spec("rdma_a-n0-0"), "PCIDEVICE_RDMA_B="));
 	assert_non_null(strstr(spec("rdma_b-n0-0"), "PCIDEVICE_RDMA_A="));
+}
+
+static void vfs_of_an_early_pool_are_told_to_nccl_too(void **state)
+{
+	const char *early = "0000:05:00.3"; /* index 2 */
+	const struct hw_rdma *r = m.node->inv->rdma;
+
+	(void)state;
+	pod("p", HOLDS(GPU "=%s rdma/a=rdma_a-n0-0 rdma/e=%s", gpus(0, 0), early));
+	bind("rdma_a-n0-0");
+	assert_int_equal(got.n, 1);
+	assert_non_null(strstr(spec("rdma_a-n0-0"),
+			       HOLDS("\"NCCL_IB_HCA==%s:1,%s:1\"", r[dev_of(got.vf[0])->rdma].name,
+				     r[dev_of(early)->rdma].name)));
+	assert_null(strstr(spec("rdma_a-n0-0"), "PCIDEVICE_RDMA_E"));
 }
 
 /* --- the spec --- */
@@ -1299,6 +1322,8 @@ int main(void)
 		T(containers_get_different_vfs),
 		T(a_vf_in_use_is_passed_over),
 		cmocka_unit_test_setup_teardown(several_pools_of_a_container_see_each_other, set_up_two_pools,
+						tear_down),
+		cmocka_unit_test_setup_teardown(vfs_of_an_early_pool_are_told_to_nccl_too, set_up_mixed_pools,
 						tear_down),
 		T(a_spec_gives_what_early_binding_gives),
 		T(nothing_but_specs_is_left_in_the_directory),
