@@ -399,6 +399,7 @@ static int run(struct daemon *d, struct err *err)
 {
 	int r;
 
+	rpc_set_user_agent(d->rpc, "railmated/" RAILMATE_VERSION);
 	fill_env(d);
 	d->plugins = xcalloc(d->cfg->n_pools, sizeof(struct plugin *));
 	if (uv_loop_init(&d->loop) < 0)

@@ -1,6 +1,8 @@
 /* Unary calls between our own client and our own server, over a real socket. */
 #include "peer.h"
 
+#include "base/str.h"
+
 static void answers_what_the_handler_replies(void **state)
 {
 	assert_echo(*state, "hello");
@@ -38,6 +40,19 @@ static void handler_sees_the_user_agent(void **state)
 
 	assert_int_equal(call(&a, *state, "/t.T/Agent", text("")), RPC_OK);
 	assert_non_null(strstr(a.body, "grpc-c"));
+	free(a.body);
+}
+
+static void calls_say_who_calls(void **state)
+{
+	struct peer *p = *state;
+	struct answer a;
+
+	rpc_run(p->rpc, close_channel, p);
+	rpc_set_user_agent(p->rpc, "railmated/1.2");
+	rpc_run(p->rpc, open_channel, p);
+	assert_int_equal(call(&a, p, "/t.T/Agent", text("")), RPC_OK);
+	assert_true(str_starts(a.body, "railmated/1.2 grpc-c"));
 	free(a.body);
 }
 
@@ -307,6 +322,7 @@ int main(void)
 		SERVED(carries_bytes_that_are_not_text),
 		SERVED(error_arrives_with_code_and_sentence_and_without_body),
 		SERVED(handler_sees_the_user_agent),
+		SERVED(calls_say_who_calls),
 		SERVED(unknown_path_is_unimplemented_and_named),
 		SERVED(two_hundred_calls_in_a_row),
 		SERVED(thirty_two_calls_at_once),
