@@ -18,8 +18,7 @@
 
 #define ANSWER_BYTES_MAX (1u << 20)
 #define CANDIDATES_MAX	 8
-#define CALL_MS		 50    /* a socket that hangs leaves time for the next one */
-#define DISTRUST_MS	 30000 /* nor is it asked again before this */
+#define DISTRUST_MS	 30000 /* a socket that hung or talked nonsense is not asked again before */
 
 /* A socket that may be the GPU plugin's. */
 struct peer {
@@ -368,6 +367,14 @@ static void call_peer(struct question *q, struct peer *peer, unsigned ms)
 		rpc_call_unary(peer->channel, PATH_OPTIONS, (struct bytes) { NULL, 0 }, ms, got_options, q);
 }
 
+/* One that hangs leaves time for the next one. */
+static unsigned time_for_this(const struct question *q, int64_t left)
+{
+	bool last = q->at + 1 == q->n_peers;
+
+	return (unsigned)(last ? left : (left + 1) / 2);
+}
+
 static void ask_peer(struct question *q)
 {
 	int64_t left = q->until_ms - now_ms();
@@ -383,7 +390,7 @@ static void ask_peer(struct question *q)
 		q->why = "the GPU plugin took too long";
 		finish(q, NULL);
 	} else {
-		call_peer(q, q->peers[q->at], left < CALL_MS ? (unsigned)left : CALL_MS);
+		call_peer(q, q->peers[q->at], time_for_this(q, left));
 	}
 }
 

@@ -31,7 +31,8 @@ struct look {
 };
 
 bool look_is_over(struct look *look); /* the plugin went: then look is freed */
-unsigned look_time_left(const struct look *look, unsigned at_most_ms);
+unsigned look_time_left(const struct look *look);
+unsigned look_half_time(const struct look *look); /* for what can be done without: as much is left then */
 /* Choose, answer, and free. source: how the GPUs are known, or why not. */
 void look_answer(struct look *look, enum ledger_gpus known, const char *source);
 /* The GPUs are not there yet: ask the GPU plugin. why: to tell when that is no use. */

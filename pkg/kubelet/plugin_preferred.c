@@ -18,7 +18,6 @@
 #include "kubelet/recent.h"
 #include "pool/node.h"
 
-#define SPECS_MS	  100	/* half of the time at most */
 #define SPECS_DISTRUST_MS 10000 /* a source that failed is left alone */
 
 struct ledger *plugin_ledger(const struct plugin *p)
@@ -89,13 +88,16 @@ bool look_is_over(struct look *look)
 	return true;
 }
 
-unsigned look_time_left(const struct look *look, unsigned at_most_ms)
+unsigned look_time_left(const struct look *look)
 {
 	int64_t left = look->until_ms - plugin_now_ms();
 
-	if (left < 1)
-		return 1;
-	return left < at_most_ms ? (unsigned)left : at_most_ms;
+	return left < 1 ? 1 : (unsigned)left;
+}
+
+unsigned look_half_time(const struct look *look)
+{
+	return (look_time_left(look) + 1) / 2;
 }
 
 /* --- who it is --- */
@@ -192,8 +194,8 @@ static void ask_get(struct look *look)
 	} else {
 		look->gets[look->n_gets++] = c.v[0].pod;
 		look->asked_ms = plugin_now_ms();
-		podres_get(p->env->podres, c.v[0].pod->ns, c.v[0].pod->name,
-			   look_time_left(look, p->env->pod_resources_timeout_ms), got_pod, look);
+		podres_get(p->env->podres, c.v[0].pod->ns, c.v[0].pod->name, look_time_left(look), got_pod,
+			   look);
 	}
 }
 
@@ -306,7 +308,7 @@ static void ask_list(struct look *look)
 	}
 	p->stats.pod_lists++;
 	look->asked_ms = plugin_now_ms();
-	podres_list(p->env->podres, look_time_left(look, p->env->pod_resources_timeout_ms), listed, look);
+	podres_list(p->env->podres, look_time_left(look), listed, look);
 }
 
 /* --- which of them --- */
@@ -378,7 +380,7 @@ static void begin(struct plugin *p, struct rpc_call *call, const struct preferre
 	look->until_ms = plugin_now_ms() + p->env->pod_resources_timeout_ms;
 	LIST_INSERT_HEAD(&p->looks, look, link);
 	if (p->env->specs && plugin_now_ms() >= p->specs_distrust_until_ms)
-		p->env->specs->fetch(p->env->specs->ctx, look_time_left(look, SPECS_MS), got_specs, look);
+		p->env->specs->fetch(p->env->specs->ctx, look_half_time(look), got_specs, look);
 	else
 		ask_pods(look);
 }
