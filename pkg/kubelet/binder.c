@@ -14,7 +14,7 @@
 #include "config/config.h"
 #include "hw/inventory.h"
 #include "kubelet/identify.h"
-#include "kubelet/keeper-internal.h"
+#include "kubelet/keeper.h"
 #include "kubelet/podres.h"
 #include "ledger/ledger.h"
 #include "pool/node.h"

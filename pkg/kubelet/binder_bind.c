@@ -11,7 +11,7 @@
 #include "config/config.h"
 #include "hw/inventory.h"
 #include "kubelet/identify.h"
-#include "kubelet/keeper-internal.h"
+#include "kubelet/keeper.h"
 #include "pool/node.h"
 #include "pool/slots.h"
 #include "render/cdi.h"
@@ -334,8 +334,11 @@ static bool is_running(const struct binder *b, const struct candidate *c, struct
 
 	for (size_t i = 0; i < ledger_holds(l); i++) {
 		const struct ledger_hold *hold = ledger_hold_at(l, i);
+		const struct pool *pool = node_pool(b->node, hold->resource);
+		const struct pool_dev *dev = pool ? pool_find(pool, hold->vf) : NULL;
 
-		if (is_owner(b, hold, c) && !keeper_at_rest(b->env.keeper, b->node, hold->vf, hold, a, &why))
+		if (dev && is_owner(b, hold, c) &&
+		    !keeper_is_at_rest(b->env.keeper, b->node, dev, true, a, &why))
 			return true;
 	}
 	return false;

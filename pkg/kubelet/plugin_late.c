@@ -25,7 +25,7 @@
 #define BIND_TIMEOUT_MS	 10000
 #define PROBE_TIMEOUT_MS 1000
 #define PROBE_AGAIN_MS	 200
-#define PROBES_QUIET	 25 /* a kubelet that starts needs a while; then it is worth a line */
+#define PROBES_QUIET_MS	 2000 /* a kubelet that starts needs a while; then it is worth a line */
 /* Kubernetes 1.29, the first one that passes CDI devices on, speaks grpc-go 1.58; 1.28 spoke 1.54. */
 #define GRPC_GO		"grpc-go/1."
 #define GRPC_GO_CDI_MIN 58
@@ -34,7 +34,7 @@
 struct late {
 	struct plugin *plugin; /* NULL: gone, while a question is under way */
 	bool ready, asking;
-	unsigned probes;
+	int64_t since_ms;
 	struct rpc_timer *timer;
 };
 
@@ -74,7 +74,7 @@ static void probed(void *arg, enum podres_result result, const struct pod_list *
 			  "binding to early in the configuration",
 			  p->resource);
 	} else if (podres_support(p->env->podres) == PODRES_UNKNOWN) {
-		if (++l->probes >= PROBES_QUIET)
+		if (plugin_now_ms() - l->since_ms >= PROBES_QUIET_MS)
 			plugin_warn(
 				p, WARN_LATE,
 				"binds late, and PodResources, which tells what container starts, does not "
@@ -121,6 +121,7 @@ bool late_is_ready(struct plugin *p)
 		return false;
 	p->late = xcalloc(1, sizeof(*p->late));
 	p->late->plugin = p;
+	p->late->since_ms = plugin_now_ms();
 	probe(p->late);
 	return false;
 }

@@ -304,6 +304,17 @@ class Refusals(LateCase):
         node.start(daemon=("--config-file", self.config(node, *pools), "--cdi", "off"))
         self.assertIsNone(node.kubelet.resource("rdma/late"))
 
+    def test_without_podresources_it_is_registered_later(self):
+        node = self.node()
+        node.start_kubelet()
+        node.kubelet.ask("podlist-fail on")
+        d = node.start_daemon("--config-file", self.config(node))
+        until(lambda: "rdma/vf: binds late, and PodResources, which tells what container starts, does not answer"
+              in d.stderr(), "a line about PodResources")
+        self.assertIsNone(node.kubelet.resource(VF))
+        node.kubelet.ask("podlist-fail off")
+        node.kubelet.wait(VF, 1)
+
     def test_podresources_that_does_not_answer_is_waited_for(self):
         node = self.late()
         container(node.kubelet.admit("pod", f"main:{GPU}=1,{VF}=1"))
