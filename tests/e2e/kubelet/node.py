@@ -22,6 +22,10 @@ import tarfile
 import time
 import urllib.request
 
+import churn  # noqa: F401 (its scenarios come behind those of scenarios.py)
+import failures  # noqa: F401
+import late  # noqa: F401
+import relay
 import scenarios
 from scenarios import until
 
@@ -32,6 +36,7 @@ PLUGINS = KUBELET_ROOT / "device-plugins"
 POD_RESOURCES = KUBELET_ROOT / "pod-resources"
 PODS_API = KUBELET_ROOT / "pods-api"
 DEVINFO = pathlib.Path("/var/run/k8s.cni.cncf.io/devinfo/dp")
+CDI, RUN, STATE = pathlib.Path("/var/run/cdi"), pathlib.Path("/run/railmate"), pathlib.Path("/var/lib/railmate")
 SOCKET = "/run/containerd/containerd.sock"
 RAILMATE, PROBE, PAUSE = "docker.io/library/railmate:e2e", "railmate.test/probe:1", "railmate.test/pause:1"
 NODE = "node"
@@ -134,7 +139,8 @@ def memory_folders(work):
     """Everything that the kubelet and the runtime write lies in memory."""
     for target in ("/run", "/var/lib", "/var/log", work):
         mount("tmpfs", target)
-    for folder in (PLUGINS, POD_RESOURCES, PODS_API, DEVINFO, work / "manifests"):
+    for folder in (PLUGINS, POD_RESOURCES, PODS_API, DEVINFO, CDI, RUN, STATE, work / "manifests", work / "pools",
+                   work / "relay/plugins", work / "relay/pod-resources"):
         folder.mkdir(parents=True, exist_ok=True)
     POD_RESOURCES.chmod(0o750)
 
@@ -178,9 +184,11 @@ class Node:
         self.machine = self.make_machine()
         self.env = {**os.environ, "PATH": f"{self.runtime_dir()}:{os.environ['PATH']}"}
         self.image = args.build / "railmate.oci.tar"
-        self.kubelet, self.railmates, self.n_started = None, {}, 0
+        self.kubelet, self.railmates, self.n_started, self.binding = None, {}, 0, "early"
         # Without, a pod's containers are in /k8s.io, outside of our cgroup, and stay there when all is over.
         self.kubelet_options = {"cgroupsPerQOS": True}
+        version = call(args.kubelet, "--version", stdout=subprocess.PIPE, text=True).stdout
+        self.kubelet_version = tuple(map(int, re.search(r"v(\d+)\.(\d+)", version).groups()))
 
     def make_machine(self):
         """Namespaces are ours already; returns the root that railmated looks at."""
@@ -336,11 +344,15 @@ class Node:
     def kubelet_log(self):
         return (self.logs / "kubelet.log").read_text(errors="replace")
 
-    def order(self, pod):
-        """The resources in the order in which the kubelet allocated them; it says so with --v=4."""
+    def allocations(self):
+        """(pod, resource) in the order in which the kubelet allocated them; it says so with --v=4."""
         found = re.findall(r'"Making allocation request for device plugin".*', self.kubelet_log())
-        lines = [line for line in found if self.name_of(pod) in line]
-        return [re.search(r'resourceName="([^"]*)"', line).group(1) for line in lines]
+        words = [(re.search(r'pod="default/([^"]*)"', line), re.search(r'resourceName="([^"]*)"', line)) for line in found]
+        return [(pod[1], resource[1]) for pod, resource in words]
+
+    def order(self, pod):
+        """The resources of a pod as they were allocated."""
+        return [resource for name, resource in self.allocations() if name == self.name_of(pod)]
 
     def running(self, pod):
         """The id of every container of the pod that runs: equal ids are the same, never restarted containers."""
@@ -368,10 +380,29 @@ class Node:
         self.wait_registered()
         return (then - now) % 86400 * 1000
 
+    def kubelet_dies(self):
+        self.kubelet.kill()
+        self.kubelet.wait(START_LIMIT)
+
+    def kubelet_comes_back(self):
+        self.start_kubelet()
+        self.wait_registered()
+
+    def killings(self):
+        """The kubelet's lines about containers that it ends."""
+        return "\n".join(re.findall(".*Killing container with a grace period.*", self.kubelet_log()))
+
+    def relay_pod_resources(self):
+        """A relay, and railmated's options by which it asks there."""
+        front = self.work / "relay/pod-resources/kubelet.sock"
+        return relay.Relay(front, POD_RESOURCES / "kubelet.sock"), "--kubelet-root=/relay"
+
+    def relay_plugins(self):
+        return relay.Plugins(self.work / "relay/plugins", PLUGINS), "--kubelet-dir=/relay/plugins"
+
     def pods_api(self, gate):
         """The kubelet anew, with this gate on or off. Its socket; None: this one has no such gate."""
-        version = call(self.args.kubelet, "--version", stdout=subprocess.PIPE, text=True).stdout
-        if tuple(map(int, re.search(r"v(\d+)\.(\d+)", version).groups())) < (1, 36):
+        if self.kubelet_version < (1, 36):
             return None
         self.kubelet_options["featureGates"] = {"PodsAPI": gate}
         self.kubelet_restart()
@@ -397,7 +428,9 @@ class Node:
         self.n_started += 1
         name = f"railmated-{self.n_started}"
         binds = [(PLUGINS, PLUGINS, "rw"), (POD_RESOURCES, POD_RESOURCES, "ro"), (PODS_API, PODS_API, "ro"),
-                 (DEVINFO, DEVINFO, "rw"), (self.machine, "/machine", "ro")]
+                 (DEVINFO, DEVINFO, "rw"), (CDI, CDI, "rw"), (RUN, RUN, "rw"), (STATE, STATE, "rw"),
+                 (self.machine, "/machine", "ro"), (self.work / "pools", "/etc/pcidp", "ro"),
+                 (self.work / "relay", "/relay", "rw")]
         account = self.work / "account"
         if account.exists():
             binds += [(account, "/account", "ro"), (account / "hosts", "/etc/hosts", "ro")]
@@ -409,6 +442,27 @@ class Node:
             name, "/usr/bin/railmated", "--root", "/machine", "--log-level", "debug", *options)
         until(lambda: "starts:" in self.railmate_log(name), f"{name} to start", START_LIMIT)
         return name
+
+    def want_binding(self, binding):
+        """railmated serves its pool like this from now on; started anew if that is a change, on a node without pods."""
+        if binding == self.binding:
+            return
+        for name in list(self.railmates):
+            self.stop_railmate(name)
+        self.set_pool(binding)
+        self.start_railmate()
+        self.wait_registered()
+
+    def set_pool(self, binding):
+        """What the next railmated will read. Early: nothing, it has a pool of its own."""
+        self.binding = binding
+        file = self.work / "pools/config.json"
+        file.unlink(missing_ok=True)
+        if binding != "early":
+            selectors = {"devices": ["101e"], "isRdma": True}  # the VFs, and no RDMA device beside them
+            pool = {"resourcePrefix": "rdma", "resourceName": "vf", "selectors": selectors,
+                    "railmate": {"binding": binding}}
+            file.write_text(json.dumps({"resourceList": [pool]}))
 
     def railmate_log(self, name):
         return (self.logs / f"{name}.log").read_text(errors="replace")
@@ -430,6 +484,36 @@ class Node:
     def rescan(self):
         for name in self.railmates:
             self.signal_railmate(name, "SIGHUP")
+
+    def explain(self, pod, *options):
+        """What railmatectl says of it: from the daemon, or from the ledger."""
+        done = call(self.program("railmatectl"), "explain", "pod", f"default/{self.name_of(pod)}", "--json", *options,
+                    check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        scenarios.equal(done.returncode, 0, f"railmatectl explain's exit status: {done.stderr}")
+        return json.loads(done.stdout)["choices"]
+
+    def explain_inside(self, pod):
+        """The same as text by the program of the image: in railmated's container, or where none runs in its own."""
+        what = "/usr/bin/railmatectl", "explain", "pod", f"default/{self.name_of(pod)}"
+        if self.railmates:
+            return self.ctr("-n", "railmate", "tasks", "exec", "--exec-id", "explain", self.newest_railmate(), *what)
+        return self.ctr("-n", "railmate", "run", "--rm", "--read-only", "--runc-binary", self.args.runc, "--cgroup",
+                        f"{self.args.cgroup}/explain", "--mount", f"type=bind,src={STATE},dst={STATE},options=rbind:ro",
+                        RAILMATE, "explain", *what)
+
+    def cdi_slots(self):
+        """Of every CDI spec that is there: the slot that it is for."""
+        return sorted(json.loads(file.read_text())["devices"][0]["name"] for file in CDI.glob("*.json"))
+
+    def device_number(self, node):
+        """As stat prints it for a node of /dev/infiniband: both halves in hexadecimal."""
+        kind = "misc" if node == "rdma_cm" else "infiniband_verbs"
+        return [f"{int(n):x}" for n in (self.machine / "sys/class" / kind / node / "dev").read_text().split(":")]
+
+    def runs(self, container_id):
+        """Is that container's process still there, whatever the kubelet thinks?"""
+        tasks = self.ctr("-n", "k8s.io", "tasks", "list").splitlines()
+        return any(line.split()[0] == container_id.split("//")[1] and "RUNNING" in line for line in tasks)
 
     def device_dir(self, vf):
         return (self.machine / "sys/bus/pci/devices" / vf).resolve()
@@ -454,6 +538,20 @@ class Node:
             self.rescan()
         return undo
 
+    def move_away(self, vfs):
+        """Their interfaces and RDMA devices are in another network namespace; returns how to undo that."""
+        away = [(self.device_dir(vf) / part, self.work / f"away-{vf}-{part}")
+                for vf in vfs for part in ("infiniband", "infiniband_verbs", "net") if (self.device_dir(vf) / part).is_dir()]
+        for here, there in away:
+            shutil.move(here, there)
+        self.rescan()
+
+        def undo():
+            for here, there in away:
+                shutil.move(there, here)
+            self.rescan()
+        return undo
+
     def describe(self):
         version = call(self.args.kubelet, "--version", stdout=subprocess.PIPE, text=True).stdout.split()[-1]
         return f"kubelet {version.removeprefix('v')}, containerd {self.runtime}"
@@ -464,8 +562,9 @@ class Node:
         folder.mkdir(exist_ok=True)
         (folder / "pods.json").write_text(json.dumps(self.raw_pods(), indent=1))
         (folder / "pod-resources.json").write_text(json.dumps(self.podres("list"), indent=1))
-        with contextlib.suppress(OSError, shutil.Error):
-            shutil.copytree("/var/log/pods", folder / "logs", symlinks=True, dirs_exist_ok=True)
+        for source, name in (("/var/log/pods", "logs"), (CDI, "cdi"), (STATE, "state")):
+            with contextlib.suppress(OSError, shutil.Error):
+                shutil.copytree(source, folder / name, symlinks=True, dirs_exist_ok=True)
 
 
 def die_with_parent():

@@ -86,12 +86,14 @@ def container(name, gpus=0, vfs=0, then=STAY, vfs_first=False, **more):
             "resources": {"limits": limits}, "volumeMounts": [{"name": "keep", "mountPath": "/keep"}], **more}
 
 
-def pod(name, *containers, init=()):
+def pod(name, *containers, init=(), grace=2, deadline=None):
+    """deadline: seconds after which the kubelet ends it."""
     return {"apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": name, "namespace": "default"},
-            "spec": {"hostNetwork": True, "terminationGracePeriodSeconds": 2, "restartPolicy": "Always",
+            "spec": {"hostNetwork": True, "terminationGracePeriodSeconds": grace, "restartPolicy": "Always",
                      "automountServiceAccountToken": False, "containers": list(containers), "initContainers": list(init),
-                     "volumes": [{"name": "keep", "emptyDir": {}}]}}
+                     "volumes": [{"name": "keep", "emptyDir": {}}],
+                     **({"activeDeadlineSeconds": deadline} if deadline else {})}}
 
 
 class Report:
@@ -115,10 +117,10 @@ class Cluster:
     def __getattr__(self, name):
         return getattr(self.backend, name)
 
-    def new(self, *containers, init=()):
+    def new(self, *containers, **more):
         name = f"p{next(INSTANCES)}"
         self.live.append(name)
-        self.backend.create(pod(name, *containers, init=init))
+        self.backend.create(pod(name, *containers, **more))
         return name
 
     def run(self, *containers, init=()):
@@ -181,9 +183,8 @@ def check_container(c, name, container, gpus, vfs, instance=0):
 
 
 def check_report(c, report, gpu_ids, vfs):
-    uverbs = {f"/dev/infiniband/{c.vf[vf]['uverbs']}" for vf in vfs}
-    expected = uverbs | {"/dev/infiniband/rdma_cm"} if vfs else set()
-    equal(set(report.devices), expected, "device nodes in the container")
+    nodes = [c.vf[vf]["uverbs"] for vf in vfs] + ["rdma_cm"] if vfs else []
+    equal(report.devices, {f"/dev/infiniband/{n}": c.device_number(n) for n in nodes}, "device nodes in the container")
     for node, words in report.opened.items():
         check(not any(refusal in words for refusal in REFUSED), f"{node} cannot be opened in the container: {words}")
     equal(set(filter(None, report.env.get(GPU_ENV, "").split(","))), set(gpu_ids), "the GPUs' variable")
@@ -207,9 +208,13 @@ def check_optimal(c, gpus, vfs, free):
 SCENARIOS = []
 
 
-def scenario(function):
-    SCENARIOS.append(function)
-    return function
+def scenario(function=None, *, binding="early", where=lambda c: True):
+    """binding: of the pool. where: does it belong to this pair of kubelet and runtime?"""
+    def add(f):
+        f.binding, f.where = binding, where
+        SCENARIOS.append(f)
+        return f
+    return add(function) if function else add
 
 
 def one_pod(c, gpus, vfs, **more):
@@ -519,9 +524,17 @@ def clean(c):
         c.end(*c.live)
 
 
+def want_binding(c, binding):
+    if hasattr(c.backend, "want_binding"):
+        c.want_binding(binding)
+    elif binding != "early":
+        raise Unsupported("this node's pool binds early")
+
+
 def run_one(c, function):
     """(verdict, a remark)."""
     try:
+        want_binding(c, function.binding)
         remark = function(c)
         clean(c)
         return "ok", remark
@@ -531,11 +544,11 @@ def run_one(c, function):
     except (AssertionError, KeyError, IndexError, TypeError, OSError, subprocess.SubprocessError) as e:
         c.keep_state(title(function))
         what = str(e) if isinstance(e, AssertionError) else "".join(traceback.format_exception_only(e)).strip()
-        where = traceback.extract_tb(e.__traceback__)[1].lineno
+        where = traceback.extract_tb(e.__traceback__)[1]
         with contextlib.suppress(AssertionError):
             clean(c)
         c.live.clear()
-        return "FAIL", f"scenarios.py:{where}: {what}"
+        return "FAIL", f"{os.path.basename(where.filename)}:{where.lineno}: {what}"
 
 
 def run_all(backend, words, logs):
@@ -543,7 +556,7 @@ def run_all(backend, words, logs):
     counts = {"ok": 0, "skip": 0, "FAIL": 0}
     began = time.monotonic()
     for function in SCENARIOS:
-        if words and not any(re.search(word, title(function)) for word in words):
+        if not function.where(c) or (words and not any(re.search(word, title(function)) for word in words)):
             continue
         start = time.monotonic()
         verdict, remark = run_one(c, function)

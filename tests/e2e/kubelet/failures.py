@@ -1,0 +1,253 @@
+"""
+What must not happen when something dies, comes back or lies, on a real kubelet: a VF in two live containers, a container
+without its VFs, something left over. Beside what scenarios.py and late.py ask of a cluster: relay_pod_resources(),
+relay_plugins(), kubelet_dies(), kubelet_comes_back(), move_away(VFs), explain_inside(pod). Standard library only.
+"""
+import contextlib
+import time
+
+from late import all_slots, check_cdi, check_in_order, check_late, is_newest, late
+from scenarios import VF, check, check_container, container, equal, scenario, until
+
+DEAF = "trap '' TERM; while :; do sleep 1; done\n"
+GRACE = 5  # seconds that the kubelet gives a deaf container
+
+
+def vfs_of(c, name):
+    """Of a container that runs, by what it printed."""
+    return set(c.report(name, "main").env["PCIDEVICE_RDMA_VF"].split(","))
+
+
+def waiting(c, name):
+    """Why the container does not run, as the kubelet tells it."""
+    for s in (c.status(name) or {}).get("containerStatuses", []):
+        return s["state"].get("waiting", {}).get("message")
+    return None
+
+
+def refused(c, name):
+    status = c.status(name) or {}
+    return status.get("phase") == "Failed" and status.get("message")
+
+
+@contextlib.contextmanager
+def railmated_with(c, *options):
+    """Another railmated for a while."""
+    c.stop_railmate(c.newest_railmate())
+    c.start_railmate(*options)
+    c.wait_registered()
+    try:
+        yield
+    finally:
+        c.stop_railmate(c.newest_railmate())
+        c.start_railmate()
+        c.wait_registered()
+
+
+# --- deleted by force ---
+
+def forced(c, hers, mine):
+    """A pod with `hers` VFs is gone for the kubelet, its container runs on; the next one needs some of them."""
+    old = c.new(container("main", 0, hers, then=DEAF), grace=GRACE)
+    c.wait_running(old, ["main"])
+    process, taken = c.running(old)["main"], vfs_of(c, old)
+    bring_back = c.move_away(sorted(taken))  # as a CNI plugin does: now they are in the pod's network
+    try:
+        c.backend.delete(old)
+        until(lambda: old not in c.held(), "the kubelet to forget the pod")
+        new = c.new(container("main", 0, mine))
+        said = None
+        while c.runs(process):
+            check(not c.running(new), "a container runs with VFs of another one that still runs")
+            said = waiting(c, new) or refused(c, new) or said
+            time.sleep(0.2)
+    finally:
+        bring_back()
+    check(said, "no word in the pod's status while it waits")
+    return new, said
+
+
+@late(where=is_newest)
+def a_late_pod_waits_for_containers_that_live_on(c):
+    new, said = forced(c, 60, 8)
+    check(VF in said, f"the text does not say what is missing: {said}")
+    if refused(c, new):  # railmated had told the kubelet in time that they are not there
+        c.end(new)
+        new = c.new(container("main", 0, 8))
+    c.wait_running(new, ["main"])
+    check_late(c, new, "main", 0, 8)
+    until(lambda: c.cdi_slots() == all_slots(c), "the CDI specs of the pod that is gone to go")
+    return said
+
+
+@late(where=is_newest)
+def a_late_pod_gets_other_vfs_than_those_of_containers_that_live_on(c):
+    old = c.new(container("main", 1, 4, then=DEAF), grace=GRACE)
+    c.wait_running(old, ["main"])
+    process, taken = c.running(old)["main"], vfs_of(c, old)
+    bring_back = c.move_away(sorted(taken))
+    try:
+        c.backend.delete(old)
+        until(lambda: old not in c.held(), "the kubelet to forget the pod")
+        new = c.run(container("main", 1, 4))
+        check(c.runs(process), "the old container was too quick")
+        check(not taken & vfs_of(c, new), "a VF is in two live containers")
+        until(lambda: not c.runs(process), "the old container to end")
+    finally:
+        bring_back()
+    check_late(c, new, "main", 1, 4)
+
+
+# --- given away twice ---
+
+def lose_reservation(c, plugins):
+    """
+    Makes the kubelet forget that it gave a VF away (reference kubelet.md §0.4): a pod becomes inactive and somebody asks
+    for a List while railmated has not answered Allocate. Returns the pod that has the VF.
+    """
+    dying = c.new(container("main", 0, 1, then=DEAF), grace=3, deadline=4)
+    c.wait_running(dying, ["main"])
+    process = c.running(dying)["main"]
+    until(lambda: f'pod="default/{c.name_of(dying)}"' in c.killings(), "the kubelet to end a pod whose time is up")
+    gate = plugins.newest().calls
+    gate.close(pass_first=1)  # GetPreferredAllocation
+    name = c.new(container("main", 0, 1))
+    until(gate.somebody.is_set, "Allocate")
+    until(lambda: not c.runs(process), "the container of the other pod to end")
+    for _ in range(20):
+        c.held()  # a List
+        time.sleep(0.1)
+    gate.open.set()
+    c.wait_running(name, ["main"])
+    return name
+
+
+@contextlib.contextmanager
+def between(c):
+    plugins, *options = c.relay_plugins()
+    try:
+        with railmated_with(c, *options):
+            yield plugins
+    finally:
+        plugins.close()
+
+
+def given_twice(c, look):
+    """The kubelet offers the VF of a container that runs: it stays where it is, and the next pod gets another one."""
+    with between(c) as plugins:
+        first = lose_reservation(c, plugins)
+        lost = c.held()[first]["main"][VF][0]
+        calls = plugins.newest().calls
+        calls.record()
+        second = c.run(container("main", 0, 1))
+        check(lost.encode() in calls.recorded, f"not provoked: the kubelet did not offer {lost} again")
+        check(not vfs_of(c, first) & vfs_of(c, second), "a VF is in two live containers")
+        check(lost not in c.held()[second]["main"][VF], "the second pod has the device of the first one")
+        for name in (first, second):
+            look(c, name)
+        c.end(first, second)
+
+
+@scenario(where=is_newest)
+def the_kubelet_gives_a_vf_away_twice_early(c):
+    return given_twice(c, lambda c, name: check_container(c, name, "main", 0, 1))
+
+
+@late(where=is_newest)
+def the_kubelet_gives_a_slot_away_twice(c):
+    return given_twice(c, lambda c, name: check_late(c, name, "main", 0, 1))
+
+
+# --- killed ---
+
+@contextlib.contextmanager
+def dead_kubelet(c):
+    c.kubelet_dies()
+    try:
+        yield
+    finally:
+        c.kubelet_comes_back()
+
+
+def kubelet_dies_at(c, gate, bound):
+    """While railmated waits at this gate for PodResources; bound: railmated has all it needs."""
+    gate.close()
+    name = c.new(container("main", 2, 2))
+    until(gate.somebody.is_set, "PodResources to be asked in PreStartContainer")
+    with dead_kubelet(c):
+        gate.open.set()
+        if bound:
+            until(lambda: len(c.cdi_slots()) == 2, "the binding")
+            bound = c.explain(name)[0]["decision"]["chosen"]
+    c.wait_running(name, ["main"])
+    _, vfs, _ = check_late(c, name, "main", 2, 2)
+    check(not bound or bound == vfs, f"bound to {bound}, runs with {vfs}")
+    check_cdi(c)
+    c.end(name)
+    until(lambda: not c.cdi_slots(), "the CDI specs to go")
+
+
+@late(where=is_newest)
+def the_kubelet_dies_while_a_container_is_bound(c):
+    """Before railmated knows which container starts, and when it has bound and nobody hears of it."""
+    until(lambda: not c.cdi_slots(), "the CDI specs of others to go")
+    relay, *options = c.relay_pod_resources()
+    try:
+        with railmated_with(c, *options):
+            kubelet_dies_at(c, relay.calls, False)
+            kubelet_dies_at(c, relay.answers, True)
+    finally:
+        relay.close()
+
+
+@late(where=is_newest)
+def railmated_is_killed_while_pods_come_and_go(c):
+    """Those that run keep their VFs, those that wait get theirs from the next one; explain tells in between."""
+    old = {c.run(container("main", 1, 1)): (1, 1) for _ in range(2)}
+    had = {name: (c.running(name), vfs_of(c, name)) for name in old}
+    new = {c.new(container("main", gpus, gpus)): (gpus, gpus) for gpus in (1, 2, 2)}
+    until(lambda: set(new) <= set(c.held()), "the pods to be admitted")
+    status = c.stop_railmate(c.newest_railmate(), "SIGKILL")
+    check(status, "railmated was killed and says that all is well")
+    name = next(iter(old))
+    told = c.explain_inside(name)
+    check(all(vf in told for vf in had[name][1]), f"the ledger does not tell the VF of {name}: {told}")
+    c.start_railmate()
+    c.wait_registered()
+    for name in new:
+        c.wait_running(name, ["main"])
+    for name, before in had.items():
+        equal((c.running(name), vfs_of(c, name)), before, f"container and VFs of {name}")
+    free = set(c.vf) - set().union(*(vfs for _, vfs in had.values()))
+    check_in_order(c, new, free)
+    check_cdi(c)
+    for name in (*old, *new):
+        told = c.explain_inside(name)
+        check(all(vf in told for vf in vfs_of(c, name)), f"railmated does not tell the VFs of {name}: {told}")
+    c.end(*old)
+    until(lambda: c.cdi_slots() == all_slots(c), "the CDI specs of deleted pods to go")
+
+
+# --- a runtime without CDI ---
+
+def no_cdi(c):
+    return c.runtime.startswith("1.6.")
+
+
+@scenario(where=no_cdi)
+def a_late_pool_where_there_is_no_cdi(c):
+    """railmated is told so, and says at registration what to do; the resource is not there."""
+    c.stop_railmate(c.newest_railmate())
+    c.set_pool("late")
+    c.start_railmate("--cdi=off")
+    said = until(lambda: [line for line in c.railmate_log(c.newest_railmate()).splitlines() if "not registered" in line],
+                 "a word about CDI")
+    check("--cdi=off" in said[0] and "early" in said[0], f"the sentence does not help: {said[0]}")
+    time.sleep(1)
+    check(not c.allocatable().get(VF), "slots are on offer although the runtime cannot do CDI")
+    c.stop_railmate(c.newest_railmate())
+    c.set_pool("early")
+    c.start_railmate()
+    c.wait_registered()
+    check_container(c, c.run(container("main", 1, 1)), "main", 1, 1)
+    return said[0].split("kubelet: ", 1)[-1]
