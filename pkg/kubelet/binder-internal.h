@@ -75,8 +75,8 @@ const char *binder_rdma_of(const struct binder *b, const struct pool_dev *dev);
 /* --- binder_bind.c --- */
 
 /*
- * Binds the container that r is about: ledger and specs are written, nothing is on disk yet. complete: pods is a List, and what is not in
- * it is not there. What it leaves behind is for the caller to tidy, also on failure.
+ * Binds the container that r is about: ledger and specs are written, nothing is on disk yet. pods: sorted by identify_sort(). complete:
+ * they are a List, and what is not in it is not there. What it leaves behind is for the caller to tidy, also on failure.
  */
 int binder_decide(struct request *r, const struct pod_list *pods, bool complete, struct err *err);
 /* Nobody's any more: free at once if the VF is at rest, else when it comes to rest. */

@@ -103,22 +103,38 @@ void binder_drop_promise(struct binder *b, struct promise *p)
 	*p = b->promises[--b->n_promises];
 }
 
+/* Where it is, or would be: they are sorted. */
+static size_t sighted_place(const struct binder *b, const char *vf)
+{
+	size_t lo = 0, hi = b->n_sighted;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (strcmp(b->sighted[mid].vf, vf) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
 static struct sighted *find_sighted(const struct binder *b, const char *vf)
 {
-	for (size_t i = 0; i < b->n_sighted; i++) {
-		if (!strcmp(b->sighted[i].vf, vf))
-			return &b->sighted[i];
-	}
-	return NULL;
+	size_t at = sighted_place(b, vf);
+
+	return at < b->n_sighted && !strcmp(b->sighted[at].vf, vf) ? &b->sighted[at] : NULL;
 }
 
 void binder_note_sighted(struct binder *b, const char *vf)
 {
 	struct sighted *s = find_sighted(b, vf);
+	size_t at = sighted_place(b, vf);
 
 	if (!s) {
 		b->sighted = xgrow(b->sighted, &b->cap_sighted, b->n_sighted + 1, sizeof(*b->sighted));
-		s = &b->sighted[b->n_sighted++];
+		s = &b->sighted[at];
+		memmove(s + 1, s, (b->n_sighted++ - at) * sizeof(*s));
 		s->vf = xstrdup(vf);
 	}
 	s->epoch = podres_epoch(b->env.podres);
@@ -186,6 +202,17 @@ struct slot_list binder_slots(const struct binder *b, const struct pool *pool, s
 
 /* --- what pods have --- */
 
+static struct pod_list sorted_pods(const struct pod_list *pods, struct arena *a)
+{
+	struct pod_list sorted = { arena_array(a, pods->n, sizeof(*sorted.v)), pods->n };
+
+	if (!pods->n)
+		return sorted;
+	memcpy(sorted.v, pods->v, pods->n * sizeof(*sorted.v));
+	identify_sort(sorted.v, sorted.n);
+	return sorted;
+}
+
 static void note_held(struct binder *b, const struct pod_container *c)
 {
 	for (size_t i = 0; i < c->n_held; i++) {
@@ -232,7 +259,7 @@ static void note_owners(struct binder *b, const struct pod_list *pods)
 	for (size_t i = 0; i < ledger_holds(l); i++) {
 		const struct ledger_hold *hold = ledger_hold_at(l, i);
 
-		if (hold->slot && identify_pod(pods, hold->owner.ns, hold->owner.pod))
+		if (hold->slot && identify_sorted_pod(pods, hold->owner.ns, hold->owner.pod))
 			binder_note_sighted(b, hold->vf);
 	}
 }
@@ -260,20 +287,49 @@ static void note_pods(struct binder *b, const struct pod_list *pods)
 
 void binder_reconcile(struct binder *b, const struct pod_list *pods)
 {
+	_cleanup_arena_ struct arena *a = arena_new(4096);
+	struct pod_list by_name;
+
 	if (!b->node)
 		return;
-	note_pods(b, pods);
+	by_name = sorted_pods(pods, a);
+	note_pods(b, &by_name);
 	binder_tidy(b);
 	tell_changed(b);
+}
+
+static int by_string(const void *x, const void *y)
+{
+	return strcmp(*(const char *const *)x, *(const char *const *)y);
+}
+
+/* Slots with a VF, sorted. */
+static struct ids bound_slots(const struct binder *b, struct arena *a)
+{
+	const struct ledger *l = keeper_ledger(b->env.keeper);
+	struct ids slots = { arena_array(a, ledger_holds(l), sizeof(*slots.v)), 0 };
+
+	for (size_t i = 0; i < ledger_holds(l); i++) {
+		const struct ledger_hold *hold = ledger_hold_at(l, i);
+
+		if (hold->slot && !hold->draining)
+			slots.v[slots.n++] = hold->slot;
+	}
+	if (slots.n)
+		qsort(slots.v, slots.n, sizeof(*slots.v), by_string);
+	return slots;
 }
 
 void binder_tidy(struct binder *b)
 {
 	_cleanup_arena_ struct arena *a = arena_new(4096);
+	struct ids slots = bound_slots(b, a);
 
 	for (size_t i = b->n_specs; i-- > 0;) {
-		if (!binder_live_hold(b, b->specs[i].slot))
-			spec_remove(b, arena_strdup(a, b->specs[i].slot));
+		const char *slot = b->specs[i].slot;
+
+		if (!slots.n || !bsearch(&slot, slots.v, slots.n, sizeof(*slots.v), by_string))
+			spec_remove(b, arena_strdup(a, slot));
 	}
 }
 
@@ -388,6 +444,7 @@ static void answered(void *arg, enum podres_result result, const struct pod_list
 	struct request *r = arg;
 	struct err err = { 0 };
 	bool complete = !r->by_get;
+	struct pod_list by_name;
 	int e;
 
 	if (!r->b) {
@@ -404,7 +461,8 @@ static void answered(void *arg, enum podres_result result, const struct pod_list
 		finish(r, &err);
 		return;
 	}
-	pods = result == PODRES_OK ? pods : &nobody;
+	by_name = sorted_pods(result == PODRES_OK ? pods : &nobody, r->arena);
+	pods = &by_name;
 	if (complete) {
 		keeper_reconcile(r->b->env.keeper, r->b->node, pods, r->asked_ms);
 		note_pods(r->b, pods);

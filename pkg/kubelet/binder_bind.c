@@ -57,7 +57,7 @@ static void take_slot_from(struct binder *b, const struct ledger_hold *hold)
 
 static bool lists_holder(const struct pod_list *pods, const struct ledger_hold *hold)
 {
-	const struct pod *pod = identify_pod(pods, hold->owner.ns, hold->owner.pod);
+	const struct pod *pod = identify_sorted_pod(pods, hold->owner.ns, hold->owner.pod);
 
 	for (size_t i = 0; pod && hold->slot && i < pod->n_containers; i++) {
 		const struct ids *ids = identify_held(&pod->containers[i], hold->resource);
@@ -79,7 +79,7 @@ static void release_gone(struct binder *b, const struct pod_list *pods, struct a
 		const struct ledger_hold *hold = ledger_hold_at(l, i);
 
 		if (hold->slot && !hold->draining && *hold->owner.pod && binder_was_sighted(b, hold->vf) &&
-		    !identify_pod(pods, hold->owner.ns, hold->owner.pod))
+		    !identify_sorted_pod(pods, hold->owner.ns, hold->owner.pod))
 			binder_release(b, hold, a);
 	}
 }
