@@ -378,14 +378,14 @@ def railmated_is_killed(c):
 
 @scenario
 def a_second_instance_takes_over(c):
-    """The upgrade without maxSurge 0: the new one starts before the old one ends."""
+    """The upgrade without maxSurge 0: the new one starts before the old one ends, and waits for the ledger."""
     def stop():
         old = c.newest_railmate()
         c.start_railmate()
-        until(lambda: "registered" in c.railmate_log(c.newest_railmate()), "the new instance to register")
+        until(lambda: "waiting up to" in c.railmate_log(c.newest_railmate()), "the new instance to wait for the old one")
         began = time.monotonic()
         equal(c.stop_railmate(old), 0, "the old instance's exit status")
-        time.sleep(0.2)  # for the kubelet to see the end of the old one: it may take the new one for gone, too
+        until(lambda: "registered with" in c.railmate_log(c.newest_railmate()), "the new instance to register")
         return began
     return survives(c, stop, "the end of the old one")
 
