@@ -133,7 +133,7 @@ static void ask_gpu_plugin(struct look *look)
 		return;
 	}
 	gpuplugin_prefer(look->plugin->env->gpus, look->question.resource, &look->question.free,
-			 look->n_wanted, look_half_time(look), got_preference, look);
+			 look->n_wanted, look_half_time(look), got_preference, look_begin(look));
 }
 
 static void got_allocatable(void *arg, enum podres_result result, const struct pod_list *pods,
@@ -169,5 +169,5 @@ void look_predict(struct look *look, const char *why)
 	else if (p->allocatable_ms && plugin_now_ms() - p->allocatable_ms < ALLOCATABLE_MS)
 		ask_gpu_plugin(look);
 	else
-		podres_allocatable(p->env->podres, look_half_time(look), got_allocatable, look);
+		podres_allocatable(p->env->podres, look_half_time(look), got_allocatable, look_begin(look));
 }

@@ -63,11 +63,13 @@ static void reply(struct plugin *p, struct rpc_call *call, const struct preferre
 	rpc_reply(call, RPC_OK, NULL, msg_encode_preferred_reply(&lists, a));
 }
 
-static void look_free(struct look *look)
+/* Whatever is still under way finds nobody. */
+static void look_end(struct look *look)
 {
-	if (look->plugin)
-		LIST_REMOVE(look, link);
-	free(look);
+	LIST_REMOVE(look, link);
+	look->plugin = NULL;
+	if (!look->pending)
+		free(look);
 }
 
 void look_answer(struct look *look, enum ledger_gpus known, const char *source)
@@ -77,14 +79,22 @@ void look_answer(struct look *look, enum ledger_gpus known, const char *source)
 	log_debug("kubelet", "%s: %d of %zu devices asked for: %s", look->plugin->resource, c->size,
 		  c->available.n, source);
 	reply(look->plugin, look->call, &look->request, &look->who, known, source);
-	look_free(look);
+	look_end(look);
+}
+
+struct look *look_begin(struct look *look)
+{
+	look->pending++;
+	return look;
 }
 
 bool look_is_over(struct look *look)
 {
+	look->pending--;
 	if (look->plugin)
 		return false;
-	free(look);
+	if (!look->pending)
+		free(look);
 	return true;
 }
 
@@ -195,30 +205,30 @@ static void ask_get(struct look *look)
 		look->gets[look->n_gets++] = c.v[0].pod;
 		look->asked_ms = plugin_now_ms();
 		podres_get(p->env->podres, c.v[0].pod->ns, c.v[0].pod->name, look_time_left(look), got_pod,
-			   look);
+			   look_begin(look));
 	}
 }
 
 /* --- List --- */
 
-static void identify(struct look *look, const struct pod_list *pods)
+static void identify(struct look *look)
 {
 	const struct preferred_container *c = &look->request.v[0];
 	struct plugin *p = look->plugin;
+	const struct pod_list *pods = holders_view(p->holders);
 	const struct hw_inventory *inv = p->node->inv;
 	struct spec_candidates found = { NULL, 0 };
 
 	if (look->has_specs)
-		found = identify_candidates(&look->specs, holders_view(p->holders), true, p->resource,
-					    (size_t)c->size, false, p->seen_specs, look->arena);
+		found = identify_candidates(&look->specs, pods, true, p->resource, (size_t)c->size, false,
+					    p->seen_specs, look->arena);
 	/* A source of specs may lag behind the kubelet: nobody in it is not nobody. */
 	if (!found.n) {
 		look->who = identify_container(pods, p->resource, (size_t)c->size, &c->must, inv, p->seen,
 					       look->arena);
 		return;
 	}
-	look->who = identify_by_specs(&found, holders_view(p->holders), p->resource, inv, p->seen_specs,
-				      look->arena);
+	look->who = identify_by_specs(&found, pods, p->resource, inv, p->seen_specs, look->arena);
 	seen_pods_note(p->seen, pods, p->resource, inv);
 }
 
@@ -276,12 +286,19 @@ static void drop_stale(struct look *look, const struct pod_list *pods)
 	}
 }
 
+static void know_by_list(struct look *look)
+{
+	identify(look);
+	know(look, "PodResources List");
+}
+
 static void listed(void *arg, enum podres_result result, const struct pod_list *pods, const char *why)
 {
 	struct look *look = arg;
 
 	if (look_is_over(look))
 		return;
+	look->listing = false;
 	if (result != PODRES_OK) {
 		give_up(look, why);
 		return;
@@ -289,8 +306,9 @@ static void listed(void *arg, enum podres_result result, const struct pod_list *
 	plugin_warn_reset(look->plugin, WARN_PODS);
 	plugin_saw_list(look->plugin, pods, look->asked_ms);
 	drop_stale(look, pods);
-	identify(look, pods);
-	know(look, "PodResources List");
+	look->listed = true;
+	if (!look->fetching)
+		know_by_list(look);
 }
 
 /*
@@ -308,7 +326,8 @@ static void ask_list(struct look *look)
 	}
 	p->stats.pod_lists++;
 	look->asked_ms = plugin_now_ms();
-	podres_list(p->env->podres, look_time_left(look), listed, look);
+	look->listing = true;
+	podres_list(p->env->podres, look_time_left(look), listed, look_begin(look));
 }
 
 /* --- which of them --- */
@@ -326,24 +345,33 @@ static bool offers_held(const struct look *look)
 	return false;
 }
 
+/* Whatever the specs say. */
+static bool needs_list(const struct look *look)
+{
+	return !look->request.v[0].must.n &&
+	       (podres_support(look->plugin->env->podres) != PODRES_GET || offers_held(look));
+}
+
 static bool get_is_enough(struct look *look)
 {
 	struct plugin *p = look->plugin;
 	struct spec_candidates c;
 
-	if (!look->has_specs || podres_support(p->env->podres) != PODRES_GET)
+	if (!look->has_specs || needs_list(look) || podres_support(p->env->podres) != PODRES_GET)
 		return false;
 	if (look->request.v[0].must.n)
 		return true;
 	c = candidates_now(look);
-	return holders_complete(p->holders, &look->specs, &c) && !offers_held(look);
+	return holders_complete(p->holders, &look->specs, &c);
 }
 
 static void ask_pods(struct look *look)
 {
-	if (look->has_specs)
+	if (look->has_specs && !look->listed)
 		holders_keep(look->plugin->holders, &look->specs);
-	if (get_is_enough(look))
+	if (look->listed)
+		know_by_list(look);
+	else if (get_is_enough(look))
 		ask_get(look);
 	else
 		ask_list(look);
@@ -358,6 +386,7 @@ static void got_specs(void *arg, const struct spec_list *specs, const char *why)
 
 	if (look_is_over(look))
 		return;
+	look->fetching = false;
 	if (specs) {
 		look->specs = identify_copy_specs(specs, look->arena);
 		look->has_specs = true;
@@ -366,7 +395,8 @@ static void got_specs(void *arg, const struct spec_list *specs, const char *why)
 		/* The daemon warns of a source that fails, once. */
 		log_debug("kubelet", "%s: %s; containers are told apart without pod specs", p->resource, why);
 	}
-	ask_pods(look);
+	if (!look->listing)
+		ask_pods(look);
 }
 
 static void begin(struct plugin *p, struct rpc_call *call, const struct preferred_request *request)
@@ -379,10 +409,14 @@ static void begin(struct plugin *p, struct rpc_call *call, const struct preferre
 	look->request = *request;
 	look->until_ms = plugin_now_ms() + p->env->pod_resources_timeout_ms;
 	LIST_INSERT_HEAD(&p->looks, look, link);
-	if (p->env->specs && plugin_now_ms() >= p->specs_distrust_until_ms)
-		p->env->specs->fetch(p->env->specs->ctx, look_half_time(look), got_specs, look);
-	else
+	if (!p->env->specs || plugin_now_ms() < p->specs_distrust_until_ms) {
 		ask_pods(look);
+		return;
+	}
+	look->fetching = true;
+	p->env->specs->fetch(p->env->specs->ctx, look_half_time(look), got_specs, look_begin(look));
+	if (needs_list(look))
+		ask_list(look);
 }
 
 static bool worth_a_look(const struct plugin *p, const struct preferred_request *request)
