@@ -374,13 +374,18 @@ static bool is_sign_of_life(const struct ledger_hold *hold, const struct sightin
 	return false;
 }
 
+static bool is_late(const struct node *node, const char *resource)
+{
+	const struct pool *pool = node_pool(node, resource);
+
+	return pool && pool->cfg->binding == BINDING_LATE;
+}
+
 /* What no list shows, and is held as long as its pod is there: a VF whose slot the kubelet gave to another
  * container as well (reference kubelet.md §0.4), and one of a regular init container. */
 static bool is_out_of_sight(const struct reconcile *r, const struct ledger_hold *hold)
 {
-	const struct pool *pool = node_pool(r->node, hold->resource);
-
-	if (!pool || pool->cfg->binding != BINDING_LATE)
+	if (!is_late(r->node, hold->resource))
 		return false;
 	if (!*hold->owner.pod)
 		return *hold->owner.uid; /* the binder looks after it, by the kubelet's checkpoint */
@@ -435,15 +440,16 @@ static void enter(struct reconcile *r, const struct sighting *s)
 	ledger_put(r->k->ledger, &hold);
 }
 
-/* What others have to hear of: the draining VFs and the slots that have one, as a string. */
-static char *matters_text(const struct keeper *k)
+/* What others have to hear of: the draining VFs, the slots that have one, and the VFs that no slot of a late
+ * pool can have (held without one: the pool bound early when they were given), as a string. */
+static char *matters_text(const struct keeper *k, const struct node *node)
 {
 	struct strbuf out = STRBUF_INIT;
 
 	for (size_t i = 0; i < ledger_holds(k->ledger); i++) {
 		const struct ledger_hold *hold = ledger_hold_at(k->ledger, i);
 
-		if (hold->draining || hold->slot)
+		if (hold->draining || hold->slot || is_late(node, hold->resource))
 			strbuf_printf(&out, "%s %d %s ", hold->vf, hold->draining,
 				      hold->slot ? hold->slot : "");
 	}
@@ -453,7 +459,7 @@ static char *matters_text(const struct keeper *k)
 /* From the last hold to the first: one that is dropped moves only those that were judged. */
 static bool run(struct reconcile *r, const struct pod_list *pods)
 {
-	_cleanup_free_ char *before = matters_text(r->k), *after = NULL;
+	_cleanup_free_ char *before = matters_text(r->k, r->node), *after = NULL;
 	_cleanup_arena_ struct arena *a = arena_new(8192);
 	struct keeper *k = r->k;
 	uint64_t generation = ledger_generation(k->ledger);
@@ -468,7 +474,7 @@ static bool run(struct reconcile *r, const struct pod_list *pods)
 		enter(r, &r->seen.v[i]);
 	if (ledger_generation(k->ledger) != generation)
 		keeper_save(k, NULL, NULL);
-	after = matters_text(k);
+	after = matters_text(k, r->node);
 	if (!strcmp(before, after))
 		return false;
 	keeper_tell_changed(k);

@@ -578,6 +578,32 @@ static void holds_of_a_resource_that_is_configured_no_more_live_as_long_as_their
 	on_rpc(foreign, NULL);
 }
 
+static void without_slot(void *arg)
+{
+	struct pool_config pool = cfg->pools[0];
+	struct config late = *cfg, *early = cfg;
+
+	(void)arg;
+	give(0, "p1", NULL);
+	assert_false(told(SAYS({ "p2", vf[1] }))); /* the kubelet itself knows what it has free */
+	assert_null(hold_of(0));
+	pool.binding = BINDING_LATE;
+	late.pools = &pool;
+	give(0, "p1", NULL);
+	cfg = &late;
+	set_node(inventory());
+	assert_true(told(SAYS({ "p2", "slot-1" })));
+	assert_null(hold_of(0));
+	cfg = early;
+	set_node(inventory());
+}
+
+static void a_pool_that_binds_late_hears_of_what_it_gave_when_it_bound_early(void **state)
+{
+	(void)state;
+	on_rpc(without_slot, NULL);
+}
+
 /* --- draining --- */
 
 static void netdev_away(void *arg)
@@ -1262,6 +1288,7 @@ int main(void)
 		TEST(an_answer_about_one_pod_says_nothing_of_others),
 		TEST(what_an_init_container_holds_is_not_missed_while_its_pod_lives),
 		TEST(holds_of_a_resource_that_is_configured_no_more_live_as_long_as_their_pods),
+		TEST(a_pool_that_binds_late_hears_of_what_it_gave_when_it_bound_early),
 		TEST(a_vf_whose_netdev_is_still_in_a_pod_drains_until_it_is_back),
 		TEST(a_vf_that_a_process_has_open_drains_until_it_is_closed),
 		TEST(a_draining_vf_is_free_as_soon_as_it_is_at_rest),
