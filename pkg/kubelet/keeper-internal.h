@@ -24,6 +24,7 @@ struct keeper_pace {
 	unsigned blind_ms;	/* nobody told us anything for so long: holds say nothing */
 	unsigned look_ms;	/* each pod is asked for once in this time */
 	unsigned list_ms;	/* between our own Lists */
+	unsigned host_ms;	/* how long the host's own users are not counted again */
 	unsigned quiet_ms;	/* no List so soon after an allocation */
 };
 
@@ -44,6 +45,8 @@ struct keeper {
 	struct keeper_pace pace;
 	keeper_users_fn users;
 	void *users_ctx;
+	unsigned host_users;	     /* contexts that every RDMA device has, whoever holds it */
+	int64_t host_users_until_ms; /* monotonic: then they are counted again */
 	void (*note)(void *ctx, bool bad, const char *sentence);
 	void (*changed)(void *ctx);
 	void *listener;

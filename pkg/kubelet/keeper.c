@@ -52,6 +52,7 @@ struct keeper *keeper_new(struct rpc *rpc, struct ledger *ledger, struct ledger_
 		.blind_ms = 60000,
 		.look_ms = 5000,
 		.list_ms = 30000,
+		.host_ms = 200,
 		.quiet_ms = 2000,
 	};
 	struct keeper *k = xcalloc(1, sizeof(*k));

@@ -1,6 +1,7 @@
 /* Is a VF at rest, and what drains until it is. */
 #include "kubelet/keeper-internal.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,12 +65,53 @@ static const char *why_away(const struct view *v, const struct ledger_hold *hold
 	return NULL;
 }
 
-static const char *why_open(const struct keeper *k, const struct view *v, struct arena *a)
+static bool is_held(const struct keeper *k, const struct hw_rdma *rdma)
 {
-	unsigned users = 0;
+	char bdf[BDF_STRLEN];
+
+	return rdma->pci < 0 || ledger_find(k->ledger, bdf_format(k->node->inv->pci[rdma->pci].bdf, bdf));
+}
+
+static unsigned count_host_users(const struct keeper *k)
+{
+	unsigned least = UINT_MAX, users;
+
+	for (size_t i = 0; least && i < k->node->inv->n_rdma; i++) {
+		const struct hw_rdma *rdma = &k->node->inv->rdma[i];
+
+		if (!is_held(k, rdma) && k->users(k->users_ctx, rdma->name, &users) == 0 && users < least)
+			least = users;
+	}
+	return least;
+}
+
+/*
+ * Daemons of the host (ibacm, a monitor) open every RDMA device there is, for good. So what the devices that
+ * nobody holds have open, all of them, PFs' too, is not a container's. With every device held, what it was
+ * before counts.
+ */
+static unsigned host_users(struct keeper *k)
+{
+	unsigned least;
+
+	if (k->node && keeper_now_ms() >= k->host_users_until_ms) {
+		least = count_host_users(k);
+		k->host_users = least == UINT_MAX ? k->host_users : least;
+		k->host_users_until_ms = keeper_now_ms() + k->pace.host_ms;
+	}
+	return k->host_users;
+}
+
+static const char *why_open(struct keeper *k, const struct view *v, struct arena *a)
+{
+	unsigned users = 0, hosts;
 
 	if (!v->rdma || !k->users || k->users(k->users_ctx, v->rdma, &users) < 0 || !users)
 		return NULL;
+	hosts = host_users(k);
+	if (users <= hosts)
+		return NULL;
+	users -= hosts;
 	return arena_printf(a, "its RDMA device %s is open (%u %s)", v->rdma, users,
 			    users == 1 ? "context" : "contexts");
 }

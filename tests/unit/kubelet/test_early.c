@@ -56,7 +56,7 @@ static struct arena *a;
 static struct plugin_env env;
 static struct plugin *p;
 static struct ledger *ledger; /* the keeper's */
-static unsigned users;	      /* of every RDMA device */
+static unsigned users;	      /* of the RDMA devices of VFs 8 to 10 */
 static unsigned warnings;
 static char *plugin_dir, *pods_path, *gpu_path;
 
@@ -288,9 +288,12 @@ static void on_gpu_preferred(void *ctx, struct rpc_call *call, struct bytes requ
 
 static int count_users(void *ctx, const char *rdma, unsigned *ret_users)
 {
+	bool open = false;
+
 	(void)ctx;
-	(void)rdma;
-	*ret_users = users;
+	for (size_t i = 8; i <= 10; i++)
+		open |= !strcmp(rdma, m.node->inv->rdma[m.pool->devs[i].rdma].name);
+	*ret_users = open ? users : 0;
 	return 0;
 }
 
@@ -984,7 +987,7 @@ static void vf_that_a_gone_pods_container_still_has_open_is_refused(void **state
 	assert_int_equal(start("8").status, RPC_OK);
 }
 
-/* A daemon of the host that opens every device there is. */
+/* What was there before the kubelet gave it away is not the last container's. */
 static void vf_that_was_free_when_it_was_given_is_not_refused(void **state)
 {
 	(void)state;

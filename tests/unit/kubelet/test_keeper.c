@@ -36,6 +36,7 @@ static unsigned changes, notes, bad_notes;
 static char last_note[640];
 static const char *open_device; /* with so many users */
 static unsigned open_users;
+static unsigned host_users; /* of every device, besides */
 
 static void on_note(void *ctx, bool bad, const char *sentence)
 {
@@ -56,7 +57,7 @@ static int users(void *ctx, const char *rdma, unsigned *ret_users)
 	(void)ctx;
 	if (!open_device)
 		return -ENOTSUP;
-	*ret_users = str_eq(rdma, open_device) ? open_users : 0;
+	*ret_users = host_users + (str_eq(rdma, open_device) ? open_users : 0);
 	return 0;
 }
 
@@ -140,7 +141,7 @@ static int set_up(void **state)
 	a = arena_new(4096);
 	cfg = config_default();
 	folder = fixture_folder();
-	changes = notes = bad_notes = open_users = 0;
+	changes = notes = bad_notes = open_users = host_users = 0;
 	last_note[0] = '\0';
 	open_device = NULL;
 	on_rpc(begin, NULL);
@@ -280,6 +281,50 @@ static void a_vf_that_is_away_or_open_is_not_free_even_if_nobody_holds_it(void *
 {
 	(void)state;
 	on_rpc(unrest, NULL);
+}
+
+static void hosts_users(void *arg)
+{
+	(void)arg;
+	open_device = rdma_of(1);
+	open_users = 1;
+	host_users = 2;
+	assert_true(is_free(0, NULL));
+	assert_false(is_free(1, NULL));
+	assert_non_null(strstr(why, "is open (1 context)"));
+	/* the host's daemons end: at once nothing that is open is theirs */
+	host_users = 0;
+	open_users = 2;
+	k->host_users_until_ms = 0;
+	assert_false(is_free(1, NULL));
+}
+
+static void what_every_rdma_device_has_open_is_the_hosts(void **state)
+{
+	(void)state;
+	on_rpc(hosts_users, NULL);
+}
+
+static void all_held(void *arg)
+{
+	(void)arg;
+	open_device = "none";
+	host_users = 1;
+	assert_true(is_free(0, NULL));
+	for (size_t i = 0; i < N_VFS; i++)
+		give(i, "p1", NULL);
+	k->host_users_until_ms = 0;
+	open_device = rdma_of(0);
+	open_users = 1;
+	k->looked_ms -= k->pace.blind_ms + 1000;
+	assert_false(is_free(0, NULL));
+	assert_true(is_free(1, NULL));
+}
+
+static void with_every_vf_held_the_hosts_users_are_those_of_before(void **state)
+{
+	(void)state;
+	on_rpc(all_held, NULL);
 }
 
 static void blind(void *arg)
@@ -1275,6 +1320,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_vf_of_another_pod_is_not_free_and_ones_own_is),
 		TEST(a_vf_that_is_away_or_open_is_not_free_even_if_nobody_holds_it),
+		TEST(what_every_rdma_device_has_open_is_the_hosts),
+		TEST(with_every_vf_held_the_hosts_users_are_those_of_before),
 		TEST(where_nobody_tells_which_pods_live_rest_alone_decides),
 		TEST(a_lost_ledger_is_rebuilt_from_what_containers_hold),
 		TEST(a_hold_and_its_decision_get_the_name_of_their_pod),
