@@ -35,8 +35,15 @@ struct binder {
 	struct spec_file *specs; /* what we wrote, by slot; binder_cdi.c */
 	size_t n_specs, cap_specs;
 	LIST_HEAD(, request) requests;
+	bool doubles;		/* the last List showed a slot with two containers */
 	int64_t began_ms;	/* Unix time */
 	struct rpc_timer *tell; /* something changed: the kubelet will be told */
+};
+
+/* When a pod was created (Unix seconds), as its spec says. */
+struct pod_age {
+	const char *ns, *name;
+	int64_t created;
 };
 
 /* Somebody who waits for a binding. Outlives the binder if that goes first. */
@@ -49,6 +56,9 @@ struct request {
 	bool by_get;	       /* of that pod alone */
 	struct binder_pod guess; /* a restart: the pod that has the slots by the ledger; name NULL: none */
 	int64_t asked_ms, until_ms;
+	bool knows_ages; /* asked for once, and only when there is a choice */
+	struct pod_age *ages;
+	size_t n_ages;
 	binder_done_fn done;
 	void *arg;
 	struct rpc_timer *timer;
@@ -76,7 +86,7 @@ const char *binder_rdma_of(const struct binder *b, const struct pool_dev *dev);
 
 /*
  * Binds the container that r is about: ledger and specs are written, nothing is on disk yet. pods: sorted by identify_sort(). complete:
- * they are a List, and what is not in it is not there. What it leaves behind is for the caller to tidy, also on failure.
+ * they are a List, and what is not in it is not there. -EINPROGRESS: the ages of pods would tell which container starts. What it leaves behind is for the caller to tidy, also on failure.
  */
 int binder_decide(struct request *r, const struct pod_list *pods, bool complete, struct err *err);
 /* Nobody's any more: free at once if the VF is at rest, else when it comes to rest. */

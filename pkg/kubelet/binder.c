@@ -16,6 +16,7 @@
 #include "kubelet/identify.h"
 #include "kubelet/keeper.h"
 #include "kubelet/podres.h"
+#include "kubelet/podspec.h"
 #include "ledger/ledger.h"
 #include "pool/node.h"
 #include "pool/slots.h"
@@ -23,8 +24,9 @@
 #include "rpc/rpc.h"
 
 /* A container that was given a slot shows in the next List; one that did not by then was not admitted. */
-#define YOUNG_MS 2000
-#define TELL_MS	 1
+#define YOUNG_MS	 2000
+#define TELL_MS		 1
+#define SPECS_TIMEOUT_MS 1000
 
 int64_t binder_now_ms(void)
 {
@@ -213,17 +215,76 @@ static struct pod_list sorted_pods(const struct pod_list *pods, struct arena *a)
 	return sorted;
 }
 
-static void note_held(struct binder *b, const struct pod_container *c)
+static int by_string(const void *x, const void *y)
+{
+	return strcmp(*(const char *const *)x, *(const char *const *)y);
+}
+
+/* fill: else they are counted only. */
+static void add_slots(const struct binder *b, const struct pod_container *c, bool fill, struct ids *slots)
 {
 	for (size_t i = 0; i < c->n_held; i++) {
 		if (!binder_is_late(b, c->held[i].resource))
 			continue;
 		for (size_t k = 0; k < c->held[i].ids.n; k++) {
-			const char *slot = c->held[i].ids.v[k];
-
-			if (binder_find_promise(b, slot) || !binder_live_hold(b, slot))
-				binder_promise(b, slot);
+			if (fill)
+				slots->v[slots->n] = c->held[i].ids.v[k];
+			slots->n++;
 		}
+	}
+}
+
+/* Every slot that a container has, as often as one has it. */
+static struct ids late_slots(const struct binder *b, const struct pod_list *pods, struct arena *a)
+{
+	struct ids slots = { NULL, 0 };
+
+	for (size_t pass = 0; pass < 2; pass++) {
+		slots.v = arena_array(a, slots.n, sizeof(*slots.v));
+		slots.n = 0;
+		for (size_t i = 0; i < pods->n; i++) {
+			for (size_t k = 0; k < pods->v[i].n_containers; k++)
+				add_slots(b, &pods->v[i].containers[k], pass == 1, &slots);
+		}
+	}
+	return slots;
+}
+
+/* Slots with a VF, sorted. */
+static struct ids bound_slots(const struct binder *b, struct arena *a)
+{
+	const struct ledger *l = keeper_ledger(b->env.keeper);
+	struct ids slots = { arena_array(a, ledger_holds(l), sizeof(*slots.v)), 0 };
+
+	for (size_t i = 0; i < ledger_holds(l); i++) {
+		const struct ledger_hold *hold = ledger_hold_at(l, i);
+
+		if (hold->slot && !hold->draining)
+			slots.v[slots.n++] = hold->slot;
+	}
+	if (slots.n)
+		qsort(slots.v, slots.n, sizeof(*slots.v), by_string);
+	return slots;
+}
+
+static bool has_slot(const struct ids *sorted, const char *slot)
+{
+	return sorted->n && bsearch(&slot, sorted->v, sorted->n, sizeof(*sorted->v), by_string);
+}
+
+/* Which slots containers have. */
+static void note_slots(struct binder *b, const struct pod_list *pods)
+{
+	_cleanup_arena_ struct arena *a = arena_new(8192);
+	struct ids slots = late_slots(b, pods, a), bound = bound_slots(b, a);
+
+	if (slots.n)
+		qsort(slots.v, slots.n, sizeof(*slots.v), by_string);
+	b->doubles = false;
+	for (size_t i = 0; i < slots.n; i++) {
+		b->doubles |= i && !strcmp(slots.v[i - 1], slots.v[i]);
+		if (!has_slot(&bound, slots.v[i]) || binder_find_promise(b, slots.v[i]))
+			binder_promise(b, slots.v[i]);
 	}
 }
 
@@ -269,10 +330,7 @@ static void note_pods(struct binder *b, const struct pod_list *pods)
 	int64_t before = binder_now_ms();
 
 	note_owners(b, pods);
-	for (size_t i = 0; i < pods->n; i++) {
-		for (size_t k = 0; k < pods->v[i].n_containers; k++)
-			note_held(b, &pods->v[i].containers[k]);
-	}
+	note_slots(b, pods);
 	for (size_t i = b->n_promises; i-- > 0;) {
 		struct promise *p = &b->promises[i];
 
@@ -298,28 +356,6 @@ void binder_reconcile(struct binder *b, const struct pod_list *pods)
 	tell_changed(b);
 }
 
-static int by_string(const void *x, const void *y)
-{
-	return strcmp(*(const char *const *)x, *(const char *const *)y);
-}
-
-/* Slots with a VF, sorted. */
-static struct ids bound_slots(const struct binder *b, struct arena *a)
-{
-	const struct ledger *l = keeper_ledger(b->env.keeper);
-	struct ids slots = { arena_array(a, ledger_holds(l), sizeof(*slots.v)), 0 };
-
-	for (size_t i = 0; i < ledger_holds(l); i++) {
-		const struct ledger_hold *hold = ledger_hold_at(l, i);
-
-		if (hold->slot && !hold->draining)
-			slots.v[slots.n++] = hold->slot;
-	}
-	if (slots.n)
-		qsort(slots.v, slots.n, sizeof(*slots.v), by_string);
-	return slots;
-}
-
 void binder_tidy(struct binder *b)
 {
 	_cleanup_arena_ struct arena *a = arena_new(4096);
@@ -328,7 +364,7 @@ void binder_tidy(struct binder *b)
 	for (size_t i = b->n_specs; i-- > 0;) {
 		const char *slot = b->specs[i].slot;
 
-		if (!slots.n || !bsearch(&slot, slots.v, slots.n, sizeof(*slots.v), by_string))
+		if (!has_slot(&slots, slot))
 			spec_remove(b, arena_strdup(a, slot));
 	}
 }
@@ -397,7 +433,7 @@ static void guess_pod(struct request *r)
 {
 	const struct ledger_hold *first = binder_live_hold(r->b, r->slots.v[0]);
 
-	if (has_shared_slots(r->b))
+	if (r->b->doubles || has_shared_slots(r->b))
 		return;
 	for (size_t i = 0; i < r->slots.n; i++) {
 		const struct ledger_hold *hold = binder_live_hold(r->b, r->slots.v[i]);
@@ -438,6 +474,25 @@ static bool is_wrong_guess(struct request *r, enum podres_result result, const s
 	return result != PODRES_OK || !who_holds(r->b->node, pods, &r->slots, NULL, r->arena, &v);
 }
 
+/* Without an answer no pod has an age, and one of them is taken. */
+static void specs_came(void *arg, const struct spec_list *specs, const char *why)
+{
+	struct request *r = arg;
+
+	(void)why;
+	if (!r->b) {
+		request_free(r);
+		return;
+	}
+	r->knows_ages = true;
+	r->ages = arena_array(r->arena, specs ? specs->n : 0, sizeof(*r->ages));
+	for (size_t i = 0; specs && i < specs->n; i++)
+		r->ages[r->n_ages++] =
+			(struct pod_age) { arena_strdup(r->arena, specs->v[i].ns),
+					   arena_strdup(r->arena, specs->v[i].name), specs->v[i].created };
+	ask(r);
+}
+
 static void answered(void *arg, enum podres_result result, const struct pod_list *pods, const char *why)
 {
 	static const struct pod_list nobody = { NULL, 0 };
@@ -470,7 +525,9 @@ static void answered(void *arg, enum podres_result result, const struct pod_list
 	e = binder_decide(r, pods, complete, &err);
 	binder_tidy(r->b);
 	tell_changed(r->b);
-	if (e < 0)
+	if (e == -EINPROGRESS)
+		r->b->env.specs->fetch(r->b->env.specs->ctx, SPECS_TIMEOUT_MS, specs_came, r);
+	else if (e < 0)
 		finish(r, &err);
 	else
 		keeper_save(r->b->env.keeper, saved, r);

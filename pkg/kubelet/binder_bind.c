@@ -124,6 +124,36 @@ static const struct pool_dev *sticky_vf(struct binder *b, const struct target *t
 	return NULL;
 }
 
+static bool is_in(const struct binding *c, const struct pool_dev *dev)
+{
+	for (size_t i = 0; i < c->n_slots; i++) {
+		if (c->slots[i].dev == dev)
+			return true;
+	}
+	return false;
+}
+
+/* A VF of this very container whose slot went to another one: it restarts, and keeps it. */
+static const struct pool_dev *kept_vf(const struct binder *b, const struct target *t, const struct pool *pool,
+				      const struct binding *c)
+{
+	const struct ledger *l = keeper_ledger(b->env.keeper);
+
+	for (size_t i = 0; i < ledger_holds(l); i++) {
+		const struct ledger_hold *hold = ledger_hold_at(l, i);
+		const struct pool_dev *dev;
+
+		if (hold->slot || hold->draining || !str_eq(hold->resource, pool->cfg->resource) ||
+		    !is_same_pod(&hold->owner, &t->owner) ||
+		    !str_eq(hold->owner.container, t->owner.container))
+			continue;
+		dev = pool_find(pool, hold->vf);
+		if (dev && dev->healthy && !is_in(c, dev))
+			return dev;
+	}
+	return NULL;
+}
+
 static void choose_from(struct request *r, const struct target *t, const struct pod_list *pods, bool complete,
 			struct binding *c)
 {
@@ -148,6 +178,8 @@ static void choose_from(struct request *r, const struct target *t, const struct 
 		s->pool = slot_pool(b->node, s->id);
 		slot_parse(s->pool->cfg->resource, s->id, &s->numa, &number);
 		s->dev = sticky_vf(b, t, s->pool, s->id, pods, complete, a);
+		if (!s->dev)
+			s->dev = kept_vf(b, t, s->pool, c);
 	}
 }
 
@@ -346,32 +378,59 @@ static bool is_running(const struct binder *b, const struct candidate *c, struct
 
 /* Whoever is bound already has started once; the other one is new. Of several new ones nothing tells which
  * starts first. */
-static const struct candidate *the_starting_one(const struct binder *b, const struct candidate *v, size_t n,
-						struct arena *a, struct err *err)
+static int64_t age_of(const struct request *r, const struct candidate *c)
 {
-	const struct candidate *fresh = NULL, *idle = NULL;
+	for (size_t i = 0; i < r->n_ages; i++) {
+		if (str_eq(r->ages[i].ns, c->pod->ns) && str_eq(r->ages[i].name, c->pod->name))
+			return r->ages[i].created;
+	}
+	return 0;
+}
+
+/* Has started once already, and is not at work: he may start again. NULL: none, or several. */
+static const struct candidate *the_idle_one(const struct binder *b, const struct candidate *v, size_t n,
+					    struct arena *a)
+{
+	const struct candidate *idle = NULL;
 	size_t n_idle = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		if (!is_bound(b, &v[i]))
-			fresh = &v[i];
-		if (n > 1 && is_running(b, &v[i], a))
+		if (is_running(b, &v[i], a))
 			continue;
 		idle = &v[i];
 		n_idle++;
 	}
-	if (n == 1)
-		return v;
-	if (fresh)
-		return fresh;
-	if (n_idle == 1)
-		return idle;
-	err_set(err, EAGAIN,
-		"the kubelet gave the same slots to pod %s/%s and to pod %s/%s, and nothing tells which of "
-		"them "
-		"starts: delete one of them",
-		v[0].pod->ns, v[0].pod->name, v[1].pod->ns, v[1].pod->name);
-	return NULL;
+	return n_idle == 1 ? idle : NULL;
+}
+
+/* Whoever is bound already has started once; the others are new, and the newest of them is taken. */
+static const struct candidate *the_starting_one(const struct request *r, const struct candidate *v, size_t n,
+						struct err *err)
+{
+	const struct candidate *newest = NULL, *idle;
+	size_t n_fresh = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (n > 1 && is_bound(r->b, &v[i]))
+			continue;
+		n_fresh++;
+		if (!newest || age_of(r, &v[i]) > age_of(r, newest))
+			newest = &v[i];
+	}
+	if (n_fresh > 1 && r->b->env.specs && !r->knows_ages) {
+		err_set(err, EINPROGRESS, "which of %zu pods is the newest?", n_fresh);
+		return NULL;
+	}
+	if (newest)
+		return newest;
+	idle = the_idle_one(r->b, v, n, r->arena);
+	if (!idle)
+		err_set(err, EAGAIN,
+			"the kubelet gave the same slots to pod %s/%s and to pod %s/%s, and nothing tells "
+			"which of "
+			"them starts: delete one of them",
+			v[0].pod->ns, v[0].pod->name, v[1].pod->ns, v[1].pod->name);
+	return idle;
 }
 
 /* --- which one is it? --- */
@@ -421,7 +480,7 @@ int binder_decide(struct request *r, const struct pod_list *pods, bool complete,
 	n = who_holds(b->node, pods, &r->slots, r->pod.name ? &r->pod : NULL, r->arena, &v);
 	if (!n)
 		return decide_for_init(r, err);
-	who = the_starting_one(b, v, n, r->arena, err);
+	who = the_starting_one(r, v, n, err);
 	if (!who)
 		return -err->code;
 	t = who_target(b->node, pods, who, &r->slots, r->arena);

@@ -13,6 +13,7 @@
 #include "kubelet/binder-internal.h"
 #include "kubelet/keeper-internal.h"
 #include "kubelet/podres.h"
+#include "kubelet/podspec.h"
 
 /* Two NUMA nodes, each with two switches; below each switch two GPUs and a PF with four VFs. */
 #define MACHINE "numa:2 switch:2 gpu:2 pf:1 vf:4"
@@ -877,6 +878,72 @@ static void which_of_two_restarts_is_told_by_who_is_at_work(void **state)
 	open_device = m.node->inv->rdma[dev_of(first)->rdma].name;
 	bind(slots(0, 0, 0));
 	assert_string_equal(got.vf[0], second);
+	open_device = m.node->inv->rdma[dev_of(second)->rdma].name;
+	bind(slots(0, 0, 0));
+	assert_string_equal(got.vf[0], first);
+	assert_string_equal(ledger_find(keeper_ledger(k), first)->owner.pod, "p");
+	assert_string_equal(ledger_find(keeper_ledger(k), second)->owner.pod, "q");
+	assert_non_null(strstr(spec("rdma_vf-n0-0"), "RAILMATE_CONTAINER=default/p/main"));
+	assert_int_equal(ledger_holds(keeper_ledger(k)), 2);
+}
+
+/* A source of pod specs that answers a little later. */
+static struct {
+	struct spec_list list;
+	unsigned fetches;
+	podspec_done_fn done;
+	void *arg;
+} source;
+
+static void tell_specs(void *arg)
+{
+	(void)arg;
+	source.done(source.arg, source.list.n ? &source.list : NULL, "nobody knows");
+}
+
+static void fetch_specs(void *ctx, unsigned timeout_ms, podspec_done_fn done, void *arg)
+{
+	(void)ctx;
+	assert_true(timeout_ms > 0);
+	source.fetches++;
+	source.done = done;
+	source.arg = arg;
+	rpc_after(rpc, 1, tell_specs, NULL);
+}
+
+static void of_two_new_pods_the_newest_is_taken(void **state)
+{
+	static const struct podspec_source specs = { "test", fetch_specs, NULL };
+	struct spec_pod v[] = { { .ns = "default", .name = "p", .created = 200 },
+				{ .ns = "default", .name = "q", .created = 100 } };
+
+	(void)state;
+	source.list = (struct spec_list) { v, 2 };
+	source.fetches = 0;
+	b->env.specs = &specs;
+	pod("q", HOLDS(GPU "=%s rdma/vf=%s", gpus(6, 6), slots(0, 0, 0)));
+	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 0)));
+	bind(slots(0, 0, 0));
+	assert_int_equal(source.fetches, 1);
+	assert_int_equal(count_of_pf(0), 1);
+	assert_string_equal(ledger_find(keeper_ledger(k), got.vf[0])->owner.pod, "p");
+	bind(slots(0, 0, 0));
+	assert_int_equal(source.fetches, 1);
+	assert_int_equal(count_of_pf(3), 1);
+	assert_string_equal(ledger_find(keeper_ledger(k), got.vf[0])->owner.pod, "q");
+}
+
+static void and_one_of_them_where_nobody_knows(void **state)
+{
+	static const struct podspec_source specs = { "test", fetch_specs, NULL };
+
+	(void)state;
+	source.list = (struct spec_list) { NULL, 0 };
+	b->env.specs = &specs;
+	pod("q", HOLDS(GPU "=%s rdma/vf=%s", gpus(6, 6), slots(0, 0, 0)));
+	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 0)));
+	bind(slots(0, 0, 0));
+	assert_int_equal(got.n, 1);
 }
 
 static void an_init_container_leaves_its_vf_to_the_next(void **state)
@@ -1341,6 +1408,8 @@ int main(void)
 		T(but_not_while_somebody_still_has_one_open),
 		T(a_slot_given_away_twice_gets_two_vfs),
 		T(which_of_two_restarts_is_told_by_who_is_at_work),
+		T(of_two_new_pods_the_newest_is_taken),
+		T(and_one_of_them_where_nobody_knows),
 		T(an_init_container_leaves_its_vf_to_the_next),
 		T(an_init_container_is_found_in_the_checkpoint),
 		T(a_checkpoint_that_is_not_understood_tells_nothing),
