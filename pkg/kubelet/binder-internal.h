@@ -71,6 +71,10 @@ struct request {
 int64_t binder_now_ms(void); /* monotonic */
 void binder_say(const struct binder *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int64_t binder_wall_ms(void); /* Unix time */
+void binder_tell_changed(struct binder *b);
+
+/* --- binder_pods.c --- */
+
 struct promise *binder_promise(struct binder *b, const char *slot);
 struct promise *binder_find_promise(const struct binder *b, const char *slot); /* NULL: none */
 void binder_drop_promise(struct binder *b, struct promise *p); /* NULL is fine */
@@ -78,6 +82,11 @@ void binder_note_sighted(struct binder *b, const char *vf);
 /* Has this kubelet shown the VF's owner? Then a List without him says that he is gone. A kubelet that has just started shows its pods one
  * after the other. */
 bool binder_was_sighted(const struct binder *b, const char *vf);
+/* Which slots containers have, and who was there, by a List that binder_sorted_pods() has sorted. */
+void binder_note_pods(struct binder *b, const struct pod_list *pods);
+struct pod_list binder_sorted_pods(const struct pod_list *pods, struct arena *a);
+void binder_forget_all(struct binder *b);
+
 const struct ledger_hold *binder_live_hold(const struct binder *b, const char *slot); /* NULL: nothing is bound to it */
 bool binder_is_late(const struct binder *b, const char *resource);
 const char *binder_rdma_of(const struct binder *b, const struct pool_dev *dev);
@@ -86,7 +95,8 @@ const char *binder_rdma_of(const struct binder *b, const struct pool_dev *dev);
 
 /*
  * Binds the container that r is about: ledger and specs are written, nothing is on disk yet. pods: sorted by identify_sort(). complete:
- * they are a List, and what is not in it is not there. -EINPROGRESS: the ages of pods would tell which container starts. What it leaves behind is for the caller to tidy, also on failure.
+ * they are a List, and what is not in it is not there. -EINPROGRESS: the ages of pods would tell which container starts. What it leaves
+ * behind is for the caller to tidy, also on failure.
  */
 int binder_decide(struct request *r, const struct pod_list *pods, bool complete, struct err *err);
 /* Nobody's any more: free at once if the VF is at rest, else when it comes to rest. */
