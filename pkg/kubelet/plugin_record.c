@@ -140,6 +140,8 @@ static uint64_t decide(struct plugin *p, const struct record *r, struct arena *a
 	for (size_t i = 0; i < r->n_devs; i++)
 		chosen[i] = r->devs[i]->id;
 	d.chosen = chosen;
+	d.nodes = r->nodes;
+	d.n_nodes = r->nodes ? r->n_devs : 0;
 	if (pool)
 		explain(c, pool, &d, a);
 	return ledger_decide(plugin_ledger(p), &d);
@@ -155,7 +157,7 @@ bool record_same_pod(const struct ledger_owner *a, const struct ledger_owner *b)
 }
 
 /* What is known of the VF beyond this stays when it was this container's before. */
-static struct ledger_hold hold_anew(const struct plugin *p, const struct pool_dev *dev, const char *uverbs,
+static struct ledger_hold hold_anew(const struct plugin *p, const struct pool_dev *dev,
 				    const struct ledger_owner *owner, uint64_t decision)
 {
 	const struct ledger_hold *old = ledger_find(plugin_ledger(p), dev->id);
@@ -170,29 +172,27 @@ static struct ledger_hold hold_anew(const struct plugin *p, const struct pool_de
 	hold.owner = *owner;
 	hold.decision = decision;
 	hold.draining = false;
-	if (uverbs)
-		hold.uverbs = uverbs;
 	return hold;
 }
 
-void record_hold(struct plugin *p, const struct pool_dev *dev, const char *uverbs,
-		 const struct ledger_owner *owner, uint64_t decision)
+void record_hold(struct plugin *p, const struct pool_dev *dev, const struct ledger_owner *owner,
+		 uint64_t decision)
 {
-	const struct ledger_hold hold = hold_anew(p, dev, uverbs, owner, decision);
+	const struct ledger_hold hold = hold_anew(p, dev, owner, decision);
 
 	ledger_put(plugin_ledger(p), &hold);
 }
 
 /* What somebody else may still have stays his: PreStartContainer decides, when it is known who asks. */
-static void hold_one(struct plugin *p, const struct pool_dev *dev, const char *uverbs,
-		     const struct ledger_owner *owner, uint64_t decision, struct arena *a)
+static void hold_one(struct plugin *p, const struct pool_dev *dev, const struct ledger_owner *owner,
+		     uint64_t decision, struct arena *a)
 {
 	const struct ledger_hold *hold = ledger_find(plugin_ledger(p), dev->id);
 	const char *why;
 
 	if (!hold || record_same_pod(owner, &hold->owner) ||
 	    keeper_is_free(p->env->keeper, p->node, dev, owner, a, &why))
-		record_hold(p, dev, uverbs, owner, decision);
+		record_hold(p, dev, owner, decision);
 	else
 		log_debug("kubelet", "%s: the kubelet gives away %s again: %s", p->resource, dev->id, why);
 }
@@ -248,7 +248,7 @@ void record_commit(struct record *r, struct plugin *p)
 		return;
 	decision = decide(p, r, a);
 	for (size_t i = 0; i < r->n_devs; i++)
-		hold_one(p, r->devs[i], r->nodes ? r->nodes[i] : NULL, owner, decision, a);
+		hold_one(p, r->devs[i], owner, decision, a);
 	keeper_save(p->env->keeper, NULL, NULL);
 }
 

@@ -155,11 +155,25 @@ static bool may_have(struct start *s, const struct pool_dev *dev, const struct s
 
 /* --- is its node still the one that was given? --- */
 
-static bool is_others(const struct ledger_hold *hold, const struct starter *me)
+/* "uverbs5"; NULL: not known. */
+static const char *given_node(const struct ledger_decision *d, const char *vf)
 {
-	bool named = hold->owner.pod && *hold->owner.pod;
+	for (size_t i = 0; d && i < d->n_chosen && i < d->n_nodes; i++) {
+		if (str_eq(d->chosen[i], vf))
+			return d->nodes[i];
+	}
+	return NULL;
+}
 
-	return hold->draining || (named && me->owner.pod && !record_same_pod(&me->owner, &hold->owner));
+/* What this container was given: its own hold tells, else the newest decision for the same VFs. */
+static const char *node_of(const struct start *s, const struct pool_dev *dev, const struct starter *me)
+{
+	const struct ledger *l = plugin_ledger(s->plugin);
+	const struct ledger_hold *hold = ledger_find(l, dev->id);
+
+	if (hold && hold->decision && record_same_pod(&me->owner, &hold->owner))
+		return given_node(ledger_decision(l, hold->decision), dev->id);
+	return given_node(decision_of(s, l), dev->id);
 }
 
 /* The RDMA device of a verbs node, "" if there is no such node. The same in every network namespace. */
@@ -176,22 +190,22 @@ static bool keeps_node(struct start *s, const struct pool_dev *dev, const struct
 {
 	const struct plugin *p = s->plugin;
 	const struct ledger_hold *hold = ledger_find(plugin_ledger(p), dev->id);
+	const char *given = node_of(s, dev, me);
 	struct function_now now = { .uverbs = "" };
 	char owner[64];
 
-	if (!hold || !hold->uverbs || is_others(hold, me))
+	if (!given)
 		return true;
 	if (dev->pci >= 0)
 		discover_function_now(p->env->root, p->node->inv->pci[dev->pci].bdf, &now, NULL);
-	read_owner(p->env->root, hold->uverbs, owner, sizeof(owner));
-	if (str_eq(now.uverbs, hold->uverbs) || (!now.rdma[0] && *owner && str_eq(owner, hold->rdma)))
+	read_owner(p->env->root, given, owner, sizeof(owner));
+	if (str_eq(now.uverbs, given) || (!now.rdma[0] && *owner && hold && str_eq(owner, hold->rdma)))
 		return true;
-	*why = arena_printf(
-		s->arena,
-		"%s has %s%s now, and the container was given /dev/infiniband/%s, which %s%s: delete "
-		"the pod, a new one is given the right node",
-		dev->id, now.uverbs[0] ? "/dev/infiniband/" : "no verbs node", now.uverbs, hold->uverbs,
-		*owner ? "is that of " : "is gone", owner);
+	*why = arena_printf(s->arena,
+			    "%s has %s%s now, and the container was given /dev/infiniband/%s, which %s%s: "
+			    "delete the pod, a new one is given the right node",
+			    dev->id, now.uverbs[0] ? "/dev/infiniband/" : "no verbs node", now.uverbs, given,
+			    *owner ? "is that of " : "is gone", owner);
 	return false;
 }
 
@@ -351,7 +365,7 @@ static void settle(struct start *s, const struct starter *me)
 		const struct pool_dev *dev = dev_of(s, i);
 
 		if (dev)
-			record_hold(p, dev, NULL, &me->owner, number);
+			record_hold(p, dev, &me->owner, number);
 	}
 	if (me->owner.pod)
 		check(s, me, number);

@@ -25,9 +25,7 @@ void record_end(struct record *r);
 int64_t record_wall_ms(void);
 const char *const *record_gpus(const struct hw_inventory *inv, const int *gpus, size_t n, struct arena *a);
 const char *const *record_vfs(const struct pool *pool, const int *devs, size_t n, struct arena *a);
-/* uverbs: what it was given, NULL: as it was noted before. */
-void record_hold(struct plugin *p, const struct pool_dev *dev, const char *uverbs, const struct ledger_owner *owner,
-		 uint64_t decision);
+void record_hold(struct plugin *p, const struct pool_dev *dev, const struct ledger_owner *owner, uint64_t decision);
 /* Both are named, and nothing tells them apart. */
 bool record_same_pod(const struct ledger_owner *a, const struct ledger_owner *b);
 

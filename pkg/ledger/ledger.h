@@ -33,7 +33,6 @@ struct ledger_hold {
 	const char *rdma;	/* its RDMA device when it was given: known again while it is away in a pod; NULL */
 	const char *netdev;	/* its network interface, likewise; NULL. The keeper fills this, the RDMA device and */
 	const char *driver;	/* the driver in: with another one neither is away, but gone; NULL */
-	const char *uverbs;	/* the verbs node that Allocate gave: it cannot be taken back (early binding); NULL */
 	int64_t since_ms;	/* wall clock, Unix time */
 	uint64_t decision;	/* number of the decision that chose it; 0: none (rebuilt, or not ours) */
 };
@@ -54,6 +53,7 @@ struct ledger_decision {
 	const char *const *gpus;		size_t n_gpus;	/* the GPUs it was chosen for */
 	const struct ledger_place *free;	size_t n_free;
 	const char *const *chosen;		size_t n_chosen;
+	const char *const *nodes;		size_t n_nodes;	/* "uverbs5" of each, that Allocate gave for good (early binding); none: not known */
 	const struct ledger_pair *pairs;	size_t n_pairs;
 	int cost;		/* sum of ranks, PIX 0 … SYS 4 */
 	const char *const *alternative;		size_t n_alternative;	/* the best other choice; 0: there was none */

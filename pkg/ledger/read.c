@@ -152,7 +152,6 @@ static void read_hold(struct reader *r, const struct item *o, struct ledger *l)
 		.rdma = text(r, o, "rdma"),
 		.netdev = text(r, o, "netdev"),
 		.driver = text(r, o, "driver"),
-		.uverbs = text(r, o, "uverbs"),
 		.since_ms = number(r, o, "since_ms", INT64_MIN, INT64_MAX),
 		.decision = (uint64_t)number(r, o, "decision", 0, NUMBER_MAX),
 	};
@@ -201,6 +200,7 @@ static struct ledger_decision decision_of(struct reader *r, const struct item *o
 	d.gpus = texts(r, o, "gpus", &d.n_gpus);
 	d.free = places(r, o, &d.n_free);
 	d.chosen = texts(r, o, "chosen", &d.n_chosen);
+	d.nodes = texts(r, o, "nodes", &d.n_nodes);
 	d.pairs = pairs(r, o, &d.n_pairs);
 	d.alternative = texts(r, o, "alternative", &d.n_alternative);
 	d.real_gpus = texts(r, o, "real_gpus", &d.n_real_gpus);

@@ -68,7 +68,6 @@ static void put_hold(struct json *j, const struct ledger_hold *h)
 	put_some(j, "rdma", h->rdma);
 	put_some(j, "netdev", h->netdev);
 	put_some(j, "driver", h->driver);
-	put_some(j, "uverbs", h->uverbs);
 	json_kv_int(j, "since_ms", h->since_ms);
 	put_number(j, "decision", (int64_t)h->decision);
 	json_end_object(j);
@@ -130,6 +129,7 @@ static void put_decision(struct json *j, const struct ledger_decision *d)
 	put_texts(j, "gpus", d->gpus, d->n_gpus);
 	put_free(j, d->free, d->n_free);
 	put_texts(j, "chosen", d->chosen, d->n_chosen);
+	put_texts(j, "nodes", d->nodes, d->n_nodes);
 	put_pairs(j, d->pairs, d->n_pairs);
 	put_number(j, "cost", d->cost);
 	put_texts(j, "alternative", d->alternative, d->n_alternative);

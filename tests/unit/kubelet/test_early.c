@@ -1023,7 +1023,7 @@ static void node_that_has_become_another_vfs_is_not_handed_out(void **state)
 
 	(void)state;
 	admit("p", "g5", "8");
-	assert_string_equal(hold(8)->uverbs, given);
+	assert_string_equal(last_decision()->nodes[0], given);
 	hide_rdma(8);
 	machine_put_rdma(&m, vf(8), rdma, "uverbs99");
 	assert_start_refused("8", arena_printf(a, "was given /dev/infiniband/%s, which is gone", given));
@@ -1035,7 +1035,25 @@ static void node_that_has_become_another_vfs_is_not_handed_out(void **state)
 	k.held = "p: ";
 	admit("q", "g5", "8");
 	assert_int_equal(start("8").status, RPC_OK);
-	assert_string_equal(hold(8)->uverbs, "uverbs99");
+	assert_string_equal(last_decision()->nodes[0], "uverbs99");
+	assert_string_equal(hold(8)->owner.pod, "q");
+}
+
+/* The kubelet gives away what it thinks free before we know that its last pod is gone. */
+static void node_that_the_last_pod_was_given_says_nothing_about_the_next_one(void **state)
+{
+	(void)state;
+	admit("p", "g5", "8");
+	hide_rdma(8);
+	machine_put_rdma(&m, vf(8), rdma_of(8)->name, "uverbs99");
+	assert_start_refused("8", "delete the pod");
+	allocate("8");
+	assert_string_equal(hold(8)->owner.pod, "p");
+	k.specs = "q: g1 v1";
+	k.held = "q: g4 v8";
+	assert_int_equal(start("8").status, RPC_OK);
+	assert_string_equal(hold(8)->owner.pod, "q");
+	assert_int_equal(start("8").status, RPC_OK);
 }
 
 static void node_is_checked_also_while_its_device_is_in_the_pods_network(void **state)
@@ -1201,6 +1219,7 @@ int main(void)
 		T(vf_that_a_gone_pods_container_still_has_open_is_refused),
 		T(vf_that_was_free_when_it_was_given_is_not_refused),
 		T(node_that_has_become_another_vfs_is_not_handed_out),
+		T(node_that_the_last_pod_was_given_says_nothing_about_the_next_one),
 		T(node_is_checked_also_while_its_device_is_in_the_pods_network),
 		T(unknown_device_is_refused_for_good),
 		T(container_starts_though_pod_resources_fail),

@@ -19,6 +19,8 @@ static const struct ledger_decision sample_decision = {
 	.n_free = 2,
 	.chosen = (const char *const[]) { "0000:18:00.2", "0000:29:00.2" },
 	.n_chosen = 2,
+	.nodes = (const char *const[]) { "uverbs7", "uverbs12" },
+	.n_nodes = 2,
 	.pairs = (const struct ledger_pair[]) { { "0000:0f:00.0", "0000:18:00.2", "PIX" },
 						{ "0000:2d:00.0", "0000:29:00.2", "PXB" } },
 	.n_pairs = 2,
@@ -52,7 +54,6 @@ static inline struct ledger *sample_ledger(void)
 	slot.decision = ledger_decide(l, &sample_decision);
 	slot.netdev = "ens1f0v0";
 	slot.driver = "mlx5_core";
-	slot.uverbs = "uverbs7";
 	away.draining = true;
 	away.owner = (struct ledger_owner) { 0 };
 	ledger_decide(l, &(struct ledger_decision) { .resource = "rdma/vf" });
