@@ -48,6 +48,7 @@ def railmated_with(c, *options):
 
 def forced(c, hers, mine):
     """A pod with `hers` VFs is gone for the kubelet, its container runs on; the next one needs some of them."""
+    until(lambda: len(c.allocatable()[VF]) == len(c.vf), "the VFs of earlier pods to be free")
     old = c.new(container("main", 0, hers, then=DEAF), grace=GRACE)
     c.wait_running(old, ["main"])
     process, taken = c.running(old)["main"], vfs_of(c, old)
@@ -107,16 +108,12 @@ def lose_reservation(c, plugins):
     """
     dying = c.new(container("main", 0, 1, then=DEAF), grace=3, deadline=4)
     c.wait_running(dying, ["main"])
-    process = c.running(dying)["main"]
     until(lambda: f'pod="default/{c.name_of(dying)}"' in c.killings(), "the kubelet to end a pod whose time is up")
     gate = plugins.newest().calls
     gate.close(pass_first=1)  # GetPreferredAllocation
     name = c.new(container("main", 0, 1))
     until(gate.somebody.is_set, "Allocate")
-    until(lambda: not c.runs(process), "the container of the other pod to end")
-    for _ in range(20):
-        c.held()  # a List
-        time.sleep(0.1)
+    until(lambda: dying not in c.held(), "a List without the other pod")
     gate.open.set()
     c.wait_running(name, ["main"])
     return name
@@ -236,18 +233,23 @@ def no_cdi(c):
 
 @scenario(where=no_cdi)
 def a_late_pool_where_there_is_no_cdi(c):
-    """railmated is told so, and says at registration what to do; the resource is not there."""
+    """
+    Nobody tells railmated what the runtime cannot do: the container has its slots' names and no VF. Told so by --cdi=off, it
+    says at registration what to do, and the resource is not there.
+    """
+    c.want_binding("late")
+    name = c.run(container("main", 1, 1))
+    report = c.report(name, "main")
+    check("RAILMATE_RDMA_VF_SLOTS" in report.env, "the container does not know its slots")
+    check(not report.devices and "NCCL_IB_HCA" not in report.env, "this runtime can do CDI after all")
+    c.end(name)
     c.stop_railmate(c.newest_railmate())
-    c.set_pool("late")
     c.start_railmate("--cdi=off")
     said = until(lambda: [line for line in c.railmate_log(c.newest_railmate()).splitlines() if "not registered" in line],
                  "a word about CDI")
     check("--cdi=off" in said[0] and "early" in said[0], f"the sentence does not help: {said[0]}")
     time.sleep(1)
     check(not c.allocatable().get(VF), "slots are on offer although the runtime cannot do CDI")
-    c.stop_railmate(c.newest_railmate())
-    c.set_pool("early")
-    c.start_railmate()
-    c.wait_registered()
+    c.want_binding("early")
     check_container(c, c.run(container("main", 1, 1)), "main", 1, 1)
     return said[0].split("kubelet: ", 1)[-1]
