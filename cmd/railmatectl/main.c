@@ -27,6 +27,10 @@ static const char usage_text[] =
 	"                          next best, and what came; asks railmated, or reads its ledger\n"
 	"  simulate                a day of pods on this machine: how often each policy gives a container\n"
 	"                          the nearest VFs that were free\n"
+	"  verify [LOG…]           which HCAs did NCCL or RCCL use, with GPUDirect RDMA, and if not, why: "
+	"from its\n"
+	"                          log (NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,ENV), files or standard "
+	"input\n"
 	"  snapshot                capture this machine as host.tree text\n"
 	"  snapshot unpack FILE DIR\n"
 	"                          materialise a host.tree below an empty or new directory\n"
@@ -51,6 +55,13 @@ static const char usage_text[] =
 	"  --control-socket PATH   railmated's; none: read the ledger (/run/railmate/railmate.sock)\n"
 	"  --state-dir DIR         where its ledger is (/var/lib/railmate)\n"
 	"  --json                  one JSON object on standard output\n"
+	"options of verify:\n"
+	"  --map [HOST=]FILE,…     what containers were given (map.json); HOST: of that host's ranks only\n"
+	"  --counters begin FILE   keep the byte counters of all RDMA ports in FILE\n"
+	"  --counters end FILE     what every port has sent since; a LOG after it is judged together with "
+	"them\n"
+	"  --root DIR              the ports below DIR\n"
+	"  --json                  one JSON object on standard output\n"
 	"options of snapshot:\n"
 	"  --root DIR              capture what lies below DIR\n"
 	"  --scrub                 replace GUIDs, MACs, serial numbers, UUIDs and host names\n"
@@ -60,7 +71,8 @@ static const char usage_text[] =
 	"\n"
 	"  --help, --version\n"
 	"\n"
-	"exit status: 0 done, 1 failed, 2 wrong command line, 3 refused configuration or request\n";
+	"exit status: 0 done, 1 failed, 2 wrong command line, 3 refused configuration or request\n"
+	"and of verify: 0 PASS, 4 PASS-noGDR, 5 WARN, 6 FAIL, 7 INCONCLUSIVE\n";
 
 int fail(int code, const char *fmt, ...)
 {
@@ -143,7 +155,7 @@ struct command {
 
 static const struct command commands[] = {
 	{ "topo", cmd_topo },	      { "plan", cmd_plan },	    { "explain", cmd_explain },
-	{ "simulate", cmd_simulate }, { "snapshot", cmd_snapshot },
+	{ "simulate", cmd_simulate }, { "snapshot", cmd_snapshot }, { "verify", cmd_verify },
 };
 
 int main(int argc, char **argv)

@@ -41,6 +41,7 @@ int cmd_plan(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_simulate(int argc, char **argv);
 int cmd_snapshot(int argc, char **argv);
+int cmd_verify(int argc, char **argv);
 
 /* "railmatectl: <sentence>" on standard error; returns code. */
 int fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

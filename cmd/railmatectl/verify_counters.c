@@ -1,0 +1,254 @@
+/* railmatectl verify --counters: the ports' own counters, before and after. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "discover/sysroot.h"
+#include "railmatectl.h"
+#include "verify.h"
+#include "verify/counters.h"
+#include "verify/verify.h"
+
+#define CLASS	  "sys/class/infiniband"
+#define MAX_PORTS 4096
+
+struct sampling {
+	const struct sysroot *root;
+	struct arena *arena;
+	const char *hca;
+	struct counters out;
+};
+
+static int sample_port(void *arg, const char *name)
+{
+	struct sampling *s = arg;
+	struct port_counters *p = &s->out.ports[s->out.n_ports];
+	char pci[256];
+
+	if (s->out.n_ports == MAX_PORTS || str_to_u64(name, 10, 255, &p->port) < 0)
+		return 0;
+	p->hca = s->hca;
+	if (sysroot_link_name(s->root, pci, sizeof(pci), CLASS "/%s/device", s->hca) == 0)
+		p->pci = arena_strdup(s->arena, pci);
+	for (int k = 0; k < COUNTER_MAX; k++)
+		p->has[k] = sysroot_read_u64(s->root, 10, &p->value[k], CLASS "/%s/ports/%s/%s", s->hca, name,
+					     counter_names[k].file) == 0;
+	s->out.n_ports++;
+	return 0;
+}
+
+static int sample_hca(void *arg, const char *name)
+{
+	struct sampling *s = arg;
+
+	s->hca = arena_strdup(s->arena, name);
+	sysroot_each(s->root, arena_printf(s->arena, CLASS "/%s/ports", name), sample_port, s);
+	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct port_counters *x = a, *y = b;
+	int r = strverscmp(x->hca, y->hca);
+
+	return r ? r : (x->port > y->port) - (x->port < y->port);
+}
+
+static int sample(const char *path, struct arena *arena, struct counters *ret)
+{
+	struct sampling s = { .arena = arena };
+	struct sysroot *root;
+	struct err err = { 0 };
+
+	if (sysroot_open(path, &root, &err) < 0)
+		return fail(EXIT_FAILED, "%s", err.msg);
+	s.root = root;
+	s.out.ports = arena_array(arena, MAX_PORTS + 1, sizeof(*s.out.ports));
+	sysroot_each(root, CLASS, sample_hca, &s);
+	sysroot_close(root);
+	if (!s.out.n_ports)
+		return fail(EXIT_FAILED, "%s/" CLASS ": no port of an RDMA device",
+			    str_eq(path, "/") ? "" : path);
+	qsort(s.out.ports, s.out.n_ports, sizeof(*s.out.ports), by_name);
+	*ret = s.out;
+	return EXIT_DONE;
+}
+
+static int write_file(const char *path, const struct strbuf *text)
+{
+	FILE *f = fopen(path, "we");
+	bool ok;
+
+	if (!f)
+		return fail(EXIT_FAILED, "%s: %m", path);
+	ok = fwrite(strbuf_str(text), 1, text->len, f) == text->len;
+	if (fclose(f) != 0 || !ok)
+		return fail(EXIT_FAILED, "%s: %m", path);
+	return EXIT_DONE;
+}
+
+static int tell_begun(const struct counters *c, const char *path, bool json)
+{
+	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+	struct json j;
+
+	if (json) {
+		json_init(&j, &out, 0);
+		json_begin_object(&j);
+		json_kv_string(&j, "file", path);
+		json_kv_int(&j, "ports", (int64_t)c->n_ports);
+		json_end_object(&j);
+		strbuf_putc(&out, '\n');
+	} else {
+		strbuf_printf(&out,
+			      "counters of %zu ports in %s; run the job, then: verify --counters end %s\n",
+			      c->n_ports, path, path);
+	}
+	return print_out(&out);
+}
+
+int verify_counters_begin(const char *root, const char *path, bool json)
+{
+	_cleanup_arena_ struct arena *arena = arena_new(65536);
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	struct counters c;
+	int r = sample(root, arena, &c);
+
+	if (r != EXIT_DONE)
+		return r;
+	counters_write(&c, &text);
+	r = write_file(path, &text);
+	return r == EXIT_DONE ? tell_begun(&c, path, json) : r;
+}
+
+/* Nothing sent anywhere says nothing of one VF. */
+static bool any_sent(const struct counters_diff *diff)
+{
+	for (size_t i = 0; i < diff->n_ports; i++) {
+		if (diff->ports[i].sent)
+			return true;
+	}
+	return false;
+}
+
+static bool find_idle(const struct counters_diff *diff, struct verify *v)
+{
+	const char *gpu, *vf;
+	bool idle = false;
+
+	for (size_t i = 0; any_sent(diff) && i < diff->n_ports; i++) {
+		const struct port_diff *d = &diff->ports[i];
+
+		if (d->change != PORT_COUNTED || d->sent || !verify_mapped(v, d->hca, d->port, &gpu, &vf))
+			continue;
+		verify_idle_port(v, d->hca, d->port);
+		idle = true;
+	}
+	return idle;
+}
+
+int verify_counters_end(const char *root, const char *path, struct verify *v, struct arena *arena,
+			struct counters_diff *ret, bool *ret_idle)
+{
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	struct counters before, after;
+	struct err err = { 0 };
+	int r;
+
+	if (verify_read_file(path, &text, &err) < 0)
+		return fail(EXIT_FAILED, "%s", err.msg);
+	if (counters_read(strbuf_str(&text), text.len, path, arena, &before, &err) < 0)
+		return fail(EXIT_REFUSED, "%s", err.msg);
+	r = sample(root, arena, &after);
+	if (r != EXIT_DONE)
+		return r;
+	counters_compare(&before, &after, arena, ret);
+	*ret_idle = find_idle(ret, v);
+	return EXIT_DONE;
+}
+
+/* --- the answer --- */
+
+static const char *in_words(enum port_change change)
+{
+	static const char *const words[] = {
+		[PORT_GONE] = "is gone (moved to another namespace, or removed)",
+		[PORT_NEW] = "was not there at the beginning",
+		[PORT_RESET] = "was reset or is another device now: no difference can be told",
+		[PORT_UNCOUNTED] = "has no counter of bytes",
+	};
+
+	return words[change];
+}
+
+static void put_trouble(const struct port_diff *d, struct strbuf *out)
+{
+	for (int k = 0; k < COUNTER_MAX; k++) {
+		if (d->trouble[k])
+			strbuf_printf(out, "  %s +%llu", counter_names[k].key,
+				      (unsigned long long)d->trouble[k]);
+	}
+}
+
+static void put_port(const struct port_diff *d, const struct verify *v, struct strbuf *out)
+{
+	const char *gpu = NULL, *vf = NULL;
+
+	strbuf_printf(out, "  %s:%llu", d->hca, (unsigned long long)d->port);
+	if (d->pci)
+		strbuf_printf(out, " %s", d->pci);
+	if (verify_mapped(v, d->hca, d->port, &gpu, &vf) && gpu)
+		strbuf_printf(out, " (GPU %s)", gpu);
+	if (d->change != PORT_COUNTED) {
+		strbuf_printf(out, " %s\n", in_words(d->change));
+		return;
+	}
+	strbuf_printf(out, "  sent %llu bytes (%.3f GB), received %llu bytes (%.3f GB)",
+		      (unsigned long long)d->sent, (double)d->sent / 1e9, (unsigned long long)d->received,
+		      (double)d->received / 1e9);
+	put_trouble(d, out);
+	strbuf_putc(out, '\n');
+}
+
+void verify_counters_text(const struct counters_diff *diff, const struct verify *v, struct strbuf *out)
+{
+	strbuf_puts(out, "port counters:\n");
+	for (size_t i = 0; i < diff->n_ports; i++)
+		put_port(&diff->ports[i], v, out);
+	if (!any_sent(diff))
+		strbuf_puts(
+			out,
+			"  no port counted a byte: nothing was sent, or these drivers do not count for VFs "
+			"(look at the PF on the host)\n");
+}
+
+void verify_counters_json(const struct counters_diff *diff, const struct verify *v, struct json *j)
+{
+	json_key(j, "counters");
+	json_begin_array(j);
+	for (size_t i = 0; i < diff->n_ports; i++) {
+		const struct port_diff *d = &diff->ports[i];
+		const char *gpu = NULL, *vf = NULL;
+		bool mapped = verify_mapped(v, d->hca, d->port, &gpu, &vf);
+
+		json_begin_object(j);
+		json_kv_string(j, "hca", d->hca);
+		json_kv_int(j, "port", (int64_t)d->port);
+		json_kv_string(j, "pci", d->pci);
+		json_kv_bool(j, "mapped", mapped);
+		json_kv_string(j, "gpu", gpu);
+		json_kv_string(j, "change", port_change_name(d->change));
+		json_kv_int(j, "sent_bytes", (int64_t)d->sent);
+		json_kv_int(j, "received_bytes", (int64_t)d->received);
+		for (enum counter k = COUNTER_XMIT_DISCARDS; k < COUNTER_MAX; k++)
+			json_kv_int(j, counter_names[k].key, (int64_t)d->trouble[k]);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}

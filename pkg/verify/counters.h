@@ -1,0 +1,66 @@
+/*
+ * Port counters of RDMA devices, before and after: as records, as a file between the two, and what really left.
+ * Pure; reading them is the program's business.
+ */
+#ifndef RAILMATE_VERIFY_COUNTERS_H
+#define RAILMATE_VERIFY_COUNTERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct arena;
+struct err;
+struct json;
+struct strbuf;
+
+/* Bytes first, then what goes wrong on the wire. The kernel's names, and what a unit is worth. */
+enum counter {
+	COUNTER_XMIT_DATA, COUNTER_RCV_DATA, COUNTER_TX_BYTES, COUNTER_RX_BYTES,
+	COUNTER_XMIT_DISCARDS, COUNTER_OUT_OF_SEQUENCE, COUNTER_SEQ_ERR, COUNTER_ACK_TIMEOUT,
+	COUNTER_RNR, COUNTER_CNP_SENT, COUNTER_CNP_HANDLED, COUNTER_MAX
+};
+
+struct counter_name {
+	const char *file; /* below ports/N/ */
+	const char *key;
+};
+extern const struct counter_name counter_names[COUNTER_MAX];
+
+struct port_counters {
+	const char *hca;
+	uint64_t port;
+	const char *pci; /* NULL: unknown */
+	bool has[COUNTER_MAX];
+	uint64_t value[COUNTER_MAX];
+};
+
+struct counters {
+	struct port_counters *ports; /* sorted by hca, port */
+	size_t n_ports;
+};
+
+void counters_write(const struct counters *c, struct strbuf *out);
+/* What counters_write() wrote; the arena keeps it. */
+int counters_read(const char *text, size_t len, const char *name, struct arena *arena, struct counters *ret, struct err *err);
+
+enum port_change { PORT_COUNTED, PORT_GONE, PORT_NEW, PORT_RESET, PORT_UNCOUNTED };
+
+struct port_diff {
+	const char *hca, *pci;
+	uint64_t port;
+	enum port_change change;
+	uint64_t sent, received;	  /* bytes */
+	uint64_t trouble[COUNTER_MAX]; /* by how much the others grew */
+};
+
+struct counters_diff {
+	struct port_diff *ports;
+	size_t n_ports;
+};
+
+void counters_compare(const struct counters *before, const struct counters *after, struct arena *arena,
+		      struct counters_diff *ret);
+const char *port_change_name(enum port_change change);
+
+#endif

@@ -1,0 +1,207 @@
+/* What was allocated (map.json, else an exact NCCL_IB_HCA) against what NCCL takes and what its channels use.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "verify/verify-internal.h"
+
+static bool takes(const struct proc *p, const char *name, size_t len, uint64_t port)
+{
+	for (size_t i = 0; i < p->n_hcas; i++) {
+		const struct hca *h = &p->hcas[i];
+
+		if (!h->fused && strlen(h->name) == len && !strncmp(h->name, name, len) &&
+		    (!port || h->port == port))
+			return true;
+	}
+	return false;
+}
+
+static void saw_hca(struct verify *v, enum sign_id id, const struct proc *p, const char *name, size_t len,
+		    uint64_t port)
+{
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+
+	strbuf_printf(&text, "%s process %llu: %.*s", p->host, (unsigned long long)p->pid, (int)len, name);
+	if (port)
+		strbuf_printf(&text, ":%llu", (unsigned long long)port);
+	verify_saw_at(v, id, p->using_source, p->using_line, strbuf_str(&text));
+}
+
+static void compare_with_map(struct verify *v, const struct proc *p, const struct map *map)
+{
+	for (size_t i = 0; i < map->n_entries; i++) {
+		const struct map_entry *e = &map->entries[i];
+
+		if (!takes(p, e->hca, strlen(e->hca), e->port))
+			saw_hca(v, SIGN_HCA_MISSING, p, e->hca, strlen(e->hca), e->port);
+	}
+	for (size_t i = 0; i < p->n_hcas; i++) {
+		const struct hca *h = &p->hcas[i];
+
+		if (!h->fused && !map_entry_of(map, h->name, strlen(h->name), h->port))
+			saw_hca(v, SIGN_HCA_FOREIGN, p, h->name, strlen(h->name), h->port);
+	}
+}
+
+/* "=mlx5_4:1,mlx5_5:1": what is named and not taken has a port that is not ACTIVE, or does not exist. */
+static void compare_with_variable(struct verify *v, const struct proc *p)
+{
+	const char *entry = p->wanted + 1;
+
+	for (size_t len; *entry; entry += len + (entry[len] == ',')) {
+		size_t name_len = strcspn(entry, ":,");
+		uint64_t port = entry[name_len] == ':' ? strtoull(entry + name_len + 1, NULL, 10) : 0;
+
+		len = strcspn(entry, ",");
+		if (name_len && !takes(p, entry, name_len, port))
+			saw_hca(v, SIGN_HCA_MISSING, p, entry, name_len, port);
+	}
+}
+
+/* --- used by channels --- */
+
+static bool has_traffic(const struct gpu *g, unsigned dev)
+{
+	return g->by_dev[dev].send || g->by_dev[dev].receive;
+}
+
+/* A number stands for one HCA, or for several that are fused: "a+b", or two of one number. */
+static bool dev_has(const struct proc *p, unsigned dev, const char *name, size_t len)
+{
+	for (size_t i = 0; i < p->n_hcas; i++) {
+		const char *part = p->hcas[i].name;
+
+		for (; p->hcas[i].dev == dev && *part; part += strcspn(part, "+"), part += *part == '+') {
+			if (strcspn(part, "+") == len && !strncmp(part, name, len))
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool gpu_uses(const struct gpu *g, const struct map_entry *e, uint64_t devs)
+{
+	for (unsigned dev = 0; dev < VERIFY_MAX_DEVS; dev++) {
+		if (devs >> dev & 1 && has_traffic(g, dev) && dev_has(g->proc, dev, e->hca, strlen(e->hca)))
+			return true;
+	}
+	return false;
+}
+
+static bool host_uses(const struct verify *v, const char *host, const struct map_entry *e)
+{
+	for (size_t i = 0; i < v->n_gpus; i++) {
+		if (!strcmp(v->gpus[i]->proc->host, host) && gpu_uses(v->gpus[i], e, UINT64_MAX))
+			return true;
+	}
+	return false;
+}
+
+static size_t gpus_of_map(const struct map *map)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < map->n_entries; i++) {
+		bool again = !map->entries[i].gpu_bus;
+
+		for (size_t k = 0; k < i; k++)
+			again = again || map->entries[k].gpu_bus == map->entries[i].gpu_bus;
+		n += !again;
+	}
+	return n;
+}
+
+/* Only when every rank of the host is in the log: the others may use the rest. */
+static bool host_is_complete(const struct verify *v, const struct proc *first, const struct map *map)
+{
+	size_t seen = 0, expected = first->local_ranks ? first->local_ranks : gpus_of_map(map);
+
+	for (size_t i = 0; i < v->n_gpus; i++)
+		seen += !strcmp(v->gpus[i]->proc->host, first->host);
+	return seen >= expected;
+}
+
+static bool is_first_of_host(const struct verify *v, size_t index)
+{
+	for (size_t i = 0; i < index; i++) {
+		if (!strcmp(v->procs[i]->host, v->procs[index]->host))
+			return false;
+	}
+	return true;
+}
+
+static void compare_used(struct verify *v, const struct proc *p, const struct map *map)
+{
+	if (!v->net_channels || !host_is_complete(v, p, map))
+		return;
+	for (size_t i = 0; i < map->n_entries; i++) {
+		const struct map_entry *e = &map->entries[i];
+
+		if (takes(p, e->hca, strlen(e->hca), e->port) && !host_uses(v, p->host, e))
+			saw_hca(v, SIGN_HCA_UNUSED, p, e->hca, strlen(e->hca), e->port);
+	}
+}
+
+static void compare_gpu(struct verify *v, const struct gpu *g, const struct map *map)
+{
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	const struct map_entry *own = NULL;
+
+	if (!g->own_devs || !g->bus || !g->proc->n_hcas)
+		return;
+	for (size_t i = 0; i < map->n_entries; i++) {
+		if (map->entries[i].gpu_bus != g->bus)
+			continue;
+		own = &map->entries[i];
+		if (gpu_uses(g, own, g->own_devs))
+			return;
+	}
+	if (!own)
+		return;
+	strbuf_printf(&text, "%s GPU %s: %s:%llu is its own, and carries none of its channels", g->proc->host,
+		      own->gpu, own->hca, (unsigned long long)own->port);
+	verify_saw_at(v, SIGN_HCA_FAR, g->source, g->line, strbuf_str(&text));
+}
+
+void verify_compare_hcas(struct verify *v)
+{
+	for (size_t i = 0; i < v->n_procs; i++) {
+		const struct proc *p = v->procs[i];
+		const struct map *map = verify_map_of(v, p->host);
+
+		if (!p->using_source)
+			continue;
+		if (map)
+			compare_with_map(v, p, map);
+		else if (p->wanted && p->wanted[0] == '=' && p->wanted[1])
+			compare_with_variable(v, p);
+		else
+			verify_saw(v, SIGN_NO_SET, "");
+		if (map && is_first_of_host(v, i))
+			compare_used(v, p, map);
+	}
+	for (size_t i = 0; v->maps && i < v->n_gpus; i++) {
+		const struct map *map = verify_map_of(v, v->gpus[i]->proc->host);
+
+		if (map)
+			compare_gpu(v, v->gpus[i], map);
+	}
+}
+
+void proc_hca_name(const struct proc *p, unsigned dev, struct strbuf *out)
+{
+	bool named = false;
+
+	for (size_t i = 0; i < p->n_hcas; i++) {
+		if (p->hcas[i].dev != dev)
+			continue;
+		strbuf_printf(out, "%s%s", named ? "+" : "", p->hcas[i].name);
+		if (p->hcas[i].port)
+			strbuf_printf(out, ":%u", p->hcas[i].port);
+		named = true;
+	}
+	if (!named)
+		strbuf_printf(out, "#%u", dev);
+}

@@ -1,0 +1,152 @@
+/* All that was read → the verdict, and for each GPU why it has no GDR. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "verify/verify-internal.h"
+
+/* Over which HCAs some channel has no GDR, and whether only sends. */
+static uint64_t plain_devs(const struct gpu *g, bool *ret_sends_only)
+{
+	bool receives_gdr = false, receives_plain = false;
+	uint64_t devs = 0;
+
+	for (unsigned dev = 0; dev < VERIFY_MAX_DEVS; dev++) {
+		const struct traffic *t = &g->by_dev[dev];
+
+		if (t->send > t->send_gdr || t->receive > t->receive_gdr)
+			devs |= UINT64_C(1) << dev;
+		receives_gdr = receives_gdr || t->receive_gdr;
+		receives_plain = receives_plain || t->receive > t->receive_gdr;
+	}
+	*ret_sends_only = receives_gdr && !receives_plain;
+	return devs;
+}
+
+/* The best class that the map has for this GPU is one over which NCCL uses no GDR. */
+static bool map_says_far(const struct verify *v, const struct gpu *g)
+{
+	const struct map *map = verify_map_of(v, g->proc->host);
+	bool far = false;
+
+	for (size_t i = 0; map && g->bus && i < map->n_entries; i++) {
+		const struct map_entry *e = &map->entries[i];
+
+		if (e->gpu_bus != g->bus)
+			continue;
+		far = str_eq(e->path, "PHB") || str_eq(e->path, "NODE") || str_eq(e->path, "SYS");
+		if (!far)
+			return false;
+	}
+	return far;
+}
+
+/* host_said: RCCL tells it once, not of each HCA. */
+static enum sign_id why_plain(const struct verify *v, const struct gpu *g, bool host_said)
+{
+	bool sends_only;
+	uint64_t devs = plain_devs(g, &sends_only);
+
+	if (!devs)
+		return SIGN_MAX;
+	if (!strcmp(v->env[ENV_GDR_LEVEL], "LOC") || !strcmp(v->env[ENV_GDR_LEVEL], "0"))
+		return SIGN_NOGDR_ENV;
+	if (devs & g->proc->gdr_disabled || host_said)
+		return SIGN_NOGDR_HOST;
+	if (devs & g->far_devs)
+		return SIGN_NOGDR_FAR;
+	if (v->signs[SIGN_NOT_PCI].count || v->signs[SIGN_NO_REALPATH].count)
+		return SIGN_NOGDR_PLACE;
+	if (sends_only)
+		return SIGN_NOGDR_READ;
+	return map_says_far(v, g) ? SIGN_NOGDR_MAP : SIGN_NOGDR_UNKNOWN;
+}
+
+static void saw_gpu(struct verify *v, const struct gpu *g)
+{
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+
+	strbuf_printf(&text, "%s GPU %u: a channel without GDRDMA", g->proc->host, g->cuda);
+	verify_saw_at(v, g->why, g->source, g->line, strbuf_str(&text));
+}
+
+static void judge_gdr(struct verify *v)
+{
+	const struct proof *plain = &v->grounds[GROUND_PLAIN];
+	bool host_said = v->signs[SIGN_NOGDR_HOST].count;
+
+	for (size_t i = 0; i < v->n_gpus; i++) {
+		struct gpu *g = v->gpus[i];
+
+		g->why = why_plain(v, g, host_said);
+		if (g->why != SIGN_MAX)
+			saw_gpu(v, g);
+	}
+	/* Channels of GPUs that are not told apart, or of lines without a process. */
+	if (v->net_gdr < v->net_channels) {
+		for (size_t i = SIGN_NOGDR_ENV; i <= SIGN_NOGDR_UNKNOWN; i++) {
+			if (v->signs[i].count)
+				return;
+		}
+		verify_saw_at(v, SIGN_NOGDR_UNKNOWN, plain->source, plain->line, plain->text);
+	}
+}
+
+/* With both ways within a node closed, even one node talks through its HCAs. */
+static bool loops(const struct verify *v)
+{
+	return !strcmp(v->env[ENV_P2P_DISABLE], "1") && !strcmp(v->env[ENV_SHM_DISABLE], "1");
+}
+
+/* A failure needs no evidence that something worked. */
+static void judge_evidence(struct verify *v)
+{
+	for (enum sign_id id = 0; id < SIGN_MAX; id++) {
+		if (v->signs[id].count && sign_of(id)->level == LEVEL_FAIL)
+			return;
+	}
+	if (!v->records)
+		verify_saw(v, SIGN_NO_LINES, "");
+	else if (v->nodes == 1 && v->net_channels && loops(v))
+		verify_saw(v, SIGN_ONE_NODE_LOOP, "");
+	else if (v->nodes == 1)
+		verify_saw(v, SIGN_ONE_NODE, "");
+	else if (!v->net_channels)
+		verify_saw(v, SIGN_NO_CHANNELS, "");
+}
+
+enum verdict verify_judge(struct verify *v)
+{
+	static const enum verdict by_level[] = {
+		[LEVEL_NOTE] = VERDICT_PASS, [LEVEL_NOGDR] = VERDICT_NOGDR,
+		[LEVEL_WARN] = VERDICT_WARN, [LEVEL_UNKNOWN] = VERDICT_INCONCLUSIVE,
+		[LEVEL_FAIL] = VERDICT_FAIL,
+	};
+	enum level worst = LEVEL_NOTE;
+
+	verify_compare_hcas(v);
+	judge_gdr(v);
+	judge_evidence(v);
+	for (enum sign_id id = 0; id < SIGN_MAX; id++) {
+		if (v->signs[id].count && sign_of(id)->level > worst)
+			worst = sign_of(id)->level;
+	}
+	return v->verdict = by_level[worst];
+}
+
+void verify_idle_port(struct verify *v, const char *hca, uint64_t port)
+{
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+
+	strbuf_printf(&text, "%s:%llu", hca, (unsigned long long)port);
+	verify_saw_at(v, SIGN_IDLE_PORT, NULL, 0, strbuf_str(&text));
+}
+
+const char *verdict_name(enum verdict verdict)
+{
+	static const char *const names[] = {
+		[VERDICT_PASS] = "PASS", [VERDICT_NOGDR] = "PASS-noGDR",	  [VERDICT_WARN] = "WARN",
+		[VERDICT_FAIL] = "FAIL", [VERDICT_INCONCLUSIVE] = "INCONCLUSIVE",
+	};
+
+	return names[verdict];
+}

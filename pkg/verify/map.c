@@ -1,0 +1,158 @@
+/* map.json: what a container was given. Unknown keys are for newer readers. */
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "document/document.h"
+#include "verify/verify-internal.h"
+
+#define MAP_VERSION 1
+
+uint64_t verify_bus(const char *address)
+{
+	uint64_t bus = 0;
+
+	for (const char *p = address; p && *p; p++) {
+		if (*p == ':' || *p == '.')
+			continue;
+		if (!isxdigit((unsigned char)*p))
+			return 0;
+		bus = bus << 4 | (uint64_t)(isdigit((unsigned char)*p) ? *p - '0' : (*p | 0x20) - 'a' + 10);
+	}
+	return bus;
+}
+
+static int read_text(const struct item *object, const char *key, const char *name, const char **ret,
+		     struct err *err)
+{
+	const struct item *item = item_get(object, key);
+
+	if (!item || item->type == ITEM_NULL)
+		return 0;
+	if (item->type != ITEM_STRING)
+		return err_set(err, EINVAL, "%s:%d: %s has to be a string or null", name, item->line, key);
+	*ret = item->string;
+	return 0;
+}
+
+static int read_port(const struct item *object, const char *name, uint64_t *ret, struct err *err)
+{
+	const struct item *item = item_get(object, "port");
+
+	*ret = 1;
+	if (!item)
+		return 0;
+	if (item->type != ITEM_NUMBER || !item->whole || item->number < 1 || item->number > 255)
+		return err_set(err, EINVAL, "%s:%d: port has to be a number from 1 to 255", name, item->line);
+	*ret = (uint64_t)item->number;
+	return 0;
+}
+
+static int read_entry(const struct item *object, const char *name, struct map_entry *e, struct err *err)
+{
+	int r;
+
+	if (object->type != ITEM_OBJECT)
+		return err_set(err, EINVAL, "%s:%d: an element of gpus has to be an object", name,
+			       object->line);
+	if ((r = read_text(object, "hca", name, &e->hca, err)) < 0 ||
+	    (r = read_text(object, "gpu", name, &e->gpu, err)) < 0 ||
+	    (r = read_text(object, "vf", name, &e->vf, err)) < 0 ||
+	    (r = read_text(object, "netdev", name, &e->netdev, err)) < 0 ||
+	    (r = read_text(object, "path", name, &e->path, err)) < 0 ||
+	    (r = read_port(object, name, &e->port, err)) < 0)
+		return r;
+	if (!e->hca || !*e->hca)
+		return err_set(err, EINVAL,
+			       "%s:%d: an element of gpus needs hca, the name of the RDMA device", name,
+			       object->line);
+	e->gpu_bus = verify_bus(e->gpu);
+	if (e->gpu && !e->gpu_bus)
+		return err_set(err, EINVAL, "%s:%d: gpu has to be a PCI address (dddd:bb:dd.f)", name,
+			       object->line);
+	return 0;
+}
+
+static int read_map(struct verify *v, const struct item *top, const char *name, struct map *map,
+		    struct err *err)
+{
+	const struct item *list = item_get(top, "gpus");
+	int r;
+
+	if (top->type != ITEM_OBJECT || item_number(top, "version", 0) != MAP_VERSION)
+		return err_set(err, EINVAL, "%s: not a map of version %d (\"version\": %d is missing)", name,
+			       MAP_VERSION, MAP_VERSION);
+	if (!list || list->type != ITEM_LIST)
+		return err_set(err, EINVAL, "%s: gpus has to be a list", name);
+	map->entries = arena_array(v->arena, list->n_kids, sizeof(*map->entries));
+	for (size_t i = 0; i < list->n_kids; i++) {
+		r = read_entry(&list->kids[i], name, &map->entries[map->n_entries++], err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int verify_add_map(struct verify *v, const char *host, const char *text, size_t len, const char *name,
+		   struct err *err)
+{
+	struct map *map = arena_alloc(v->arena, sizeof(*map));
+	const struct item *top;
+	int r;
+
+	r = document_parse(text, len, name, v->arena, &top, err);
+	if (r == 0)
+		r = read_map(v, top, name, map, err);
+	if (r < 0)
+		return r;
+	for (const struct map *m = v->maps; m; m = m->next) {
+		if (str_eq(m->host, host))
+			return err_set(err, EINVAL, "%s: there is a map for %s already", name,
+				       host ? host : "every host");
+	}
+	map->host = arena_strdup(v->arena, host);
+	map->next = v->maps;
+	v->maps = map;
+	return 0;
+}
+
+const struct map *verify_map_of(const struct verify *v, const char *host)
+{
+	const struct map *any = NULL;
+
+	for (const struct map *m = v->maps; m; m = m->next) {
+		if (str_eq(m->host, host))
+			return m;
+		if (!m->host)
+			any = m;
+	}
+	return any;
+}
+
+/* port 0: any. */
+const struct map_entry *map_entry_of(const struct map *map, const char *hca, size_t len, uint64_t port)
+{
+	for (size_t i = 0; i < map->n_entries; i++) {
+		const struct map_entry *e = &map->entries[i];
+
+		if (strlen(e->hca) == len && !strncmp(e->hca, hca, len) && (!port || e->port == port))
+			return e;
+	}
+	return NULL;
+}
+
+bool verify_mapped(const struct verify *v, const char *hca, uint64_t port, const char **gpu, const char **vf)
+{
+	for (const struct map *m = v->maps; m; m = m->next) {
+		const struct map_entry *e = map_entry_of(m, hca, strlen(hca), port);
+
+		if (!e)
+			continue;
+		*gpu = e->gpu;
+		*vf = e->vf;
+		return true;
+	}
+	return false;
+}

@@ -1,0 +1,35 @@
+/* What can be found in a log: each with its weight, one sentence of cause and one of fix. */
+#ifndef RAILMATE_VERIFY_SIGNS_H
+#define RAILMATE_VERIFY_SIGNS_H
+
+#include <stdbool.h>
+
+enum level { LEVEL_NOTE, LEVEL_NOGDR, LEVEL_WARN, LEVEL_UNKNOWN, LEVEL_FAIL };
+
+enum sign_id {
+	SIGN_SOCKET, SIGN_NO_DEVICE, SIGN_NO_IP, SIGN_NO_IFNAME, SIGN_NO_PLUGIN, SIGN_XML,
+	SIGN_QP_EINVAL, SIGN_QP_ENODEV, SIGN_QP_UNREACHABLE, SIGN_QP_TIMEOUT, SIGN_QP_OTHER,
+	SIGN_WC_RETRY, SIGN_WC_RNR, SIGN_WC_FLUSH, SIGN_WC_OTHER, SIGN_ASYNC_FATAL,
+	SIGN_REG_MR, SIGN_CREATE_QP, SIGN_ROCE_VERSION,
+	SIGN_ONE_NODE, SIGN_NO_CHANNELS, SIGN_NO_LINES,
+	SIGN_HCA_MISSING, SIGN_HCA_FOREIGN, SIGN_HCA_UNUSED, SIGN_HCA_FAR, SIGN_IDLE_PORT, SIGN_FUSED,
+	SIGN_NOT_PCI, SIGN_NO_REALPATH, SIGN_GID_CHANGED, SIGN_ASYNC, SIGN_LINK_LOCAL, SIGN_NO_TOPO_FILE,
+	SIGN_IOMMU_PT, SIGN_OPEN_DEVICE_OURS,
+	SIGN_NOGDR_ENV, SIGN_NOGDR_HOST, SIGN_NOGDR_FAR, SIGN_NOGDR_PLACE, SIGN_NOGDR_READ, SIGN_NOGDR_MAP, SIGN_NOGDR_UNKNOWN,
+	SIGN_OPEN_DEVICE, SIGN_NUMA_BALANCING, SIGN_GID_FIXED, SIGN_GDR_FORCED, SIGN_P2P, SIGN_PLUGIN, SIGN_NO_SET,
+	SIGN_ONE_NODE_LOOP, SIGN_DAMAGED, SIGN_TOO_MANY, SIGN_MAX
+};
+
+struct sign {
+	const char *id;
+	enum level level;
+	const char *what;  /* NULL: the line says it */
+	const char *cause, *fix;
+};
+
+const struct sign *sign_of(enum sign_id id);
+const char *level_name(enum level level);
+/* Which failure a line is; SIGN_MAX: none. warn: NCCL wrote it as WARN. */
+enum sign_id sign_match(const char *text, bool warn);
+
+#endif

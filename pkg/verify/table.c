@@ -1,0 +1,108 @@
+/* Processes and GPUs by name: two tables of fixed size. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "verify/verify-internal.h"
+
+static uint64_t mix(uint64_t h, uint64_t value)
+{
+	h = (h ^ value) * 0x9e3779b97f4a7c15u;
+	return h ^ (h >> 29);
+}
+
+static uint64_t hash_host(const char *host, size_t len, uint64_t pid)
+{
+	uint64_t h = pid;
+
+	for (size_t i = 0; i < len; i++)
+		h = mix(h, (unsigned char)host[i]);
+	return mix(h, len);
+}
+
+static bool is_proc(const struct proc *p, const char *host, size_t len, uint64_t pid)
+{
+	return p->pid == pid && !strncmp(p->host, host, len) && !p->host[len];
+}
+
+struct proc *verify_proc(struct verify *v, const char *host, size_t host_len, uint64_t pid)
+{
+	size_t len = host_len < sizeof(v->last_proc->host) ? host_len : sizeof(v->last_proc->host) - 1;
+	uint64_t slot;
+	struct proc *p;
+
+	if (v->last_proc && is_proc(v->last_proc, host, len, pid))
+		return v->last_proc;
+	for (slot = hash_host(host, len, pid) % TABLE_SLOTS; v->proc_slots[slot];
+	     slot = (slot + 1) % TABLE_SLOTS) {
+		p = v->procs[v->proc_slots[slot] - 1];
+		if (is_proc(p, host, len, pid))
+			return v->last_proc = p;
+	}
+	if (v->n_procs == VERIFY_MAX_GPUS) {
+		verify_saw(v, SIGN_TOO_MANY, "");
+		return NULL;
+	}
+	p = xcalloc(1, sizeof(*p));
+	memcpy(p->host, host, len);
+	p->pid = pid;
+	v->procs[v->n_procs++] = p;
+	v->proc_slots[slot] = (uint16_t)v->n_procs;
+	return v->last_proc = p;
+}
+
+static uint64_t hash_gpu(const struct proc *proc, unsigned cuda)
+{
+	return mix(hash_host(proc->host, strlen(proc->host), proc->pid), cuda);
+}
+
+struct gpu *verify_gpu(struct verify *v, struct proc *proc, unsigned cuda)
+{
+	uint64_t slot;
+	struct gpu *g = v->last_gpu;
+
+	if (g && g->proc == proc && g->cuda == cuda)
+		return g;
+	for (slot = hash_gpu(proc, cuda) % TABLE_SLOTS; v->gpu_slots[slot]; slot = (slot + 1) % TABLE_SLOTS) {
+		g = v->gpus[v->gpu_slots[slot] - 1];
+		if (g->proc == proc && g->cuda == cuda)
+			return v->last_gpu = g;
+	}
+	if (v->n_gpus == VERIFY_MAX_GPUS) {
+		verify_saw(v, SIGN_TOO_MANY, "");
+		return NULL;
+	}
+	g = xcalloc(1, sizeof(*g));
+	*g = (struct gpu) { .proc = proc, .cuda = cuda, .rank = -1 };
+	v->gpus[v->n_gpus++] = g;
+	v->gpu_slots[slot] = (uint16_t)v->n_gpus;
+	return v->last_gpu = g;
+}
+
+static void prove(struct proof *p, const char *source, uint64_t line, const char *text)
+{
+	size_t n = strnlen(text, sizeof(p->text) - 1);
+
+	if (p->count++)
+		return;
+	p->source = source;
+	p->line = line;
+	memcpy(p->text, text, n);
+	p->text[n] = '\0';
+	str_utf8_trim(p->text);
+}
+
+void verify_saw_at(struct verify *v, enum sign_id id, const char *source, uint64_t line, const char *text)
+{
+	prove(&v->signs[id], source, line, text);
+}
+
+/* In the line that is being read; an empty text is about no line. */
+void verify_saw(struct verify *v, enum sign_id id, const char *text)
+{
+	prove(&v->signs[id], *text ? v->source : NULL, *text ? v->line : 0, text);
+}
+
+void verify_ground(struct verify *v, enum ground ground, const char *text)
+{
+	prove(&v->grounds[ground], v->source, v->line, text);
+}

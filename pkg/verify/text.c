@@ -1,0 +1,305 @@
+/* The verdict for people, and as JSON. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "verify/verify-internal.h"
+
+#define MAX_ROWS 64 /* of GPUs with trouble, for people; --json has all */
+#define FEW_ROWS 16 /* of GPUs without */
+
+typedef unsigned long long ull;
+
+typedef unsigned long long ull; /* printf's %llu */
+
+static const char *const ground_names[] = {
+	[GROUND_NETWORK] = "network", [GROUND_USING] = "HCAs",	 [GROUND_NODES] = "nodes",
+	[GROUND_GDR] = "GDRDMA",      [GROUND_PLAIN] = "no GDR", [GROUND_WHY] = "why",
+};
+
+/* The worst first; within a level as in the catalogue. */
+static const enum level order[] = { LEVEL_FAIL, LEVEL_UNKNOWN, LEVEL_WARN, LEVEL_NOGDR, LEVEL_NOTE };
+
+static uint64_t gpu_channels(const struct gpu *g, uint64_t *ret_gdr)
+{
+	uint64_t n = 0, gdr = 0;
+
+	for (unsigned dev = 0; dev < VERIFY_MAX_DEVS; dev++) {
+		n += g->by_dev[dev].send + (uint64_t)g->by_dev[dev].receive;
+		gdr += g->by_dev[dev].send_gdr + (uint64_t)g->by_dev[dev].receive_gdr;
+	}
+	*ret_gdr = gdr;
+	return n;
+}
+
+static void put_bus(const struct gpu *g, struct strbuf *out)
+{
+	if (g->bus)
+		strbuf_printf(out, "%04llx:%02llx:%02llx.%llx", (ull)(g->bus >> 20),
+			      (ull)(g->bus >> 12 & 0xff), (ull)(g->bus >> 4 & 0xff), (ull)(g->bus & 0xf));
+}
+
+static void put_hcas(const struct gpu *g, struct strbuf *out)
+{
+	bool first = true;
+
+	for (unsigned dev = 0; dev < VERIFY_MAX_DEVS; dev++) {
+		if (!g->by_dev[dev].send && !g->by_dev[dev].receive)
+			continue;
+		if (!first)
+			strbuf_putc(out, ',');
+		proc_hca_name(g->proc, dev, out);
+		first = false;
+	}
+}
+
+/* Why not, in a few words; the findings explain it. */
+static void put_why(const struct verify *v, const struct gpu *g, struct strbuf *out)
+{
+	switch (g->why) {
+	case SIGN_NOGDR_ENV:
+		strbuf_printf(out, "NCCL_NET_GDR_LEVEL=%s", v->env[ENV_GDR_LEVEL]);
+		break;
+	case SIGN_NOGDR_HOST:
+		strbuf_puts(out, "no peermem, no dmabuf");
+		break;
+	case SIGN_NOGDR_FAR:
+		strbuf_printf(out, "too far: distance %u, limit %u", g->far_distance, g->far_limit);
+		break;
+	case SIGN_NOGDR_PLACE:
+		strbuf_puts(out, "its place is not known");
+		break;
+	case SIGN_NOGDR_READ:
+		strbuf_printf(out, "sends only%s",
+			      strcmp(v->env[ENV_GDR_READ], "0") ? "" : ": NCCL_NET_GDR_READ=0");
+		break;
+	case SIGN_NOGDR_MAP:
+		strbuf_puts(out, "too far by the map");
+		break;
+	case SIGN_NOGDR_UNKNOWN:
+		strbuf_puts(out, "the log does not say why");
+		break;
+	default:
+		break;
+	}
+}
+
+static void put_gpu(const struct verify *v, const struct gpu *g, struct strbuf *out)
+{
+	_cleanup_strbuf_ struct strbuf bus = STRBUF_INIT, hcas = STRBUF_INIT, why = STRBUF_INIT;
+	uint64_t gdr, n = gpu_channels(g, &gdr);
+
+	put_bus(g, &bus);
+	put_hcas(g, &hcas);
+	put_why(v, g, &why);
+	strbuf_printf(out, "  %s GPU %u", g->proc->host, g->cuda);
+	if (g->rank >= 0)
+		strbuf_printf(out, " rank %lld", (long long)g->rank);
+	if (bus.len)
+		strbuf_printf(out, " %s", strbuf_str(&bus));
+	strbuf_printf(out, "  %s  ", strbuf_str(&hcas));
+	if (g->why == SIGN_MAX)
+		strbuf_puts(out, "GDRDMA");
+	else
+		strbuf_printf(out, "%s: %s", gdr ? "GDRDMA in part" : "no GDR", strbuf_str(&why));
+	strbuf_printf(out, "  (%llu of %llu channels, %s:%llu)\n", (ull)gdr, (ull)n, g->source, (ull)g->line);
+}
+
+/* Trouble first. */
+static void put_gpus(const struct verify *v, struct strbuf *out)
+{
+	size_t shown = 0, total = 0;
+	uint64_t gdr;
+
+	for (int plain = 1; plain >= 0; plain--) {
+		size_t rows = plain ? MAX_ROWS : FEW_ROWS;
+
+		for (size_t i = 0; i < v->n_gpus; i++) {
+			const struct gpu *g = v->gpus[i];
+
+			if (!gpu_channels(g, &gdr) || (g->why != SIGN_MAX) != plain)
+				continue;
+			if (!total++)
+				strbuf_puts(out, "\n");
+			if (!rows)
+				continue;
+			put_gpu(v, g, out);
+			rows--;
+			shown++;
+		}
+	}
+	if (shown < total)
+		strbuf_printf(out, "  and %zu more (--json has all)\n", total - shown);
+}
+
+static void put_proof(const struct proof *p, struct strbuf *out)
+{
+	if (p->line)
+		strbuf_printf(out, "%s:%llu: ", p->source, (ull)p->line);
+	strbuf_puts(out, p->text);
+}
+
+static void put_finding(const struct sign *s, const struct proof *p, struct strbuf *out)
+{
+	strbuf_printf(out, "\n%s %s", level_name(s->level), s->id);
+	if (s->what)
+		strbuf_printf(out, ": %s", s->what);
+	if (p->count > 1)
+		strbuf_printf(out, " (%llu times)", (ull)p->count);
+	strbuf_putc(out, '\n');
+	if (p->line || p->text[0]) {
+		strbuf_puts(out, "  proof: ");
+		put_proof(p, out);
+		strbuf_putc(out, '\n');
+	}
+	strbuf_printf(out, "  cause: %s\n  fix:   %s\n", s->cause, s->fix);
+}
+
+static void put_summary(const struct verify *v, struct strbuf *out)
+{
+	strbuf_printf(out, "verdict: %s\n", verdict_name(v->verdict));
+	if (v->version[0])
+		strbuf_printf(out, "  version %s,", v->version);
+	else
+		strbuf_puts(out, "  version unknown,");
+	strbuf_printf(out, " network %s,", v->network[0] ? v->network : "unknown");
+	if (v->nodes)
+		strbuf_printf(out, " %llu node%s,", (ull)v->nodes, v->nodes == 1 ? "" : "s");
+	if (v->ranks)
+		strbuf_printf(out, " %llu rank%s,", (ull)v->ranks, v->ranks == 1 ? "" : "s");
+	strbuf_printf(out, " %llu channels between nodes, %llu with GDRDMA\n", (ull)v->net_channels,
+		      (ull)v->net_gdr);
+}
+
+void verify_text(const struct verify *v, struct strbuf *out)
+{
+	put_summary(v, out);
+	for (size_t i = 0; i < GROUND_MAX; i++) {
+		if (!v->grounds[i].count)
+			continue;
+		strbuf_printf(out, "  %-8s ", ground_names[i]);
+		put_proof(&v->grounds[i], out);
+		strbuf_putc(out, '\n');
+	}
+	put_gpus(v, out);
+	for (size_t k = 0; k < ARRAY_LEN(order); k++) {
+		for (enum sign_id id = 0; id < SIGN_MAX; id++) {
+			if (v->signs[id].count && sign_of(id)->level == order[k])
+				put_finding(sign_of(id), &v->signs[id], out);
+		}
+	}
+}
+
+/* --- JSON --- */
+
+static void json_proof(struct json *j, const struct proof *p)
+{
+	json_kv_string(j, "source", p->line ? p->source : NULL);
+	json_kv_int(j, "line", (int64_t)p->line);
+	json_kv_string(j, "text", p->text);
+	json_kv_int(j, "count", (int64_t)p->count);
+}
+
+static void json_kv_text(struct json *j, const char *key, const struct strbuf *text)
+{
+	json_kv_string(j, key, text->len ? strbuf_str(text) : NULL);
+}
+
+static void json_hcas(const struct gpu *g, struct json *j)
+{
+	json_key(j, "hcas");
+	json_begin_array(j);
+	for (unsigned dev = 0; dev < VERIFY_MAX_DEVS; dev++) {
+		_cleanup_strbuf_ struct strbuf name = STRBUF_INIT;
+		const struct traffic *t = &g->by_dev[dev];
+
+		if (!t->send && !t->receive)
+			continue;
+		proc_hca_name(g->proc, dev, &name);
+		json_begin_object(j);
+		json_kv_string(j, "hca", strbuf_str(&name));
+		json_kv_int(j, "send", t->send);
+		json_kv_int(j, "send_gdr", t->send_gdr);
+		json_kv_int(j, "receive", t->receive);
+		json_kv_int(j, "receive_gdr", t->receive_gdr);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static void json_gpu(const struct verify *v, const struct gpu *g, struct json *j)
+{
+	_cleanup_strbuf_ struct strbuf bus = STRBUF_INIT, why = STRBUF_INIT;
+	uint64_t gdr, n = gpu_channels(g, &gdr);
+
+	put_bus(g, &bus);
+	put_why(v, g, &why);
+	json_begin_object(j);
+	json_kv_string(j, "host", g->proc->host);
+	json_kv_int(j, "pid", (int64_t)g->proc->pid);
+	json_kv_int(j, "cuda_device", g->cuda);
+	json_kv_int(j, "rank", g->rank);
+	json_kv_text(j, "gpu", &bus);
+	json_kv_string(j, "gdr", !n ? "unused" : gdr == n ? "all" : gdr ? "part" : "none");
+	json_kv_text(j, "why", &why);
+	json_hcas(g, j);
+	json_kv_string(j, "source", g->source);
+	json_kv_int(j, "line", (int64_t)g->line);
+	json_end_object(j);
+}
+
+static void json_finding(const struct sign *s, const struct proof *p, struct json *j)
+{
+	json_begin_object(j);
+	json_kv_string(j, "id", s->id);
+	json_kv_string(j, "level", level_name(s->level));
+	json_kv_string(j, "what", s->what);
+	json_kv_string(j, "cause", s->cause);
+	json_kv_string(j, "fix", s->fix);
+	json_proof(j, p);
+	json_end_object(j);
+}
+
+static void json_grounds(const struct verify *v, struct json *j)
+{
+	json_key(j, "proof");
+	json_begin_array(j);
+	for (size_t i = 0; i < GROUND_MAX; i++) {
+		if (!v->grounds[i].count)
+			continue;
+		json_begin_object(j);
+		json_kv_string(j, "of", ground_names[i]);
+		json_proof(j, &v->grounds[i]);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+void verify_json(const struct verify *v, struct json *j)
+{
+	json_kv_string(j, "verdict", verdict_name(v->verdict));
+	json_kv_string(j, "nccl_version", v->version[0] ? v->version : NULL);
+	json_kv_string(j, "network", v->network[0] ? v->network : NULL);
+	json_kv_int(j, "nodes", (int64_t)v->nodes);
+	json_kv_int(j, "ranks", (int64_t)v->ranks);
+	json_kv_int(j, "channels", (int64_t)v->net_channels);
+	json_kv_int(j, "channels_gdr", (int64_t)v->net_gdr);
+	json_kv_int(j, "bytes", (int64_t)v->bytes);
+	json_kv_int(j, "lines", (int64_t)v->lines);
+	json_grounds(v, j);
+	json_key(j, "gpus");
+	json_begin_array(j);
+	for (size_t i = 0; i < v->n_gpus; i++)
+		json_gpu(v, v->gpus[i], j);
+	json_end_array(j);
+	json_key(j, "findings");
+	json_begin_array(j);
+	for (size_t k = 0; k < ARRAY_LEN(order); k++) {
+		for (enum sign_id id = 0; id < SIGN_MAX; id++) {
+			if (v->signs[id].count && sign_of(id)->level == order[k])
+				json_finding(sign_of(id), &v->signs[id], j);
+		}
+	}
+	json_end_array(j);
+}

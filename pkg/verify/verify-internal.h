@@ -1,0 +1,141 @@
+/* What the files of this room share. */
+#ifndef RAILMATE_VERIFY_INTERNAL_H
+#define RAILMATE_VERIFY_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/str.h"
+#include "verify/signs.h"
+#include "verify/verify.h"
+
+#define MAX_TEXT    4096 /* of a record: 32 HCAs in one "Using" line fit */
+#define MAX_PROOF   240
+#define MAX_NAME    128 /* of an HCA; fused ones are longer than the kernel's 64 */
+#define TABLE_SLOTS (2 * VERIFY_MAX_GPUS)
+
+/* A line that proves something. */
+struct proof {
+	uint64_t count; /* how many lines did; the rest is about the first */
+	const char *source;
+	uint64_t line;
+	char text[MAX_PROOF];
+};
+
+struct hca {
+	char name[MAX_NAME]; /* "mlx5_0+mlx5_1": fused */
+	unsigned dev;	     /* NCCL's number */
+	unsigned port;	     /* 0: fused, not known */
+	bool fused;
+};
+
+/* One process: what its ranks share. */
+struct proc {
+	char host[64];
+	uint64_t pid;
+	struct hca *hcas;
+	size_t n_hcas, cap_hcas;
+	char *wanted; /* the value of NCCL_IB_HCA */
+	uint64_t gdr_disabled; /* bit n: "GPU Direct RDMA Disabled for HCA n" */
+	unsigned local_ranks;  /* 0: unknown */
+	const char *using_source; /* of the newest "Using" line; NULL: none */
+	uint64_t using_line;
+};
+
+/* Channels between nodes over one HCA. */
+struct traffic {
+	uint32_t send, send_gdr, receive, receive_gdr;
+};
+
+struct gpu {
+	struct proc *proc;
+	unsigned cuda; /* device number in its process */
+	int64_t rank;  /* -1: unknown */
+	uint64_t bus;  /* as NCCL prints it; 0: unknown */
+	uint64_t far_devs; /* bit n: NCCL says HCA n is too far for GDR */
+	uint64_t own_devs; /* bit n: HCA n was used without a proxy (PXN) */
+	unsigned far_distance, far_limit;
+	struct traffic by_dev[VERIFY_MAX_DEVS];
+	const char *source; /* of the line that proves it: a channel without GDR, else the first one */
+	uint64_t line;
+	bool proof_is_plain;
+	enum sign_id why; /* after verify_judge(): why not GDR; SIGN_MAX: all of it is */
+};
+
+/* Variables that decide about the verdict: the last value seen. */
+enum env { ENV_GDR_LEVEL, ENV_GDR_READ, ENV_P2P_DISABLE, ENV_SHM_DISABLE, ENV_GID_INDEX, ENV_MAX };
+
+/* What a verdict stands on, besides what was found. */
+enum ground { GROUND_NETWORK, GROUND_USING, GROUND_NODES, GROUND_GDR, GROUND_PLAIN, GROUND_WHY, GROUND_MAX };
+
+struct map_entry {
+	const char *gpu, *vf, *hca, *netdev, *path; /* all but hca may be NULL */
+	uint64_t gpu_bus, port;
+};
+
+struct map {
+	const char *host; /* NULL: any */
+	struct map_entry *entries;
+	size_t n_entries;
+	struct map *next;
+};
+
+struct verify {
+	struct arena *arena; /* names of sources, maps */
+	struct map *maps;
+
+	/* the source that is being read */
+	const char *source;
+	uint64_t line;
+	char *partial;
+	size_t partial_len;
+
+	struct proc *procs[VERIFY_MAX_GPUS];
+	struct gpu *gpus[VERIFY_MAX_GPUS];
+	size_t n_procs, n_gpus;
+	uint16_t proc_slots[TABLE_SLOTS], gpu_slots[TABLE_SLOTS]; /* index + 1; 0: empty */
+	struct proc *last_proc;
+	struct gpu *last_gpu;
+
+	uint64_t bytes, lines, records;
+	char version[64], network[64];
+	uint64_t nodes, ranks; /* the largest of any communicator; 0: unknown */
+	uint64_t net_channels, net_gdr;
+	char env[ENV_MAX][32];
+	struct proof grounds[GROUND_MAX];
+	struct proof signs[SIGN_MAX];
+	enum verdict verdict;
+};
+
+/* One thing that NCCL said. */
+struct record {
+	struct proc *proc;
+	int64_t cuda;	  /* -1: unknown */
+	bool warn, whole; /* not whole: the source ends before the line does */
+	const char *text;
+};
+
+/* lines.c → records.c: a line without its end. */
+void verify_line(struct verify *v, const char *line, size_t len, bool whole);
+/* rules.c: what the record says. */
+void verify_record(struct verify *v, const struct record *r);
+
+/* table.c: NULL when there are too many. */
+struct proc *verify_proc(struct verify *v, const char *host, size_t host_len, uint64_t pid);
+struct gpu *verify_gpu(struct verify *v, struct proc *proc, unsigned cuda);
+void verify_saw(struct verify *v, enum sign_id id, const char *text);
+void verify_saw_at(struct verify *v, enum sign_id id, const char *source, uint64_t line, const char *text);
+void verify_ground(struct verify *v, enum ground ground, const char *text);
+
+/* map.c */
+const struct map *verify_map_of(const struct verify *v, const char *host);
+const struct map_entry *map_entry_of(const struct map *map, const char *hca, size_t len, uint64_t port);
+uint64_t verify_bus(const char *address); /* "0000:1b:00.0" as NCCL prints it: 0x1b000 */
+
+/* hcas.c: what was allocated against what is used. */
+void verify_compare_hcas(struct verify *v);
+/* "mlx5_0:1", "mlx5_0:1+mlx5_1:1", "#3" when the log names no HCA of that number. */
+void proc_hca_name(const struct proc *p, unsigned dev, struct strbuf *out);
+
+#endif

@@ -1,0 +1,559 @@
+/* Logs written from the documented formats of NCCL 2.18 to 2.30 and RCCL, and what they prove. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "verify/verify.h"
+
+#define P	  "p-0:1:20 [0] NCCL INFO "
+#define W	  "p-0:1:20 [0] net.cc:1 NCCL WARN "
+#define NET	  P "Using network IB\n"
+#define USE	  P "NET/IB : Using [0]mlx5_4:1/RoCE [1]mlx5_5:1/RoCE [RO]; OOB eth0:10.1.0.4<0>\n"
+#define TWO	  P "comm 0x1 rank 0 nRanks 2 nNodes 2 localRanks 1 localRank 0 MNNVL 0\n"
+#define BUS	  P "comm 0x1 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x1 - Init START\n"
+#define SEND	  P "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA\n"
+#define RECV	  P "Channel 00/0 : 1[0] -> 0[0] [receive] via NET/IB/0/GDRDMA\n"
+#define MAP(list) "{\"version\": 1, \"new\": [], \"gpus\": [" list "]}"
+#define OWN                                                                                                  \
+	"{\"gpu\": \"0000:1b:00.0\", \"vf\": \"0000:3b:00.2\", \"hca\": \"mlx5_4\", \"port\": 1, \"path\": " \
+	"\"PIX\", \"x\": 1}"
+#define OWN5 "{\"gpu\": \"0000:1b:00.0\", \"hca\": \"mlx5_5\"}"
+
+static void add_map(struct verify *v, const char *host, const char *map)
+{
+	struct err err = { 0 };
+
+	if (verify_add_map(v, host, map, strlen(map), "map.json", &err) < 0)
+		fail_msg("%s", err.msg);
+}
+
+static void feed(struct verify *v, const char *log, size_t len)
+{
+	verify_begin(v, "log");
+	verify_feed(v, log, len);
+	verify_end(v);
+}
+
+/* The text has to hold all of `words`, separated by '|'. */
+static void assert_says(const struct verify *v, const char *words)
+{
+	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+	_cleanup_free_ char *copy = xstrdup(words);
+	char *save;
+
+	verify_text(v, &out);
+	for (char *word = strtok_r(copy, "|", &save); word; word = strtok_r(NULL, "|", &save)) {
+		if (!strstr(strbuf_str(&out), word))
+			fail_msg("'%s' is not in:\n%s", word, strbuf_str(&out));
+	}
+}
+
+static void assert_verdict(const char *map, const char *log, enum verdict verdict, const char *words)
+{
+	_cleanup_verify_ struct verify *v = verify_new();
+
+	if (map)
+		add_map(v, NULL, map);
+	feed(v, log, strlen(log));
+	assert_string_equal(verdict_name(verify_judge(v)), verdict_name(verdict));
+	assert_says(v, words);
+}
+
+static void read_log(const char *name, struct strbuf *out)
+{
+	_cleanup_free_ char *path = xasprintf(TEST_DATA "/unit/verify/logs/%s.log", name);
+	FILE *f = fopen(path, "re");
+	char buf[4096];
+	size_t n;
+
+	assert_non_null(f);
+	while ((n = fread(buf, 1, sizeof(buf), f)) > 0)
+		strbuf_add(out, buf, n);
+	fclose(f);
+}
+
+static const struct sample {
+	const char *name;
+	enum verdict verdict;
+	const char *words;
+} samples[] = {
+	{ "nccl-2.18-pass", VERDICT_PASS,
+	  "version 2.18.5+cuda12.2|node-a GPU 0 rank 0 0000:1b:00.0  mlx5_4:1  GDRDMA|4 with GDRDMA" },
+	{ "nccl-2.20-einval", VERDICT_FAIL,
+	  "FAIL modify-qp-einval|Invalid argument errno 22|note gid-index-fixed" },
+	{ "nccl-2.21-socket", VERDICT_FAIL, "FAIL socket|FAIL no-device|log:5: Using network Socket" },
+	{ "nccl-2.21-completion", VERDICT_FAIL, "FAIL completion-retry-exceeded" },
+	{ "nccl-2.22-far", VERDICT_NOGDR,
+	  "w-0 GPU 1 rank 1 0000:9d:00.0  mlx5_0:1  no GDR: too far: distance 8, limit 5|no GDR gdr-too-far|"
+	  "why      log:6: GPU Direct RDMA Disabled|w-0 GPU 0 rank 0  mlx5_0:1  GDRDMA" },
+	{ "nccl-2.23-merged", VERDICT_WARN, "mlx5_0:1+mlx5_1:1  GDRDMA|WARN fused" },
+	{ "nccl-2.24-etimedout", VERDICT_FAIL, "FAIL modify-qp-etimedout\n|log:9: Call to ibv_modify_qp" },
+	{ "nccl-2.26-nogdr", VERDICT_NOGDR,
+	  "no GDR: no peermem, no dmabuf  (0 of 2 channels|no GDR gdr-unsupported" },
+	{ "nccl-2.27-noplugin", VERDICT_FAIL, "FAIL no-net-plugin" },
+	{ "nccl-2.27-onenode", VERDICT_INCONCLUSIVE, "INCONCLUSIVE one-node" },
+	{ "nccl-2.28-fused", VERDICT_WARN, "mlx5_3+mlx5_5  GDRDMA  (2 of 2|WARN fused|ndevs=2" },
+	{ "nccl-2.30-notpci", VERDICT_WARN,
+	  "WARN not-a-pci-device|WARN link-local-gid|no GDR gdr-misplaced" },
+	{ "nccl-2.30-pass", VERDICT_PASS,
+	  "p-0 GPU 1 rank 1 0000:2a:00.0  mlx5_5:1  GDRDMA|2 nodes, 4 ranks" },
+	{ "rccl-2.21-pass", VERDICT_PASS,
+	  "version 2.21.5-HEAD:0cbce2a|mi300-a GPU 3 rank 3  mlx5_1:1  GDRDMA  (2 of 2" },
+	{ "rccl-2.21-nogdr", VERDICT_NOGDR, "no peermem, no dmabuf|memory_peers|note iommu" },
+	{ "plugin-pass", VERDICT_PASS, "network AWS Libfabric|note plugin" },
+};
+
+static void every_log_of_the_corpus_has_its_verdict(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(samples); i++) {
+		_cleanup_verify_ struct verify *v = verify_new();
+		_cleanup_strbuf_ struct strbuf log = STRBUF_INIT;
+
+		print_message("%s\n", samples[i].name);
+		read_log(samples[i].name, &log);
+		feed(v, strbuf_str(&log), log.len);
+		assert_string_equal(verdict_name(verify_judge(v)), verdict_name(samples[i].verdict));
+		assert_says(v, samples[i].words);
+	}
+}
+
+static void pieces_of_any_size_give_the_same_answer(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(samples); i++) {
+		_cleanup_strbuf_ struct strbuf log = STRBUF_INIT, whole = STRBUF_INIT;
+
+		read_log(samples[i].name, &log);
+		for (size_t step = 1; step <= 4096; step = step < 8 ? step + 1 : step * 3) {
+			_cleanup_verify_ struct verify *v = verify_new();
+			_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+
+			verify_begin(v, "log");
+			for (size_t at = 0; at < log.len; at += step)
+				verify_feed(v, log.s + at, log.len - at < step ? log.len - at : step);
+			verify_end(v);
+			verify_judge(v);
+			verify_text(v, &out);
+			if (!whole.len)
+				strbuf_puts(&whole, strbuf_str(&out));
+			assert_string_equal(strbuf_str(&out), strbuf_str(&whole));
+		}
+	}
+}
+
+/* A line that is cut must not be read as a channel without GDR, nor a cut word as its value. */
+static void a_log_cut_anywhere_never_says_no_gdr(void **state)
+{
+	static const char log[] = NET USE TWO RECV SEND;
+
+	(void)state;
+	for (size_t len = 0; len < sizeof(log); len++) {
+		_cleanup_verify_ struct verify *v = verify_new();
+		enum verdict verdict;
+
+		feed(v, log, len);
+		verdict = verify_judge(v);
+		assert_true(verdict == VERDICT_PASS || verdict == VERDICT_INCONCLUSIVE);
+	}
+}
+
+static void every_prefix_leads_to_host_process_and_device(void **state)
+{
+	static const char *const prefixes[] = {
+		"",
+		"[1,0]<stdout>:",
+		"[rank0]:",
+		"[default3]:",
+		"3: ",
+		"2026-11-20T10:00:01.123Z ",
+		"2026-11-20T10:00:01.123456789Z stdout F ",
+		"[pod/train-0/main] ",
+		"train-0 main ",
+		"main  | ",
+		"[2026-11-20 10:00:01] ",
+		"\033[32m",
+		"(RayWorker pid=8) ",
+		"[1,0]<stderr>:[2026-11-20 10:00:01] ",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++) {
+		_cleanup_free_ char *log = xasprintf("%s%s%s%s", prefixes[i], NET, prefixes[i], SEND);
+
+		assert_verdict(NULL, log, VERDICT_PASS, "p-0 GPU 0 rank 0  #0  GDRDMA");
+	}
+}
+
+static void two_records_in_one_line_are_two(void **state)
+{
+	(void)state;
+	assert_verdict(NULL, P "Using network IB " SEND, VERDICT_PASS, "p-0 GPU 0 rank 0");
+	assert_verdict(NULL,
+		       NET P "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA q:1:1 [0] NCCL INFO "
+			     "Channel 01/0 : 1[0] -> 0[0] [send] via NET/IB/0\n",
+		       VERDICT_NOGDR, "p-0 GPU 0 rank 0  #0  GDRDMA|q GPU 0 rank 1  #0  no GDR");
+}
+
+/* Two processes write into one line; colours, CR LF, and the end of the file in the middle of a channel. */
+static void what_is_glued_or_cut_is_left_out(void **state)
+{
+	(void)state;
+	assert_verdict(NULL,
+		       P "Using network IB\033[0m\r\n" SEND P
+			 "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0" P
+			 "Channel 01/0 : 2[1] -> 1[1] [receive] via NET/IB/0/GDRDMA\n" P
+			 "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0",
+		       VERDICT_PASS,
+		       "network IB,|2 channels between nodes, 2 with GDRDMA|(1 of 1 channels, log:2)|note "
+		       "damaged-lines");
+}
+
+static const struct failure {
+	const char *line, *id;
+} failures[] = {
+	{ W "Call to ibv_modify_qp failed with 22 Invalid argument, on dev mlx5_4:1",
+	  "FAIL modify-qp-einval" },
+	{ W "Call to ibv_modify_qp failed with 19 No such device, on dev mlx5_4:1", "FAIL modify-qp-enodev" },
+	{ W "Call to ibv_modify_qp failed with 101 Network is unreachable, on dev mlx5_4:1",
+	  "FAIL modify-qp-enetunreach" },
+	{ W "Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_4:1",
+	  "FAIL modify-qp-etimedout" },
+	{ W "Call to ibv_modify_qp failed with error No such device errno 19", "FAIL modify-qp-enodev" },
+	{ W "Call to ibv_modify_qp failed with 5 Input/output error, on dev mlx5_4:1", "FAIL modify-qp\n" },
+	{ W "NET/IB: Got completion from peer 10.0.0.2<1> with status=IBV_WC_RETRY_EXC_ERR(12) "
+	    "opcode=IBV_WC_SEND(0) vendor_err=129 hca mlx5_4",
+	  "FAIL completion-retry-exceeded" },
+	{ W "NET/IB: Got completion from peer 10.0.0.2<1> with status=5 opcode=129 len=0 vendor err 244 "
+	    "(Send) hca mlx5_0",
+	  "FAIL completion-flushed" },
+	{ W "NET/IB: Got completion from peer 10.0.0.2<1> with status=13 opcode=0", "FAIL completion-rnr" },
+	{ W "NET/IB: Got completion from peer 10.0.0.2<1> with status=4 opcode=0", "FAIL completion-error" },
+	{ W "NET/IB : mlx5_4:1 async fatal event: device fatal", "FAIL async-fatal" },
+	{ W "NET/IB : No IP interface found.", "FAIL no-ip-interface" },
+	{ W "Bootstrap : no socket interface found", "FAIL no-socket-interface" },
+	{ W "XML Parse error : expected <, got x", "FAIL topology-xml" },
+	{ W "Call to ibv_reg_mr failed with error Cannot allocate memory", "FAIL register-memory" },
+	{ W "Call to ibv_create_qp failed with error Cannot allocate memory", "FAIL create-qp" },
+	{ W "NET/IB: read failed in ncclIbRoceGetVersionNum: Invalid argument", "FAIL roce-version" },
+	{ P "NET/IB : No device found.", "FAIL no-device" },
+	{ P "Channel 00/0 : 0[0] -> 1[0] [send] via NET/Socket/0", "FAIL socket" },
+};
+
+static void every_failure_has_its_cause_and_fix(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(failures); i++) {
+		_cleanup_free_ char *log = xasprintf("%s%s\n", NET USE TWO SEND, failures[i].line);
+		_cleanup_free_ char *words = xasprintf("%s|proof: log:5: |cause: |fix: ", failures[i].id);
+
+		assert_verdict(NULL, log, VERDICT_FAIL, words);
+	}
+}
+
+static const struct failure warnings[] = {
+	{ W "NET/IB : mlx5_4:1 GID table changed", "WARN gid-table-changed" },
+	{ W "NET/IB : mlx5_4:1 Got non-fatal async event: port error(10)", "WARN async-event" },
+	{ W "Could not find real path of /sys/class/infiniband/mlx5_4/device", "WARN no-pci-path" },
+	{ P "Could not open XML topology file /etc/t.xml : No such file or directory",
+	  "WARN no-topology-file" },
+};
+
+static void what_may_break_is_a_warning(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(warnings); i++) {
+		_cleanup_free_ char *log = xasprintf("%s%s\n", NET USE TWO SEND, warnings[i].line);
+
+		assert_verdict(NULL, log, VERDICT_WARN, warnings[i].id);
+	}
+}
+
+static void a_retry_that_succeeds_is_no_failure(void **state)
+{
+	(void)state;
+	assert_verdict(NULL,
+		       NET TWO P "Call to ibv_modify_qp failed with 110 Connection timed out, on dev "
+				 "mlx5_4:1, retrying 1/34 after 100 msec of sleep\n" SEND,
+		       VERDICT_PASS, "verdict: PASS");
+}
+
+static void one_node_counts_only_when_it_has_to_loop(void **state)
+{
+	static const char one[] =
+		NET P "comm 0x1 rank 0 nRanks 2 nNodes 1 localRanks 2 localRank 0 MNNVL 0\n" SEND;
+	_cleanup_free_ char *loop = xasprintf("%s%s",
+					      P "NCCL_P2P_DISABLE set by environment to 1.\n" P
+						"NCCL_SHM_DISABLE set by environment to 1.\n",
+					      one);
+
+	(void)state;
+	assert_verdict(NULL, one, VERDICT_INCONCLUSIVE, "INCONCLUSIVE one-node");
+	assert_verdict(NULL, loop, VERDICT_PASS, "note one-node-loop");
+}
+
+static void nothing_of_nccl_is_inconclusive(void **state)
+{
+	(void)state;
+	assert_verdict(NULL, "", VERDICT_INCONCLUSIVE, "no-nccl-lines");
+	assert_verdict(NULL, "loss 0.3\nNCCL\nNCCL INF", VERDICT_INCONCLUSIVE, "no-nccl-lines");
+	assert_verdict(NULL, NET USE TWO, VERDICT_INCONCLUSIVE, "no-channels");
+}
+
+static void sends_without_gdr_are_told_apart(void **state)
+{
+	(void)state;
+	assert_verdict(NULL,
+		       NET USE TWO RECV P "NCCL_NET_GDR_READ set by environment to 0.\n" P
+					  "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n",
+		       VERDICT_NOGDR, "GDRDMA in part: sends only: NCCL_NET_GDR_READ=0|gdr-sends-off");
+	assert_verdict(NULL,
+		       NET USE TWO P "NCCL_NET_GDR_LEVEL set by environment to LOC\n" P
+				     "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n",
+		       VERDICT_NOGDR, "no GDR: NCCL_NET_GDR_LEVEL=LOC|gdr-off-by-variable");
+	assert_verdict(NULL, NET USE TWO P "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n", VERDICT_NOGDR,
+		       "the log does not say why");
+}
+
+/* --- maps --- */
+
+static void the_map_is_what_was_allocated(void **state)
+{
+	static const char log[] = NET USE BUS TWO SEND;
+
+	(void)state;
+	assert_verdict(MAP(OWN "," OWN5),
+		       NET USE BUS TWO SEND P "Channel 01/0 : 0[0] -> 1[0] [send] via NET/IB/1/GDRDMA\n",
+		       VERDICT_PASS, "verdict: PASS");
+	assert_verdict(MAP(OWN "," OWN5), log, VERDICT_WARN, "WARN hca-unused|process 1: mlx5_5:1");
+	assert_verdict(MAP(OWN), log, VERDICT_WARN, "WARN hca-foreign|mlx5_5:1");
+	assert_verdict(MAP(OWN "," OWN5 ",{\"hca\": \"mlx5_9\", \"port\": 1, \"gpu\": null}"), log,
+		       VERDICT_WARN, "WARN hca-missing|mlx5_9:1");
+}
+
+static void ranks_that_are_not_in_the_log_may_use_the_rest(void **state)
+{
+	(void)state;
+	assert_verdict(MAP(OWN "," OWN5),
+		       NET USE BUS P
+		       "comm 0x1 rank 0 nRanks 4 nNodes 2 localRanks 2 localRank 0 MNNVL 0\n" SEND,
+		       VERDICT_PASS, "verdict: PASS");
+}
+
+static void a_gpu_that_uses_another_ones_hca_is_a_warning(void **state)
+{
+	static const char map[] = MAP("{\"gpu\": \"0000:1b:00.0\", \"hca\": \"mlx5_5\"},{\"gpu\": "
+				      "\"0000:9d:00.0\", \"hca\": \"mlx5_4\"}");
+
+	(void)state;
+	assert_verdict(map, NET USE BUS TWO SEND, VERDICT_WARN,
+		       "WARN hca-of-another-gpu|p-0 GPU 0000:1b:00.0: mlx5_5:1 is its own");
+	assert_verdict(map,
+		       NET USE BUS P "comm 0x1 rank 0 nRanks 4 nNodes 2 localRanks 2 localRank 0 MNNVL 0\n" P
+				     "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0(1)/GDRDMA\n",
+		       VERDICT_PASS, "verdict: PASS");
+}
+
+static void the_maps_path_class_tells_why_not(void **state)
+{
+	(void)state;
+	assert_verdict(MAP("{\"gpu\": \"0000:1b:00.0\", \"hca\": \"mlx5_4\", \"path\": \"SYS\"}," OWN5),
+		       NET USE BUS P "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n", VERDICT_WARN,
+		       "no GDR gdr-off");
+	assert_verdict(MAP("{\"gpu\": \"0000:1b:00.0\", \"hca\": \"mlx5_4\", \"path\": \"SYS\"}"),
+		       NET P "NET/IB : Using [0]mlx5_4:1/RoCE [RO]; OOB eth0:10.1.0.4<0>\n" BUS P
+			     "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n",
+		       VERDICT_NOGDR, "too far by the map|gdr-path");
+}
+
+static void a_map_of_a_host_is_for_that_host_only(void **state)
+{
+	_cleanup_verify_ struct verify *v = verify_new();
+	static const char log[] = NET USE TWO SEND;
+	const char *gpu, *vf;
+
+	(void)state;
+	add_map(v, "q", MAP(OWN));
+	feed(v, log, strlen(log));
+	assert_int_equal(verify_judge(v), VERDICT_PASS);
+	assert_true(verify_mapped(v, "mlx5_4", 1, &gpu, &vf));
+	assert_string_equal(vf, "0000:3b:00.2");
+	assert_false(verify_mapped(v, "mlx5_4", 2, &gpu, &vf));
+}
+
+static void an_exact_list_in_the_log_stands_for_the_map(void **state)
+{
+	(void)state;
+	assert_verdict(NULL, P "NCCL_IB_HCA set to =mlx5_4:1,mlx5_7:1,mlx5_5\n" NET USE TWO SEND,
+		       VERDICT_WARN, "WARN hca-missing|process 1: mlx5_7:1");
+	assert_verdict(NULL, P "NCCL_IB_HCA set to =mlx5_4:1,mlx5_5\n" NET USE TWO SEND, VERDICT_PASS,
+		       "verdict: PASS");
+	assert_verdict(NULL, P "NCCL_IB_HCA set to mlx5\n" NET USE TWO SEND, VERDICT_PASS,
+		       "note set-not-compared");
+}
+
+static void a_device_that_cannot_be_opened_matters_when_it_is_ours(void **state)
+{
+	static const char log[] = W "NET/IB : Unable to open device mlx5_9\n" NET USE TWO SEND;
+
+	(void)state;
+	assert_verdict(NULL, log, VERDICT_PASS, "note open-foreign-device");
+	assert_verdict(MAP(OWN "," OWN5 ",{\"hca\": \"mlx5_9\"}"), log, VERDICT_WARN,
+		       "WARN open-allocated-device");
+}
+
+static void a_wrong_map_is_refused_with_one_sentence(void **state)
+{
+	static const struct failure wrong[] = {
+		{ "", "map.json" },
+		{ "[]", "not a map of version 1" },
+		{ "{\"version\": 2, \"gpus\": []}", "not a map of version 1" },
+		{ "{\"version\": 1}", "gpus has to be a list" },
+		{ MAP("7"), "has to be an object" },
+		{ MAP("{\"gpu\": \"0000:1b:00.0\"}"), "needs hca" },
+		{ MAP("{\"hca\": 4}"), "hca has to be a string" },
+		{ MAP("{\"hca\": \"a\", \"port\": 0}"), "port has to be a number" },
+		{ MAP("{\"hca\": \"a\", \"gpu\": \"one\"}"), "gpu has to be a PCI address" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+		_cleanup_verify_ struct verify *v = verify_new();
+		struct err err = { 0 };
+
+		assert_true(verify_add_map(v, NULL, wrong[i].line, strlen(wrong[i].line), "map.json", &err) <
+			    0);
+		assert_non_null(strstr(err.msg, wrong[i].id));
+		assert_null(strchr(err.msg, '\n'));
+	}
+}
+
+static void two_maps_of_one_host_are_refused(void **state)
+{
+	_cleanup_verify_ struct verify *v = verify_new();
+	struct err err = { 0 };
+
+	(void)state;
+	add_map(v, "q", MAP(OWN));
+	assert_true(verify_add_map(v, "q", MAP(OWN), strlen(MAP(OWN)), "b.json", &err) < 0);
+	assert_string_equal(err.msg, "b.json: there is a map for q already");
+}
+
+/* --- streams --- */
+
+static void junk_between_the_lines_changes_nothing(void **state)
+{
+	_cleanup_verify_ struct verify *v = verify_new();
+	static const char log[] = NET USE TWO, rest[] = "\n" SEND;
+	char junk[8192];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(junk); i++)
+		junk[i] = (char)(i * 2654435761u >> 13);
+	verify_begin(v, "log");
+	verify_feed(v, log, strlen(log));
+	verify_feed(v, junk, sizeof(junk));
+	verify_feed(v, "\0\0\n\0NCCL INFO \0\n", 16);
+	verify_feed(v, rest, strlen(rest));
+	verify_end(v);
+	assert_int_equal(verify_judge(v), VERDICT_PASS);
+}
+
+static void a_line_without_end_takes_no_memory(void **state)
+{
+	_cleanup_verify_ struct verify *v = verify_new();
+	static const char log[] = NET USE TWO, rest[] = "\n" SEND;
+	static char chunk[65536];
+
+	(void)state;
+	memset(chunk, 'x', sizeof(chunk));
+	verify_begin(v, "log");
+	verify_feed(v, log, strlen(log));
+	for (int i = 0; i < 1600; i++)
+		verify_feed(v, chunk, sizeof(chunk));
+	verify_feed(v, rest, strlen(rest));
+	verify_end(v);
+	assert_int_equal(verify_judge(v), VERDICT_PASS);
+}
+
+static void more_gpus_than_fit_are_only_counted(void **state)
+{
+	_cleanup_verify_ struct verify *v = verify_new();
+	char line[160];
+
+	(void)state;
+	verify_begin(v, "log");
+	for (int i = 0; i < VERIFY_MAX_GPUS + 10; i++) {
+		int n = snprintf(
+			line, sizeof(line),
+			"h:%d:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA\n",
+			i + 1);
+
+		verify_feed(v, line, (size_t)n);
+	}
+	verify_end(v);
+	assert_int_equal(verify_judge(v), VERDICT_PASS);
+	assert_says(v, "4106 channels between nodes, 4106 with GDRDMA|and 4080 more|note too-many-gpus");
+}
+
+static void the_json_names_every_gpu_and_finding(void **state)
+{
+	_cleanup_verify_ struct verify *v = verify_new();
+	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+	static const char log[] = NET USE BUS TWO P "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n";
+	struct json j;
+
+	(void)state;
+	feed(v, log, strlen(log));
+	verify_judge(v);
+	json_init(&j, &out, 0);
+	json_begin_object(&j);
+	verify_json(v, &j);
+	json_end_object(&j);
+	assert_non_null(strstr(strbuf_str(&out), "\"verdict\":\"PASS-noGDR\""));
+	assert_non_null(strstr(strbuf_str(&out), "\"gpu\":\"0000:1b:00.0\",\"gdr\":\"none\""));
+	assert_non_null(strstr(strbuf_str(&out), "\"id\":\"gdr-off\""));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_log_of_the_corpus_has_its_verdict),
+		cmocka_unit_test(pieces_of_any_size_give_the_same_answer),
+		cmocka_unit_test(a_log_cut_anywhere_never_says_no_gdr),
+		cmocka_unit_test(every_prefix_leads_to_host_process_and_device),
+		cmocka_unit_test(two_records_in_one_line_are_two),
+		cmocka_unit_test(what_is_glued_or_cut_is_left_out),
+		cmocka_unit_test(every_failure_has_its_cause_and_fix),
+		cmocka_unit_test(what_may_break_is_a_warning),
+		cmocka_unit_test(a_retry_that_succeeds_is_no_failure),
+		cmocka_unit_test(one_node_counts_only_when_it_has_to_loop),
+		cmocka_unit_test(nothing_of_nccl_is_inconclusive),
+		cmocka_unit_test(sends_without_gdr_are_told_apart),
+		cmocka_unit_test(the_map_is_what_was_allocated),
+		cmocka_unit_test(ranks_that_are_not_in_the_log_may_use_the_rest),
+		cmocka_unit_test(a_gpu_that_uses_another_ones_hca_is_a_warning),
+		cmocka_unit_test(the_maps_path_class_tells_why_not),
+		cmocka_unit_test(a_map_of_a_host_is_for_that_host_only),
+		cmocka_unit_test(an_exact_list_in_the_log_stands_for_the_map),
+		cmocka_unit_test(a_device_that_cannot_be_opened_matters_when_it_is_ours),
+		cmocka_unit_test(a_wrong_map_is_refused_with_one_sentence),
+		cmocka_unit_test(two_maps_of_one_host_are_refused),
+		cmocka_unit_test(junk_between_the_lines_changes_nothing),
+		cmocka_unit_test(a_line_without_end_takes_no_memory),
+		cmocka_unit_test(more_gpus_than_fit_are_only_counted),
+		cmocka_unit_test(the_json_names_every_gpu_and_finding),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
