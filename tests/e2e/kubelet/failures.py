@@ -228,7 +228,7 @@ def railmated_is_killed_while_pods_come_and_go(c):
 # --- a runtime without CDI ---
 
 def no_cdi(c):
-    return c.runtime.startswith("1.6.")
+    return getattr(c.backend, "runtime", "").startswith("1.6.")
 
 
 @scenario(where=no_cdi)

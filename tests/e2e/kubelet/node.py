@@ -7,6 +7,7 @@ tests/e2e/vm has another node made of this one.
 import argparse
 import contextlib
 import ctypes
+import functools
 import hashlib
 import io
 import json
@@ -187,8 +188,11 @@ class Node:
         self.kubelet, self.railmates, self.n_started, self.binding = None, {}, 0, "early"
         # Without, a pod's containers are in /k8s.io, outside of our cgroup, and stay there when all is over.
         self.kubelet_options = {"cgroupsPerQOS": True}
-        version = call(args.kubelet, "--version", stdout=subprocess.PIPE, text=True).stdout
-        self.kubelet_version = tuple(map(int, re.search(r"v(\d+)\.(\d+)", version).groups()))
+
+    @functools.cached_property
+    def kubelet_version(self):
+        version = call(self.args.kubelet, "--version", stdout=subprocess.PIPE, text=True).stdout
+        return tuple(map(int, re.search(r"v(\d+)\.(\d+)", version).groups()))
 
     def make_machine(self):
         """Namespaces are ours already; returns the root that railmated looks at."""

@@ -525,7 +525,7 @@ def clean(c):
 
 
 def want_binding(c, binding):
-    if hasattr(c.backend, "want_binding"):
+    if hasattr(c.backend, "binding"):
         c.want_binding(binding)
     elif binding != "early":
         raise Unsupported("this node's pool binds early")
