@@ -9,6 +9,7 @@
 #include "verify/verify-internal.h"
 
 #define MAP_VERSION 1
+#define MAX_ENTRIES 1024 /* every GPU with every HCA of the largest machine */
 
 uint64_t verify_bus(const char *address)
 {
@@ -86,6 +87,9 @@ static int read_map(struct verify *v, const struct item *top, const char *name, 
 			       MAP_VERSION, MAP_VERSION);
 	if (!list || list->type != ITEM_LIST)
 		return err_set(err, EINVAL, "%s: gpus has to be a list", name);
+	if (list->n_kids > MAX_ENTRIES)
+		return err_set(err, EINVAL, "%s: gpus has %zu elements, more than %d", name, list->n_kids,
+			       MAX_ENTRIES);
 	map->entries = arena_array(v->arena, list->n_kids, sizeof(*map->entries));
 	for (size_t i = 0; i < list->n_kids; i++) {
 		r = read_entry(&list->kids[i], name, &map->entries[map->n_entries++], err);

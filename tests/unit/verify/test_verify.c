@@ -438,6 +438,21 @@ static void a_wrong_map_is_refused_with_one_sentence(void **state)
 	}
 }
 
+static void a_map_without_end_is_refused(void **state)
+{
+	_cleanup_verify_ struct verify *v = verify_new();
+	_cleanup_strbuf_ struct strbuf map = STRBUF_INIT;
+	struct err err = { 0 };
+
+	(void)state;
+	strbuf_puts(&map, "{\"version\": 1, \"gpus\": [" OWN);
+	for (int i = 0; i < 1024; i++)
+		strbuf_puts(&map, "," OWN);
+	strbuf_puts(&map, "]}");
+	assert_true(verify_add_map(v, NULL, map.s, map.len, "map.json", &err) < 0);
+	assert_string_equal(err.msg, "map.json: gpus has 1025 elements, more than 1024");
+}
+
 static void two_maps_of_one_host_are_refused(void **state)
 {
 	_cleanup_verify_ struct verify *v = verify_new();
@@ -548,6 +563,7 @@ int main(void)
 		cmocka_unit_test(an_exact_list_in_the_log_stands_for_the_map),
 		cmocka_unit_test(a_device_that_cannot_be_opened_matters_when_it_is_ours),
 		cmocka_unit_test(a_wrong_map_is_refused_with_one_sentence),
+		cmocka_unit_test(a_map_without_end_is_refused),
 		cmocka_unit_test(two_maps_of_one_host_are_refused),
 		cmocka_unit_test(junk_between_the_lines_changes_nothing),
 		cmocka_unit_test(a_line_without_end_takes_no_memory),
