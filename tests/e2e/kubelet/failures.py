@@ -167,7 +167,10 @@ def dead_kubelet(c):
 
 
 def kubelet_dies_at(c, gate, bound):
-    """While railmated waits at this gate for PodResources; bound: railmated has all it needs."""
+    """
+    While railmated waits at this gate for PodResources; bound: railmated has all it needs. False: the new kubelet refused the
+    pod, as it does when it comes to it before the plugins of GPUs and VFs have registered.
+    """
     gate.close()
     name = c.new(container("main", 2, 2))
     until(gate.somebody.is_set, "PodResources to be asked in PreStartContainer")
@@ -176,12 +179,16 @@ def kubelet_dies_at(c, gate, bound):
         if bound:
             until(lambda: len(c.cdi_slots()) == 2, "the binding")
             bound = c.explain(name)[0]["decision"]["chosen"]
-    c.wait_running(name, ["main"])
-    _, vfs, _ = check_late(c, name, "main", 2, 2)
-    check(not bound or bound == vfs, f"bound to {bound}, runs with {vfs}")
-    check_cdi(c)
+    said = until(lambda: refused(c, name) or "main" in c.running(name), "the pod to run, or to be refused")
+    if said is True:
+        _, vfs, _ = check_late(c, name, "main", 2, 2)
+        check(not bound or bound == vfs, f"bound to {bound}, runs with {vfs}")
+        check_cdi(c)
+    else:
+        check("no healthy devices" in said, f"the pod was refused: {said}")
     c.end(name)
     until(lambda: not c.cdi_slots(), "the CDI specs to go")
+    return said is True
 
 
 @late(where=is_newest)
@@ -189,12 +196,15 @@ def the_kubelet_dies_while_a_container_is_bound(c):
     """Before railmated knows which container starts, and when it has bound and nobody hears of it."""
     until(lambda: not c.cdi_slots(), "the CDI specs of others to go")
     relay, *options = c.relay_pod_resources()
+    tries = []
     try:
         with railmated_with(c, *options):
-            kubelet_dies_at(c, relay.calls, False)
-            kubelet_dies_at(c, relay.answers, True)
+            for gate, bound in ((relay.calls, False), (relay.answers, True)):
+                tries.append(next((n for n in range(5) if kubelet_dies_at(c, gate, bound)), None))
     finally:
         relay.close()
+    check(None not in tries, "the new kubelet refused the pod each time")
+    return f"{sum(tries)} pods refused by a kubelet that came to them before the plugins registered"
 
 
 @late(where=is_newest)

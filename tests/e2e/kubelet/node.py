@@ -384,6 +384,17 @@ class Node:
         self.wait_registered()
         return (then - now) % 86400 * 1000
 
+    def denied_after(self):
+        """Milliseconds from the newest kubelet's registration socket to its first refusal of a pod; None: it refused none."""
+        text = self.kubelet_log()
+        newest = text[text.rfind("\n", 0, text.rfind("Starting device plugin registration server")) + 1:]
+        found = re.search(r"^I\d{4} (\S+).*Pod admission denied", newest, re.M)
+        if not found:
+            return None
+        began, denied = (sum(float(n) * unit for n, unit in zip(text.split(":"), (3600, 60, 1)))
+                         for text in (newest.split()[1], found[1]))
+        return (denied - began) % 86400 * 1000
+
     def kubelet_dies(self):
         self.kubelet.kill()
         self.kubelet.wait(START_LIMIT)
