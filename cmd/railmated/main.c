@@ -41,6 +41,8 @@ static const char usage_text[] =
 	"  --kubelet-insecure      take any certificate for the kubelet's\n"
 	"  --node-name NAME        for --pod-specs=api-server ($NODE_NAME)\n"
 	"  --service-account DIR   token and ca.crt (/var/run/secrets/kubernetes.io/serviceaccount)\n"
+	"  --cgroup-dir DIR        the node's cgroups: a pod that runs keeps its VFs, whatever the kubelet\n"
+	"                          says; none: do not look (/sys/fs/cgroup)\n"
 	"  --devinfo-dir DIR       NPWG device-info files; none: write none\n"
 	"                          (/var/run/k8s.cni.cncf.io/devinfo/dp)\n"
 	"  --control-socket PATH   for railmatectl explain and railmate-cni, root only; none: no socket\n"
@@ -86,6 +88,7 @@ enum option_id {
 	OPT_KUBELET_INSECURE,
 	OPT_NODE_NAME,
 	OPT_SERVICE_ACCOUNT,
+	OPT_CGROUP,
 	OPT_DEVINFO,
 	OPT_CONTROL,
 	OPT_STATE,
@@ -115,6 +118,7 @@ static const struct option options[] = {
 	{ "kubelet-insecure", no_argument, NULL, OPT_KUBELET_INSECURE },
 	{ "node-name", required_argument, NULL, OPT_NODE_NAME },
 	{ "service-account", required_argument, NULL, OPT_SERVICE_ACCOUNT },
+	{ "cgroup-dir", required_argument, NULL, OPT_CGROUP },
 	{ "devinfo-dir", required_argument, NULL, OPT_DEVINFO },
 	{ "control-socket", required_argument, NULL, OPT_CONTROL },
 	{ "state-dir", required_argument, NULL, OPT_STATE },
@@ -293,6 +297,9 @@ static int set_option(struct command_line *cl, int id)
 	case OPT_SERVICE_ACCOUNT:
 		cl->daemon.specs.service_account = optarg;
 		return EXIT_DONE;
+	case OPT_CGROUP:
+		cl->daemon.cgroup_dir = strcmp(optarg, "none") ? optarg : NULL;
+		return EXIT_DONE;
 	case OPT_DEVINFO:
 		cl->daemon.devinfo_dir = strcmp(optarg, "none") ? optarg : NULL;
 		return EXIT_DONE;
@@ -383,6 +390,7 @@ int main(int argc, char **argv)
 		.daemon = { .root = "/",
 			    .kubelet_dir = "/var/lib/kubelet/device-plugins",
 			    .kubelet_root = "/var/lib/kubelet",
+			    .cgroup_dir = "/sys/fs/cgroup",
 			    .devinfo_dir = "/var/run/k8s.cni.cncf.io/devinfo/dp",
 			    .control_socket = CONTROL_SOCKET,
 			    .state_dir = "/var/lib/railmate",

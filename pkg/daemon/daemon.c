@@ -14,6 +14,7 @@
 #include "daemon/load.h"
 #include "daemon/specs.h"
 #include "daemon/state.h"
+#include "discover/cgroup.h"
 #include "discover/sysroot.h"
 #include "hw/inventory.h"
 #include "kubelet/binder.h"
@@ -99,6 +100,13 @@ static struct binder *open_binder(struct daemon *d)
 	return d->env.podres ? binder_new(&env) : NULL;
 }
 
+static bool pod_runs(void *arg, const char *cgroup_uid)
+{
+	const struct daemon *d = arg;
+
+	return cgroup_pod_runs(d->opt->cgroup_dir, cgroup_uid);
+}
+
 /* With the first node: what all plugins share. */
 static void open_on_rpc(struct daemon *d)
 {
@@ -107,6 +115,8 @@ static void open_on_rpc(struct daemon *d)
 	d->env.keeper = state_make_keeper(&d->state, d->rpc, relist, d);
 	if (d->env.podres)
 		keeper_watch(d->env.keeper, d->env.podres);
+	if (d->opt->cgroup_dir)
+		keeper_follow(d->env.keeper, d->checkpoint, pod_runs, d);
 	d->env.binder = open_binder(d);
 	if (d->env.podres && d->opt->predict_gpus)
 		d->env.gpus =

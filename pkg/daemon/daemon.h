@@ -14,6 +14,7 @@ struct daemon_options {
 	const char *root;	   /* "/" */
 	const char *kubelet_dir;   /* /var/lib/kubelet/device-plugins */
 	const char *kubelet_root;  /* /var/lib/kubelet */
+	const char *cgroup_dir;	   /* /sys/fs/cgroup; NULL: whether containers run is not looked at */
 	const char *devinfo_dir;   /* NULL: no device-info files */
 	const char *control_socket; /* for railmatectl explain and railmate-cni; NULL: none */
 	const char *state_dir;	   /* /var/lib/railmate: the ledger; NULL: memory only */

@@ -132,9 +132,6 @@ struct target who_target(const struct node *node, const struct pod_list *pods, c
 size_t who_gpus(const struct node *node, const struct pod_container *c, struct arena *a, int **ret);
 int gpu_of_dynamic(const struct hw_inventory *inv, const struct dynamic *d);
 
-/* What the kubelet's checkpoint says, as far as it can be read: pods are named by their UIDs (binder_checkpoint.c). */
-struct pod_list checkpoint_pods(const char *path, struct arena *a);
-
 /* --- which VFs? binder_choose.c; pure but for the question whether a VF is free --- */
 
 struct binding_slot {

@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "config/config.h"
 #include "hw/inventory.h"
+#include "kubelet/checkpoint.h"
 #include "kubelet/identify.h"
 #include "kubelet/keeper.h"
 #include "pool/node.h"
@@ -39,6 +40,15 @@ void binder_release(struct binder *b, const struct ledger_hold *hold, struct are
 	ledger_put(l, &gone);
 	if (dev)
 		keeper_is_free(b->env.keeper, b->node, dev, NULL, a, &why);
+}
+
+/* A container that starts again gets another VF: that its pod runs says nothing about this one. */
+static void release_own(struct binder *b, const struct ledger_hold *hold, struct arena *a)
+{
+	struct ledger_hold left = *hold;
+
+	left.cgroup_uid = NULL;
+	binder_release(b, &left, a);
 }
 
 /* The kubelet gave the slot of a live container to another one (reference kubelet.md §0.4): that one keeps
@@ -114,7 +124,7 @@ static const struct pool_dev *sticky_vf(struct binder *b, const struct target *t
 	if (!binder_find_promise(b, slot) && is_same_pod(&hold->owner, &t->owner)) {
 		if (dev && dev->healthy)
 			return dev;
-		binder_release(b, hold, a);
+		release_own(b, hold, a);
 	} else if (is_same_pod(&hold->owner, &t->owner) ||
 		   (complete && binder_was_sighted(b, hold->vf) && !lists_holder(pods, hold))) {
 		binder_release(b, hold, a); /* another pod of the same name, or one that is gone */

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
+#include "kubelet/checkpoint.h"
 #include "kubelet/identify.h"
 #include "kubelet/keeper.h"
 #include "kubelet/podres.h"

@@ -24,6 +24,7 @@ struct keeper_pace {
 	unsigned blind_ms;	/* nobody told us anything for so long: holds say nothing */
 	unsigned look_ms;	/* each pod is asked for once in this time */
 	unsigned list_ms;	/* between our own Lists */
+	unsigned uids_ms;	/* from a hold to the look for its pod's UID */
 	unsigned host_ms;	/* how long the host's own users are not counted again */
 	unsigned quiet_ms;	/* no List so soon after an allocation */
 };
@@ -50,6 +51,12 @@ struct keeper {
 	void (*note)(void *ctx, bool bad, const char *sentence);
 	void (*changed)(void *ctx);
 	void *listener;
+
+	/* keeper_pods.c */
+	const char *checkpoint;
+	keeper_runs_fn runs; /* NULL: cgroups are not seen */
+	void *runs_ctx;
+	struct rpc_timer *uids;
 
 	/* the disk */
 	struct ledger_file *file;     /* NULL: memory only */
@@ -84,6 +91,7 @@ void keeper_complete(struct keeper *k, const struct ledger_hold *hold);
 /* Is it left alone, by the machine? hold may be NULL. ret_why as in keeper_is_free(). */
 bool keeper_at_rest(struct keeper *k, const struct node *node, const char *vf, const struct ledger_hold *hold, struct arena *a,
 		    const char **ret_why);
+void keeper_uids_later(struct keeper *k);  /* if a hold lacks the UID of its pod */
 void keeper_drain_later(struct keeper *k); /* if something drains */
 void keeper_tell_changed(struct keeper *k);
 void keeper_say(struct keeper *k, bool bad, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

@@ -52,6 +52,7 @@ struct keeper *keeper_new(struct rpc *rpc, struct ledger *ledger, struct ledger_
 		.blind_ms = 60000,
 		.look_ms = 5000,
 		.list_ms = 30000,
+		.uids_ms = 200,
 		.host_ms = 200,
 		.quiet_ms = 2000,
 	};
@@ -270,6 +271,7 @@ void keeper_free(struct keeper *k)
 	rpc_timer_cancel(STEAL(k->retry));
 	rpc_timer_cancel(STEAL(k->drain));
 	rpc_timer_cancel(STEAL(k->tell));
+	rpc_timer_cancel(STEAL(k->uids));
 	keeper_watch_done(k);
 	flush(k);
 	for (size_t i = 0; i < k->n_sights; i++)

@@ -33,6 +33,11 @@ void keeper_update(struct keeper *k, struct node *node);
 /* From now on look by itself, while something is held: Get of each pod every few seconds; a List only where Get does not work or a pod's
  * name is not known, seldom, and never soon after an allocation (reference kubelet.md §0.4). podres outlives the keeper. */
 void keeper_watch(struct keeper *k, struct podres *podres);
+/* Do containers of the pod whose cgroup has this UID still run? */
+typedef bool (*keeper_runs_fn)(void *ctx, const char *cgroup_uid);
+/* From now on a VF whose pod's containers run is not at rest, whatever the kubelet says. checkpoint: the kubelet's file, which outlives the
+ * keeper. */
+void keeper_follow(struct keeper *k, const char *checkpoint, keeper_runs_fn runs, void *ctx);
 void keeper_free(struct keeper *k); /* stores what is not stored yet */
 struct ledger *keeper_ledger(struct keeper *k);
 /* The ledger was changed: store it soon. done (may be NULL) runs on the rpc thread once what the ledger holds now is on disk, or
@@ -41,7 +46,7 @@ void keeper_save(struct keeper *k, void (*done)(void *arg, const struct err *err
 
 /*
  * Is this VF free to be given to another container? Not if the ledger has a hold on it by somebody else, or if it is not at rest: its
- * netdev or RDMA device is away in a network namespace, or a process has it open. ret_why: a sentence in the arena for the pod's
+ * netdev or RDMA device is away in a network namespace, a process has it open, or containers of the pod that held it still run. ret_why: a sentence in the arena for the pod's
  * status. me: the owner who asks (NULL nobody); what his pod holds (its init container, he himself before a restart) is his own.
  * Where nobody has told for a minute which pods live (PodResources is off, or too old), holds say nothing, and rest alone decides.
  */
@@ -54,6 +59,10 @@ bool keeper_is_free(struct keeper *k, const struct node *node, const struct pool
  * network before the container starts). */
 bool keeper_is_at_rest(struct keeper *k, const struct node *node, const struct pool_dev *dev, bool moves, struct arena *a,
 		       const char **ret_why);
+
+/* Does its pod still run, as far as its cgroup tells? */
+struct ledger_hold;
+bool keeper_pod_runs(const struct keeper *k, const struct ledger_hold *hold);
 
 /*
  * What the kubelet says now (a List), against the ledger: holds of pods that are gone become draining and, once at rest, are dropped;

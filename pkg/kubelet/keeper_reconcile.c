@@ -61,6 +61,7 @@ static void note_sights(struct keeper *k)
 	free(k->sights);
 	k->sights = now;
 	k->n_sights = n;
+	keeper_uids_later(k);
 }
 
 void keeper_sync(struct keeper *k)
@@ -236,6 +237,7 @@ static void hold_lives(struct reconcile *r, const struct ledger_hold *hold, cons
 		if (*hold->owner.pod) { /* of another pod, which has lost it */
 			now.since_ms = wall_ms();
 			now.decision = 0;
+			now.cgroup_uid = NULL;
 		}
 	}
 	now.owner.container = s->container;
@@ -286,7 +288,7 @@ static void hold_passed_on(struct reconcile *r, const struct ledger_hold *hold, 
 		hold_lives(r, hold, s);
 	else if (has_lost_record(r, hold))
 		tell_double(r, sight, hold, s);
-	else if (is_open(r, hold))
+	else if (is_open(r, hold) || keeper_pod_runs(r->k, hold))
 		hold_gone(r, hold);
 	else
 		hold_lives(r, hold, s);
@@ -314,12 +316,13 @@ static void hold_seen(struct reconcile *r, const struct ledger_hold *hold, struc
 
 /* --- a hold that is missed --- */
 
+/* The last process of a pod that ends by itself goes a moment after the kubelet has let it go. */
 static bool is_missed_enough(const struct reconcile *r, const struct ledger_hold *hold,
 			     struct keeper_sight *sight)
 {
 	if (r->asked_ms < sight->noted_ms + r->k->pace.young_ms)
 		return false;
-	if (!hold->slot && !r->empty)
+	if (!hold->slot && !r->empty && !keeper_pod_runs(r->k, hold))
 		return true;
 	if (!sight->missed_ms) {
 		sight->missed_ms = r->asked_ms;

@@ -125,6 +125,8 @@ bool keeper_at_rest(struct keeper *k, const struct node *node, const char *vf, c
 
 	if (v.fn && !why)
 		why = why_open(k, &v, a);
+	if (v.fn && !why && hold && keeper_pod_runs(k, hold))
+		why = "containers of its pod still run";
 	if (why)
 		*ret_why = why;
 	return !why;

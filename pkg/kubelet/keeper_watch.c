@@ -138,6 +138,7 @@ static void looked(void *arg, enum podres_result result, const struct pod_list *
 					     look->asked_ms);
 		k->look = NULL;
 		tick_in(k, pause_of(k));
+		keeper_uids_later(k);
 	}
 	look_free(look);
 }

@@ -268,6 +268,7 @@ static bool is_stale(const struct look *look, const struct pod_list *pods, const
 	const char *why;
 
 	return !hold->draining && !is_held(pods, p->resource, dev->id) &&
+	       !keeper_pod_runs(p->env->keeper, hold) &&
 	       keeper_is_at_rest(p->env->keeper, p->node, dev, false, look->arena, &why);
 }
 

@@ -271,6 +271,7 @@ static struct hold_entry *copy_hold(struct arena *a, const struct ledger_hold *h
 	e->hold.rdma = copy_some(a, hold->rdma);
 	e->hold.netdev = copy_some(a, hold->netdev);
 	e->hold.driver = copy_some(a, hold->driver);
+	e->hold.cgroup_uid = copy_some(a, hold->cgroup_uid);
 	return e;
 }
 
@@ -293,7 +294,8 @@ static bool same_hold(const struct ledger_hold *a, const struct ledger_hold *b)
 {
 	return !strcmp(a->resource, b->resource) && str_eq(a->slot, b->slot) &&
 	       same_owner(&a->owner, &b->owner) && a->draining == b->draining && str_eq(a->rdma, b->rdma) &&
-	       str_eq(a->netdev, b->netdev) && str_eq(a->driver, b->driver) && a->since_ms == b->since_ms &&
+	       str_eq(a->netdev, b->netdev) && str_eq(a->driver, b->driver) &&
+	       str_eq(a->cgroup_uid, b->cgroup_uid) && a->since_ms == b->since_ms &&
 	       a->decision == b->decision;
 }
 

@@ -152,6 +152,7 @@ static void read_hold(struct reader *r, const struct item *o, struct ledger *l)
 		.rdma = text(r, o, "rdma"),
 		.netdev = text(r, o, "netdev"),
 		.driver = text(r, o, "driver"),
+		.cgroup_uid = text(r, o, "cgroup_uid"),
 		.since_ms = number(r, o, "since_ms", INT64_MIN, INT64_MAX),
 		.decision = (uint64_t)number(r, o, "decision", 0, NUMBER_MAX),
 	};

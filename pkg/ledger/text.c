@@ -68,6 +68,7 @@ static void put_hold(struct json *j, const struct ledger_hold *h)
 	put_some(j, "rdma", h->rdma);
 	put_some(j, "netdev", h->netdev);
 	put_some(j, "driver", h->driver);
+	put_some(j, "cgroup_uid", h->cgroup_uid);
 	json_kv_int(j, "since_ms", h->since_ms);
 	put_number(j, "decision", (int64_t)h->decision);
 	json_end_object(j);

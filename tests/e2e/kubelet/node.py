@@ -38,6 +38,7 @@ POD_RESOURCES = KUBELET_ROOT / "pod-resources"
 PODS_API = KUBELET_ROOT / "pods-api"
 DEVINFO = pathlib.Path("/var/run/k8s.cni.cncf.io/devinfo/dp")
 CDI, RUN, STATE = pathlib.Path("/var/run/cdi"), pathlib.Path("/run/railmate"), pathlib.Path("/var/lib/railmate")
+CGROUP = pathlib.Path("/sys/fs/cgroup")
 SOCKET = "/run/containerd/containerd.sock"
 RAILMATE, PROBE, PAUSE = "docker.io/library/railmate:e2e", "railmate.test/probe:1", "railmate.test/pause:1"
 NODE = "node"
@@ -443,7 +444,7 @@ class Node:
         self.n_started += 1
         name = f"railmated-{self.n_started}"
         binds = [(PLUGINS, PLUGINS, "rw"), (POD_RESOURCES, POD_RESOURCES, "ro"), (PODS_API, PODS_API, "ro"),
-                 (DEVINFO, DEVINFO, "rw"), (CDI, CDI, "rw"), (RUN, RUN, "rw"), (STATE, STATE, "rw"),
+                 (DEVINFO, DEVINFO, "rw"), (CDI, CDI, "rw"), (RUN, RUN, "rw"), (STATE, STATE, "rw"), (CGROUP, CGROUP, "ro"),
                  (self.machine, "/machine", "ro"), (self.work / "pools", "/etc/pcidp", "ro"),
                  (self.work / "relay", "/relay", "rw")]
         account = self.work / "account"

@@ -37,6 +37,7 @@ static char last_note[640];
 static const char *open_device; /* with so many users */
 static unsigned open_users;
 static unsigned host_users; /* of every device, besides */
+static const char *running; /* UID of the pod whose containers run */
 
 static void on_note(void *ctx, bool bad, const char *sentence)
 {
@@ -118,6 +119,7 @@ static void make_keeper(struct ledger *ledger, struct ledger_file *file)
 	k->pace.look_ms = 20;
 	k->pace.list_ms = 30;
 	k->pace.quiet_ms = 1;
+	k->pace.uids_ms = 1;
 	keeper_listen(k, on_note, on_change, NULL);
 	set_node(inventory());
 }
@@ -143,7 +145,7 @@ static int set_up(void **state)
 	folder = fixture_folder();
 	changes = notes = bad_notes = open_users = host_users = 0;
 	last_note[0] = '\0';
-	open_device = NULL;
+	open_device = running = NULL;
 	on_rpc(begin, NULL);
 	return 0;
 }
@@ -407,6 +409,138 @@ static void what_a_gone_pod_held_is_free_at_once_if_it_is_at_rest(void **state)
 {
 	(void)state;
 	on_rpc(gone, NULL);
+}
+
+/* --- pods whose containers outlive them --- */
+
+static bool runs(void *ctx, const char *cgroup_uid)
+{
+	(void)ctx;
+	return str_eq(cgroup_uid, running);
+}
+
+/* The kubelet's checkpoint: these pods have VF 0. */
+static void put_entry(FILE *f, const char *uid)
+{
+	fprintf(f,
+		"{\"PodUID\": \"%s\", \"ContainerName\": \"main\", \"ResourceName\": \"rdma/vf\", "
+		"\"DeviceIDs\": {\"0\": [\"%s\"]}}",
+		uid, vf[0]);
+}
+
+static void follow(const char *first_uid, const char *second_uid)
+{
+	const char *path = arena_printf(a, "%s/checkpoint", folder);
+	FILE *f = fopen(path, "we");
+
+	assert_non_null(f);
+	fputs("{\"Data\": {\"PodDeviceEntries\": [", f);
+	put_entry(f, first_uid);
+	if (second_uid) {
+		fputc(',', f);
+		put_entry(f, second_uid);
+	}
+	fputs("]}}", f);
+	fclose(f);
+	keeper_follow(k, path, runs, NULL);
+}
+
+static void hold_and_follow(void *arg)
+{
+	give(0, "p1", NULL);
+	give(1, "p2", NULL);
+	follow("uid-1", arg);
+}
+
+static bool is_uid_known(void)
+{
+	return hold_of(0) && hold_of(0)->cgroup_uid;
+}
+
+static void outlived(void *arg)
+{
+	int64_t first = later(1);
+
+	(void)arg;
+	assert_string_equal(hold_of(0)->cgroup_uid, "uid-1");
+	assert_null(hold_of(1)->cgroup_uid);
+	running = "uid-1";
+	told_at(SAYS({ "p2", vf[1] }), first);
+	assert_false(hold_of(0)->draining); /* it may be about to end */
+	assert_false(is_free(0, NULL));
+	told_at(SAYS({ "p2", vf[1] }), first + k->pace.apart_ms);
+	assert_true(keeper_is_draining(k, vf[0]));
+	assert_non_null(strstr(last_note, "default/p1 is gone, but containers of its pod still run"));
+	assert_false(is_free(0, NULL));
+	assert_non_null(strstr(why, "containers of its pod still run"));
+	running = NULL;
+	assert_true(is_free(0, NULL));
+}
+
+static void a_vf_of_a_pod_that_still_runs_is_given_to_nobody(void **state)
+{
+	(void)state;
+	on_rpc(hold_and_follow, NULL);
+	wait_until(is_uid_known);
+	on_rpc(outlived, NULL);
+}
+
+static void passed_on_alive(void *arg)
+{
+	(void)arg;
+	running = "uid-1";
+	told(SAYS({ "p3", vf[0] }, { "p2", vf[1] }));
+	assert_string_equal(hold_of(0)->owner.pod, "p1");
+	assert_true(keeper_is_draining(k, vf[0]));
+	running = NULL;
+	told(SAYS({ "p3", vf[0] }, { "p2", vf[1] }));
+	assert_string_equal(hold_of(0)->owner.pod, "p3");
+	assert_null(hold_of(0)->cgroup_uid);
+}
+
+static void a_vf_does_not_pass_to_another_pod_while_the_first_one_runs(void **state)
+{
+	(void)state;
+	on_rpc(hold_and_follow, NULL);
+	wait_until(is_uid_known);
+	on_rpc(passed_on_alive, NULL);
+}
+
+static void ends_in_a_moment(void *arg)
+{
+	int64_t first = later(1);
+
+	(void)arg;
+	running = "uid-1";
+	told_at(SAYS({ "p2", vf[1] }), first);
+	running = NULL;
+	told_at(SAYS({ "p2", vf[1] }), first + 1);
+	assert_null(hold_of(0));
+	assert_int_equal(notes, 0);
+}
+
+static void a_pod_whose_last_process_ends_a_moment_later_does_not_drain(void **state)
+{
+	(void)state;
+	on_rpc(hold_and_follow, NULL);
+	wait_until(is_uid_known);
+	on_rpc(ends_in_a_moment, NULL);
+}
+
+static void fill_with_two(void *arg)
+{
+	(void)arg;
+	assert_null(hold_of(0)->cgroup_uid);
+	follow("uid-1", NULL);
+}
+
+static void a_device_of_two_pods_has_no_pods_uid(void **state)
+{
+	(void)state;
+	on_rpc(hold_and_follow, (void *)"uid-2");
+	usleep(20000);
+	on_rpc(fill_with_two, NULL);
+	wait_until(is_uid_known);
 }
 
 static void young(void *arg)
@@ -1328,6 +1462,10 @@ int main(void)
 		TEST(what_a_gone_pod_held_is_free_at_once_if_it_is_at_rest),
 		TEST(a_hold_that_is_younger_than_the_answer_is_left_alone),
 		TEST(a_slot_is_gone_when_it_is_missed_twice),
+		TEST(a_vf_of_a_pod_that_still_runs_is_given_to_nobody),
+		TEST(a_vf_does_not_pass_to_another_pod_while_the_first_one_runs),
+		TEST(a_pod_whose_last_process_ends_a_moment_later_does_not_drain),
+		TEST(a_device_of_two_pods_has_no_pods_uid),
 		TEST(a_slot_that_another_pod_has_now_is_no_sign_of_life),
 		TEST(a_kubelet_that_knows_no_pods_yet_frees_nothing_at_once),
 		TEST(a_vf_that_the_kubelet_gives_twice_stays_with_the_first_pod),

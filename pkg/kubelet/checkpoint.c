@@ -1,8 +1,4 @@
-/*
- * The kubelet's checkpoint: the only place that shows what regular init containers hold (reference kubelet.md
- * §1.6). A private format without promise: read as a hint, and only when PodResources shows nobody.
- */
-#include "kubelet/binder-internal.h"
+#include "kubelet/checkpoint.h"
 
 #include <fcntl.h>
 #include <string.h>

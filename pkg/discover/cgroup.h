@@ -1,0 +1,13 @@
+/*
+ * Do containers of a pod still run? Told by its cgroup, which the kubelet names after the pod's UID: "pod<uid>", or with the systemd
+ * driver "…-pod<uid>.slice", each '-' of the UID a '_' (pkg/kubelet/cm/pod_container_manager_linux.go, cgroup_manager_linux.go). Any thread.
+ */
+#ifndef RAILMATE_DISCOVER_CGROUP_H
+#define RAILMATE_DISCOVER_CGROUP_H
+
+#include <stdbool.h>
+
+/* dir: where the cgroup file system is mounted, version 1 or 2. false also where no cgroup of that pod is seen. */
+bool cgroup_pod_runs(const char *dir, const char *uid);
+
+#endif

@@ -1,0 +1,15 @@
+/*
+ * The kubelet's checkpoint: the only place that shows what regular init containers hold, and the UIDs of pods (reference
+ * kubelet.md §1.6). A private format without promise: a hint, where PodResources has nothing to say.
+ */
+#ifndef RAILMATE_KUBELET_CHECKPOINT_H
+#define RAILMATE_KUBELET_CHECKPOINT_H
+
+#include "kubelet/messages.h"
+
+struct arena;
+
+/* Pods are named by their UIDs, their namespace is "". path NULL, unreadable or strange: nobody. */
+struct pod_list checkpoint_pods(const char *path, struct arena *a);
+
+#endif
