@@ -35,7 +35,7 @@ folder=$(mktemp -d)
 trap 'sleep 0.5; echo "cleaned up"; rm -r "$folder"; exit 1' TERM
 sleep 600 & wait $!""",
     "deaf": "trap '' TERM\nwhile :; do sleep 0.1; done",
-    "leaver": 'setsid sleep AGES &\ntouch "$TMPDIR/left"\necho "1 passed, 0 failed"',
+    "leaver": 'setsid sleep AGES &\ntouch "$TMPDIR/left"\necho "$TMPDIR" >"$0.left"\necho "1 passed, 0 failed"',
 }
 
 
@@ -148,6 +148,9 @@ class Ci(unittest.TestCase):
     def test_no_process_and_no_file_stays(self):
         self.run_steps("bed 1 slow", "test 20 leaver")
         self.assertEqual(list(self.tmp.iterdir()), [])
+        left = (self.top / "leaver.left").read_text().strip()
+        self.assertRegex(left, r"/ci\.\w+$")
+        self.assertFalse(os.path.exists(left))
         for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
             with contextlib.suppress(OSError):  # it just ended
                 self.assertNotIn(str(AGES).encode(), path.read_bytes())
