@@ -196,9 +196,19 @@ class LiveNode(Node):
         since = self.kubelet.mark()
         act()
         time.sleep(seconds)
-        told = [e for e in self.kubelet.events[since:] if e["event"] == "list" and e["resource"] == VF]
-        equal(told, [], f"{what}: lists sent")
+        equal(self.lists_since(since), [], f"{what}: lists sent")
         return f"{what}: nothing told"
+
+    def settle(self, seconds=1.5):
+        """Until what was changed before has been told."""
+        while True:
+            since = self.kubelet.mark()
+            time.sleep(seconds)
+            if not self.lists_since(since):
+                return
+
+    def lists_since(self, mark):
+        return [e for e in self.kubelet.events[mark:] if e["event"] == "list" and e["resource"] == VF]
 
 
 # --- the report ---

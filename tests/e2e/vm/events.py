@@ -142,6 +142,7 @@ def a_vf_moves_into_a_namespace():
         until(lambda: "rxe63_1" not in verbs_nodes(), "rxe63_1 ends")
         # rxe67_1, with the highest number, takes the one that is free now, and leaves its own.
         shell("rdma link delete rxe67_1; rdma link add rxe67_1 type rxe netdev vf67_1")
+        node.settle()
         words.append(node.silent("made again there", lambda: shell(
             "ip -n pod link set vf63_1 up; ip netns exec pod rdma link add rxe63_1 type rxe netdev vf63_1")))
         now = verbs_nodes()
