@@ -519,7 +519,22 @@ class Node:
 
     def cdi_slots(self):
         """Of every CDI spec that is there: the slot that it is for."""
-        return sorted(json.loads(file.read_text())["devices"][0]["name"] for file in CDI.glob("*.json"))
+        slots = []
+        for file in CDI.glob("*.json"):
+            with contextlib.suppress(FileNotFoundError):  # it goes this moment
+                slots.append(json.loads(file.read_text())["devices"][0]["name"])
+        return sorted(slots)
+
+    def lingering(self):
+        """UIDs of pods that the kubelet has forgotten and that have processes."""
+        known = {item["metadata"]["uid"] for item in self.raw_pods() or []}
+        found = set()
+        for top in (CGROUP / "pids", CGROUP):
+            for file in (top / self.args.cgroup.strip("/")).glob("kubepods/**/pod*/pids.current"):
+                with contextlib.suppress(OSError):  # the same
+                    if int(file.read_text()):
+                        found.add(file.parent.name.removeprefix("pod"))
+        return found - known
 
     def device_number(self, node):
         """As stat prints it for a node of /dev/infiniband: both halves in hexadecimal."""

@@ -162,6 +162,8 @@ class Cluster:
             until(lambda n=name: self.status(n) is None, f"{name} to go")
             self.live.remove(name)
         until(lambda: not set(names) & set(self.held()), "their devices to be given back")
+        if hasattr(self.backend, "lingering"):  # of a node that is not ours, nothing is known
+            until(lambda: not self.backend.lingering(), "their processes to end")
 
     def taken(self, but=()):
         """Every VF that PodResources says some pod holds."""
