@@ -167,7 +167,7 @@ class Two(LedgerCase):
         second = node.start_daemon()
         until(lambda: f"in use by another railmated, pid {first.pid}: waiting" in second.stderr(), "that it waits")
         self.assertEqual(first.end(), 0, first.stderr())
-        kubelet.wait(VF, "=0")
+        until(lambda: "registered with the kubelet" in second.stderr(), "that it registers")
         kubelet.wait(VF, 1)
         self.assertIsNone(second.child.poll())
 
