@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -180,12 +180,10 @@ int state_remove(const char *dir, const char *container, const char *ifname, str
 static void sweep(const char *dir, const char *name)
 {
 	_cleanup_free_ char *path = xasprintf("%s/%s", dir, name);
-	struct timespec now;
 	struct stat st;
 
-	clock_gettime(CLOCK_REALTIME, &now);
 	if (strchr(name, BETWEEN) && lstat(path, &st) == 0 && S_ISREG(st.st_mode) &&
-	    st.st_mtim.tv_sec + LEFT_BEHIND_S < now.tv_sec)
+	    st.st_mtim.tv_sec + LEFT_BEHIND_S < clock_wall_ms() / 1000)
 		unlink(path);
 }
 

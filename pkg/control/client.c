@@ -5,8 +5,8 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -18,14 +18,6 @@ struct question {
 	int fd;
 };
 
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 static int too_late(const struct question *q, struct err *err)
 {
 	return err_set(err, ETIMEDOUT, "railmated did not answer at %s within %u ms", q->socket,
@@ -35,7 +27,7 @@ static int too_late(const struct question *q, struct err *err)
 /* The next blocking call ends in time; it says EAGAIN then. */
 static int limit(const struct question *q, struct err *err)
 {
-	int64_t left = q->deadline_ms - now_ms();
+	int64_t left = q->deadline_ms - clock_mono_ms();
 	struct timeval tv = { .tv_sec = left / 1000, .tv_usec = left % 1000 * 1000 };
 
 	if (left <= 0)
@@ -141,7 +133,7 @@ static int exchange(struct question *q, const struct strbuf *request, struct str
 int control_ask(const char *socket, const struct control_request *r, unsigned timeout_ms, struct arena *a,
 		struct control_reply *ret, struct err *err)
 {
-	struct question q = { socket, timeout_ms, now_ms() + timeout_ms, -1 };
+	struct question q = { socket, timeout_ms, clock_mono_ms() + timeout_ms, -1 };
 	_cleanup_strbuf_ struct strbuf request = STRBUF_INIT, line = STRBUF_INIT;
 	int rc;
 

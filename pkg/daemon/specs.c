@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -62,14 +62,6 @@ struct specs {
 	bool closing;
 };
 
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* --- one source --- */
 
 static int open_candidate(struct specs *s, struct candidate *c, struct err *err)
@@ -105,7 +97,7 @@ static void close_candidate(struct candidate *c)
 static void failed(struct candidate *c, const char *why)
 {
 	unsigned doublings = c->failures < AVOID_DOUBLINGS ? c->failures : AVOID_DOUBLINGS;
-	int64_t now = now_ms();
+	int64_t now = clock_mono_ms();
 
 	c->avoid_until_ms = now + ((int64_t)AVOID_MS << doublings);
 	free(c->why);
@@ -186,7 +178,7 @@ static bool is_ready(struct ask *ask, struct candidate *c)
 
 	if (is_absent(c))
 		return false;
-	if (now_ms() < c->avoid_until_ms) {
+	if (clock_mono_ms() < c->avoid_until_ms) {
 		note(ask, c->why);
 		return false;
 	}
@@ -204,7 +196,7 @@ static void try_next(struct ask *ask)
 
 	while (ask->next < s->n) {
 		struct candidate *c = &s->v[ask->next++];
-		int64_t left = ask->until_ms - now_ms();
+		int64_t left = ask->until_ms - clock_mono_ms();
 
 		if (left <= 0)
 			break;
@@ -222,7 +214,9 @@ static void fetch(void *ctx, unsigned timeout_ms, podspec_done_fn done, void *ar
 	struct specs *s = ctx;
 	struct ask *ask = xcalloc(1, sizeof(*ask));
 
-	*ask = (struct ask) { .specs = s, .done = done, .arg = arg, .until_ms = now_ms() + timeout_ms };
+	*ask = (struct ask) {
+		.specs = s, .done = done, .arg = arg, .until_ms = clock_mono_ms() + timeout_ms
+	};
 	LIST_INSERT_HEAD(&s->asks, ask, link);
 	try_next(ask);
 }

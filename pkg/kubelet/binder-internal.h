@@ -68,9 +68,7 @@ struct request {
 	bool replaced; /* a spec that was there changed */
 };
 
-int64_t binder_now_ms(void); /* monotonic */
 void binder_say(const struct binder *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-int64_t binder_wall_ms(void); /* Unix time */
 void binder_tell_changed(struct binder *b);
 
 /* --- binder_pods.c --- */

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -24,14 +24,6 @@
 
 #define TELL_MS		 1
 #define SPECS_TIMEOUT_MS 1000
-
-int64_t binder_now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 void binder_say(const struct binder *b, const char *fmt, ...)
 {
@@ -59,14 +51,6 @@ void binder_tell_changed(struct binder *b)
 {
 	if (b->env.changed && !b->tell)
 		b->tell = rpc_after(b->env.rpc, TELL_MS, tell_now, b);
-}
-
-int64_t binder_wall_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
 void binder_allocated(struct binder *b, const struct ids *slots)
@@ -206,10 +190,10 @@ static void answered(void *arg, enum podres_result result, const struct pod_list
 static void ask(struct request *r)
 {
 	const struct binder_pod *pod = r->pod.name ? &r->pod : &r->guess;
-	int64_t left = r->until_ms - binder_now_ms();
+	int64_t left = r->until_ms - clock_mono_ms();
 	unsigned ms = left > 1 ? (unsigned)left : 1;
 
-	r->asked_ms = binder_now_ms();
+	r->asked_ms = clock_mono_ms();
 	r->by_get = pod->name && podres_support(r->b->env.podres) == PODRES_GET;
 	if (r->by_get)
 		podres_get(r->b->env.podres, pod->ns, pod->name, ms, answered, r);
@@ -322,7 +306,7 @@ void binder_bind(struct binder *b, const struct ids *slots, const struct binder_
 		r->timer = rpc_after(b->env.rpc, 0, refuse, r);
 		return;
 	}
-	r->until_ms = binder_now_ms() + timeout_ms;
+	r->until_ms = clock_mono_ms() + timeout_ms;
 	if (!r->pod.name)
 		guess_pod(r);
 	ask(r);
@@ -338,7 +322,7 @@ static void adopt(struct binder *b, const struct spec_facts *f)
 	const struct pool *pool = slot_pool(b->node, f->slot);
 	const struct pool_dev *dev = pool ? pool_find(pool, f->vf) : NULL;
 	struct ledger_hold hold = {
-		.vf = f->vf, .slot = f->slot, .owner = f->owner, .since_ms = binder_wall_ms()
+		.vf = f->vf, .slot = f->slot, .owner = f->owner, .since_ms = clock_wall_ms()
 	};
 
 	if (of_slot && !strcmp(of_slot->vf, f->vf))
@@ -373,7 +357,7 @@ struct binder *binder_new(const struct binder_env *env)
 	struct binder *b = xcalloc(1, sizeof(*b));
 
 	b->env = *env;
-	b->began_ms = binder_wall_ms();
+	b->began_ms = clock_wall_ms();
 	LIST_INIT(&b->requests);
 	return b;
 }

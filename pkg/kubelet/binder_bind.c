@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "config/config.h"
@@ -208,7 +209,7 @@ static uint64_t note_decision(struct binder *b, const struct target *t, const st
 {
 	const char **vfs = arena_array(a, c->n_slots, sizeof(*vfs));
 	struct ledger_decision d = {
-		.at_ms = binder_wall_ms(),
+		.at_ms = clock_wall_ms(),
 		.resource = c->slots[0].pool->cfg->resource,
 		.late = true,
 		.owner = t->owner,
@@ -243,7 +244,7 @@ static void hold_all(struct binder *b, const struct target *t, const struct bind
 		const struct binding_slot *s = &c->slots[i];
 		const struct ledger_hold *before = fresh[i] ? NULL : ledger_find(l, s->dev->id);
 		struct ledger_hold hold = { .rdma = binder_rdma_of(b, s->dev),
-					    .since_ms = binder_wall_ms(),
+					    .since_ms = clock_wall_ms(),
 					    .decision = decision };
 
 		if (before)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "kubelet/checkpoint.h"
 #include "kubelet/identify.h"
@@ -35,7 +36,7 @@ struct promise *binder_promise(struct binder *b, const char *slot)
 		p = &b->promises[b->n_promises++];
 		*p = (struct promise) { .slot = xstrdup(slot) };
 	}
-	p->since_ms = binder_now_ms();
+	p->since_ms = clock_mono_ms();
 	p->held = true;
 	return p;
 }
@@ -217,7 +218,7 @@ static void note_owners(struct binder *b, const struct pod_list *pods)
 
 void binder_note_pods(struct binder *b, const struct pod_list *pods)
 {
-	int64_t before = binder_now_ms();
+	int64_t before = clock_mono_ms();
 
 	note_owners(b, pods);
 	note_slots(b, pods);

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/queue.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -57,14 +57,6 @@ struct gpuplugin {
 	LIST_HEAD(, peer) peers;
 	LIST_HEAD(, question) questions;
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 struct gpuplugin *gpuplugin_open(struct rpc *rpc, const char *const *dirs, size_t n_dirs, const char *socket)
 {
@@ -251,7 +243,7 @@ static void distrust(struct question *q, const char *what)
 {
 	struct peer *peer = q->peers[q->at];
 
-	peer->distrust_until_ms = now_ms() + DISTRUST_MS;
+	peer->distrust_until_ms = clock_mono_ms() + DISTRUST_MS;
 	q->why = arena_printf(q->arena, "%s: %s", peer->path, what);
 	q->at++;
 	ask_peer(q);
@@ -348,9 +340,9 @@ static bool is_worth(struct question *q, const struct peer *peer)
 	q->random = q->random || peer->mute;
 	if (peer->mute)
 		q->why = arena_printf(q->arena, "%s has no preferred allocation", peer->path);
-	else if (peer->distrust_until_ms > now_ms() && !q->why)
+	else if (peer->distrust_until_ms > clock_mono_ms() && !q->why)
 		q->why = arena_printf(q->arena, "%s failed a moment ago", peer->path);
-	return !peer->mute && peer->distrust_until_ms <= now_ms();
+	return !peer->mute && peer->distrust_until_ms <= clock_mono_ms();
 }
 
 static void call_peer(struct question *q, struct peer *peer, unsigned ms)
@@ -377,7 +369,7 @@ static unsigned time_for_this(const struct question *q, int64_t left)
 
 static void ask_peer(struct question *q)
 {
-	int64_t left = q->until_ms - now_ms();
+	int64_t left = q->until_ms - clock_mono_ms();
 
 	while (q->at < q->n_peers && !is_worth(q, q->peers[q->at]))
 		q->at++;
@@ -421,7 +413,7 @@ void gpuplugin_prefer(struct gpuplugin *g, const char *resource, const struct id
 	q->resource = arena_strdup(q->arena, resource);
 	q->available = copy_ids(available, q->arena);
 	q->size = size;
-	q->until_ms = now_ms() + timeout_ms;
+	q->until_ms = clock_mono_ms() + timeout_ms;
 	q->done = done;
 	q->arg = arg;
 	LIST_INSERT_HEAD(&g->questions, q, link);

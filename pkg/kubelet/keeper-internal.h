@@ -83,7 +83,6 @@ struct keeper {
 	int64_t listed_ms;
 };
 
-int64_t keeper_now_ms(void); /* monotonic */
 /* Brings the sights in step with the holds. */
 void keeper_sync(struct keeper *k);
 /* Fills in what the hold does not know of its VF, as far as the node shows it. */

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -31,14 +31,6 @@ struct store {
 	bool posted; /* the rpc thread will hear of it */
 	struct err err;
 };
-
-int64_t keeper_now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 struct keeper *keeper_new(struct rpc *rpc, struct ledger *ledger, struct ledger_file *file,
 			  keeper_users_fn users, void *users_ctx)
@@ -64,7 +56,7 @@ struct keeper *keeper_new(struct rpc *rpc, struct ledger *ledger, struct ledger_
 	k->pace = pace;
 	k->last_waiter = &k->waiters;
 	k->stored = ledger_generation(ledger);
-	k->looked_ms = keeper_now_ms();
+	k->looked_ms = clock_mono_ms();
 	if (file)
 		k->writer = ledger_writer_start(file);
 	keeper_sync(k);
@@ -224,7 +216,7 @@ static void add_waiter(struct keeper *k, void (*done)(void *arg, const struct er
 
 void keeper_save(struct keeper *k, void (*done)(void *arg, const struct err *err), void *arg)
 {
-	k->busy_ms = keeper_now_ms();
+	k->busy_ms = clock_mono_ms();
 	if (done)
 		add_waiter(k, done, arg);
 	store_soon(k);

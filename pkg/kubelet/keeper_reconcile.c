@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
@@ -53,7 +53,7 @@ static void note_sights(struct keeper *k)
 		now[i] = (struct keeper_sight) { .vf = xstrdup(hold->vf),
 						 .since_ms = hold->since_ms,
 						 .decision = hold->decision,
-						 .noted_ms = keeper_now_ms() };
+						 .noted_ms = clock_mono_ms() };
 		keeper_complete(k, hold);
 	}
 	while (at < k->n_sights)
@@ -194,14 +194,6 @@ static bool same_pod(const struct ledger_owner *o, const struct sighting *s)
 	return !strcmp(o->ns, s->ns) && !strcmp(o->pod, s->pod);
 }
 
-static int64_t wall_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 /* --- a hold that is seen --- */
 
 /* Two pods have one device (reference kubelet.md §0.4): the first one keeps it, and somebody has to know. */
@@ -235,7 +227,7 @@ static void hold_lives(struct reconcile *r, const struct ledger_hold *hold, cons
 	if (!same_pod(&hold->owner, s)) {
 		now.owner = (struct ledger_owner) { .ns = s->ns, .pod = s->pod };
 		if (*hold->owner.pod) { /* of another pod, which has lost it */
-			now.since_ms = wall_ms();
+			now.since_ms = clock_wall_ms();
 			now.decision = 0;
 			now.cgroup_uid = NULL;
 		}
@@ -433,7 +425,7 @@ static void enter(struct reconcile *r, const struct sighting *s)
 		.vf = s->id,
 		.resource = s->resource,
 		.owner = { .ns = s->ns, .pod = s->pod, .container = s->container },
-		.since_ms = wall_ms(),
+		.since_ms = clock_wall_ms(),
 	};
 
 	if (!dev || pool->cfg->binding == BINDING_LATE || ledger_find(r->k->ledger, s->id))
@@ -468,7 +460,7 @@ static bool run(struct reconcile *r, const struct pod_list *pods)
 	uint64_t generation = ledger_generation(k->ledger);
 
 	keeper_sync(k);
-	k->looked_ms = keeper_now_ms();
+	k->looked_ms = clock_mono_ms();
 	r->pods = pods;
 	collect(r, pods, a);
 	for (size_t i = ledger_holds(k->ledger); i-- > 0;)

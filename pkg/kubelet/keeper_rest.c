@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "hw/bdf.h"
@@ -94,10 +95,10 @@ static unsigned host_users(struct keeper *k)
 {
 	unsigned least;
 
-	if (k->node && keeper_now_ms() >= k->host_users_until_ms) {
+	if (k->node && clock_mono_ms() >= k->host_users_until_ms) {
 		least = count_host_users(k);
 		k->host_users = least == UINT_MAX ? k->host_users : least;
-		k->host_users_until_ms = keeper_now_ms() + k->pace.host_ms;
+		k->host_users_until_ms = clock_mono_ms() + k->pace.host_ms;
 	}
 	return k->host_users;
 }
@@ -172,7 +173,7 @@ static const char *owner_text(const struct ledger_owner *o, struct arena *a)
 
 static bool is_blind(const struct keeper *k)
 {
-	return keeper_now_ms() - k->looked_ms > k->pace.blind_ms;
+	return clock_mono_ms() - k->looked_ms > k->pace.blind_ms;
 }
 
 static bool drop_if_at_rest(struct keeper *k, const struct node *node, const char *vf, struct arena *a,

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "kubelet/keeper.h"
@@ -148,7 +149,7 @@ static struct keeper_look *look_new(struct keeper *k, const struct ledger_owner 
 	struct keeper_look *look = xcalloc(1, sizeof(*look));
 
 	look->k = k;
-	look->asked_ms = keeper_now_ms();
+	look->asked_ms = clock_mono_ms();
 	if (pod) {
 		look->ns = xstrdup(pod->ns);
 		look->name = xstrdup(pod->pod);
@@ -166,7 +167,7 @@ static void ask_for(struct keeper *k, const struct ledger_owner *pod)
 
 static void ask_for_all(struct keeper *k)
 {
-	k->listed_ms = keeper_now_ms();
+	k->listed_ms = clock_mono_ms();
 	podres_list(k->podres, ANSWER_MS, looked, look_new(k, NULL));
 }
 
@@ -182,7 +183,7 @@ static bool has_nameless(const struct keeper *k)
 
 static bool may_list(const struct keeper *k)
 {
-	int64_t now = keeper_now_ms();
+	int64_t now = clock_mono_ms();
 
 	return now - k->listed_ms >= k->pace.list_ms && now - k->busy_ms >= k->pace.quiet_ms;
 }

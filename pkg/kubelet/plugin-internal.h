@@ -102,8 +102,6 @@ struct plugin {
 	int64_t warned_ms[WARN_MAX]; /* 0 never */
 };
 
-int64_t plugin_now_ns(void);
-int64_t plugin_now_ms(void);
 unsigned plugin_jitter(struct plugin *p, unsigned ms); /* ± a quarter */
 const struct pool *plugin_pool(const struct plugin *p);	/* NULL: the node has no such pool */
 

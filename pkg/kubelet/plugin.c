@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -23,19 +23,6 @@
 #define SERVE_RETRY_MS	1000
 #define WARN_EVERY_MS	60000
 
-int64_t plugin_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
-int64_t plugin_now_ms(void)
-{
-	return plugin_now_ns() / 1000000;
-}
-
 unsigned plugin_jitter(struct plugin *p, unsigned ms)
 {
 	p->random = p->random * 1664525u + 1013904223u;
@@ -49,7 +36,7 @@ const struct pool *plugin_pool(const struct plugin *p)
 
 void plugin_warn(struct plugin *p, enum warning kind, const char *fmt, ...)
 {
-	int64_t now = plugin_now_ms(), *last = &p->warned_ms[kind];
+	int64_t now = clock_mono_ms(), *last = &p->warned_ms[kind];
 	char line[640];
 	va_list ap;
 
@@ -175,7 +162,7 @@ static int allocate_one(struct plugin *p, const struct pool *pool, const struct 
 			struct grants *grants, struct edits *ret, struct err *err)
 {
 	int *gpus, r;
-	struct choice *choice = recent_take(p->recent, plugin_now_ms(), ids);
+	struct choice *choice = recent_take(p->recent, clock_mono_ms(), ids);
 	size_t n = choice_known_gpus(choice, p->node->inv, a, &gpus);
 	struct record *record = &grants->v[grants->n++];
 
@@ -240,7 +227,7 @@ static void allocate(void *ctx, struct rpc_call *call, struct bytes request)
 		plugin_refuse(call, &err);
 		record_all(p, &grants, false);
 	}
-	p->admission_ms = plugin_now_ms();
+	p->admission_ms = clock_mono_ms();
 }
 
 static void pre_start(void *ctx, struct rpc_call *call, struct bytes request)
@@ -404,7 +391,7 @@ struct plugin *plugin_new(const struct plugin_env *env, const char *resource)
 
 	p->env = env;
 	p->resource = xstrdup(resource);
-	p->random = (uint32_t)plugin_now_ns() ^ (uint32_t)getpid();
+	p->random = (uint32_t)clock_mono_ns() ^ (uint32_t)getpid();
 	p->holders = holders_new();
 	p->allocatable = holders_new();
 	p->seen = seen_pods_new();

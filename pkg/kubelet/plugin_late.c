@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -74,7 +75,7 @@ static void probed(void *arg, enum podres_result result, const struct pod_list *
 			  "binding to early in the configuration",
 			  p->resource);
 	} else if (podres_support(p->env->podres) == PODRES_UNKNOWN) {
-		if (plugin_now_ms() - l->since_ms >= PROBES_QUIET_MS)
+		if (clock_mono_ms() - l->since_ms >= PROBES_QUIET_MS)
 			plugin_warn(
 				p, WARN_LATE,
 				"binds late, and PodResources, which tells what container starts, does not "
@@ -121,7 +122,7 @@ bool late_is_ready(struct plugin *p)
 		return false;
 	p->late = xcalloc(1, sizeof(*p->late));
 	p->late->plugin = p;
-	p->late->since_ms = plugin_now_ms();
+	p->late->since_ms = clock_mono_ms();
 	probe(p->late);
 	return false;
 }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "kubelet/binder.h"
@@ -46,7 +47,7 @@ static struct ask *ask_new(struct plugin *p)
 
 	ask->plugin = p;
 	ask->preferred_before = p->stats.preferred;
-	ask->asked_ms = plugin_now_ms();
+	ask->asked_ms = clock_mono_ms();
 	LIST_INSERT_HEAD(&p->asks, ask, link);
 	return ask;
 }

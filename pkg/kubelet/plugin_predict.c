@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "hw/inventory.h"
@@ -148,7 +149,7 @@ static void got_allocatable(void *arg, enum podres_result result, const struct p
 		return;
 	}
 	holders_list(look->plugin->allocatable, pods);
-	look->plugin->allocatable_ms = plugin_now_ms();
+	look->plugin->allocatable_ms = clock_mono_ms();
 	ask_gpu_plugin(look);
 }
 
@@ -166,7 +167,7 @@ void look_predict(struct look *look, const char *why)
 
 	if (!p->env->gpus || look->who.ambiguous || wants_no_gpus(look))
 		unknown(look, why);
-	else if (p->allocatable_ms && plugin_now_ms() - p->allocatable_ms < ALLOCATABLE_MS)
+	else if (p->allocatable_ms && clock_mono_ms() - p->allocatable_ms < ALLOCATABLE_MS)
 		ask_gpu_plugin(look);
 	else
 		podres_allocatable(p->env->podres, look_half_time(look), got_allocatable, look_begin(look));

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -53,7 +54,7 @@ static void reply(struct plugin *p, struct rpc_call *call, const struct preferre
 		choice.source = source;
 		if (who && who->found)
 			choice.owner = (struct ledger_owner) { who->ns, who->pod, who->uid, who->container };
-		recent_add(p->recent, plugin_now_ms(), &lists.v[i], &choice);
+		recent_add(p->recent, clock_mono_ms(), &lists.v[i], &choice);
 	}
 	if (known == LEDGER_GPUS_KNOWN)
 		p->stats.preferred_with_gpus++;
@@ -100,7 +101,7 @@ bool look_is_over(struct look *look)
 
 unsigned look_time_left(const struct look *look)
 {
-	int64_t left = look->until_ms - plugin_now_ms();
+	int64_t left = look->until_ms - clock_mono_ms();
 
 	return left < 1 ? 1 : (unsigned)left;
 }
@@ -203,7 +204,7 @@ static void ask_get(struct look *look)
 		ask_list(look);
 	} else {
 		look->gets[look->n_gets++] = c.v[0].pod;
-		look->asked_ms = plugin_now_ms();
+		look->asked_ms = clock_mono_ms();
 		podres_get(p->env->podres, c.v[0].pod->ns, c.v[0].pod->name, look_time_left(look), got_pod,
 			   look_begin(look));
 	}
@@ -326,7 +327,7 @@ static void ask_list(struct look *look)
 		return;
 	}
 	p->stats.pod_lists++;
-	look->asked_ms = plugin_now_ms();
+	look->asked_ms = clock_mono_ms();
 	look->listing = true;
 	podres_list(p->env->podres, look_time_left(look), listed, look_begin(look));
 }
@@ -392,7 +393,7 @@ static void got_specs(void *arg, const struct spec_list *specs, const char *why)
 		look->specs = identify_copy_specs(specs, look->arena);
 		look->has_specs = true;
 	} else {
-		p->specs_distrust_until_ms = plugin_now_ms() + SPECS_DISTRUST_MS;
+		p->specs_distrust_until_ms = clock_mono_ms() + SPECS_DISTRUST_MS;
 		/* The daemon warns of a source that fails, once. */
 		log_debug("kubelet", "%s: %s; containers are told apart without pod specs", p->resource, why);
 	}
@@ -408,9 +409,9 @@ static void begin(struct plugin *p, struct rpc_call *call, const struct preferre
 	look->call = call;
 	look->arena = rpc_call_arena(call);
 	look->request = *request;
-	look->until_ms = plugin_now_ms() + p->env->pod_resources_timeout_ms;
+	look->until_ms = clock_mono_ms() + p->env->pod_resources_timeout_ms;
 	LIST_INSERT_HEAD(&p->looks, look, link);
-	if (!p->env->specs || plugin_now_ms() < p->specs_distrust_until_ms) {
+	if (!p->env->specs || clock_mono_ms() < p->specs_distrust_until_ms) {
 		ask_pods(look);
 		return;
 	}
@@ -433,7 +434,7 @@ void plugin_preferred(void *ctx, struct rpc_call *call, struct bytes request)
 	struct err err = { 0 };
 
 	p->stats.preferred++;
-	p->admission_ms = plugin_now_ms();
+	p->admission_ms = clock_mono_ms();
 	if (msg_decode_preferred(request, rpc_call_arena(call), &r, &err) < 0)
 		rpc_reply(call, rpc_status_of(err.code), err.msg, (struct bytes) { NULL, 0 });
 	else if (plugin_is_late(p))

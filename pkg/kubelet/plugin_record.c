@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "align/choose.h"
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -18,14 +18,6 @@
 #include "render/render.h"
 
 #define VERBS_NODE "/dev/infiniband/"
-
-int64_t record_wall_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 /* --- a choice as the ledger keeps it --- */
 
@@ -130,7 +122,7 @@ static uint64_t decide(struct plugin *p, const struct record *r, struct arena *a
 {
 	const struct choice *c = r->choice;
 	const struct pool *pool = c ? node_pool(c->node, p->resource) : NULL;
-	struct ledger_decision d = { .at_ms = record_wall_ms(),
+	struct ledger_decision d = { .at_ms = clock_wall_ms(),
 				     .resource = p->resource,
 				     .asked = (int)r->n_devs,
 				     .source = "the kubelet chose without asking",
@@ -165,7 +157,7 @@ static struct ledger_hold hold_anew(const struct plugin *p, const struct pool_de
 	struct ledger_hold hold = { .vf = dev->id,
 				    .resource = p->resource,
 				    .rdma = dev->rdma >= 0 ? inv->rdma[dev->rdma].name : NULL,
-				    .since_ms = record_wall_ms() };
+				    .since_ms = clock_wall_ms() };
 
 	if (old && !old->slot && (record_same_pod(owner, &old->owner) || old->decision == decision))
 		hold = *old;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "kubelet/messages.h"
@@ -90,7 +91,7 @@ static void try_to_register(struct plugin *p)
 	_cleanup_free_ char *path = kubelet_path(p);
 	struct socket_id now;
 
-	p->try_began_ns = plugin_now_ns();
+	p->try_began_ns = clock_mono_ns();
 	if (!socket_look(path, &now)) {
 		plugin_warn(p, WARN_REGISTER, "waiting for the kubelet: there is no %s", path);
 		plugin_register_event(p, REG_EV_GONE);
@@ -148,7 +149,7 @@ static void tell(struct plugin *p, enum reg_state before)
 		  registration_state_name(p->reg.state));
 	if (p->reg.state == REG_REGISTERED) {
 		log_info("kubelet", "%s: registered with the kubelet, %zu devices, %.1f ms", p->resource,
-			 pool ? pool->n_devs : 0, (double)(plugin_now_ns() - p->try_began_ns) / 1e6);
+			 pool ? pool->n_devs : 0, (double)(clock_mono_ns() - p->try_began_ns) / 1e6);
 		plugin_pods_prime(p);
 	} else if (before == REG_REGISTERED) {
 		log_info("kubelet", "%s: the kubelet's stream ended, registering again", p->resource);

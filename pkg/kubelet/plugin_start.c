@@ -11,6 +11,7 @@
 
 #include "align/choose.h"
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -480,7 +481,7 @@ static void ask_list(void *arg)
 	struct plugin *p = s->plugin;
 
 	s->timer = NULL;
-	s->asked_ms = plugin_now_ms();
+	s->asked_ms = clock_mono_ms();
 	if (s->asked_ms - p->admission_ms < QUIET_MS && s->waits++ < QUIET_TRIES) {
 		s->timer = rpc_after(p->env->rpc, QUIET_MS, ask_list, s);
 		return;
@@ -537,7 +538,7 @@ static void ask(struct start *s)
 		return;
 	}
 	owner = expected(s);
-	s->asked_ms = plugin_now_ms();
+	s->asked_ms = clock_mono_ms();
 	if (owner)
 		podres_get(p->env->podres, owner->ns, owner->pod, START_TIMEOUT_MS, got_pod, s);
 	else

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -67,7 +68,7 @@ void plugin_watch_opened(struct plugin *p)
 {
 	const struct pool *pool = plugin_pool(p);
 
-	p->watch_opened_ms = plugin_now_ms();
+	p->watch_opened_ms = clock_mono_ms();
 	log_info("kubelet", "%s: registered by the kubelet's plugin watcher, %zu devices", p->resource,
 		 pool ? pool->n_devs : 0);
 	plugin_pods_reset(p);
@@ -76,7 +77,7 @@ void plugin_watch_opened(struct plugin *p)
 
 void plugin_watch_closed(struct plugin *p)
 {
-	if (plugin_now_ms() - p->watch_opened_ms > SETTLE_MS)
+	if (clock_mono_ms() - p->watch_opened_ms > SETTLE_MS)
 		p->watch_failures = 0;
 	log_info("kubelet", "%s: the kubelet's stream ended, creating the socket again", p->resource);
 	create_again_later(p);

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -45,21 +45,13 @@ struct podres {
 	LIST_HEAD(, question) questions;
 };
 
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 struct podres *podres_open(struct rpc *rpc, const char *socket)
 {
 	struct podres *p = xcalloc(1, sizeof(*p));
 
 	p->rpc = rpc;
 	p->socket = xstrdup(socket);
-	p->random = (uint32_t)now_ms() ^ (uint32_t)getpid();
+	p->random = (uint32_t)clock_mono_ms() ^ (uint32_t)getpid();
 	LIST_INIT(&p->questions);
 	return p;
 }
@@ -194,7 +186,7 @@ static void ask_again(void *arg)
 
 static int64_t time_left(const struct question *q)
 {
-	return q->until_ms - now_ms();
+	return q->until_ms - clock_mono_ms();
 }
 
 /* All clients of the node share one limit: what it rejects is asked again while there is time. */
@@ -282,7 +274,7 @@ static void begin(struct podres *p, enum kind kind, const char *ns, const char *
 	q->ns = ns ? xstrdup(ns) : NULL;
 	q->name = name ? xstrdup(name) : NULL;
 	q->timeout_ms = timeout_ms;
-	q->until_ms = now_ms() + timeout_ms;
+	q->until_ms = clock_mono_ms() + timeout_ms;
 	q->done = done;
 	q->arg = arg;
 	LIST_INSERT_HEAD(&p->questions, q, link);

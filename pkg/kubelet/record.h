@@ -22,7 +22,6 @@ void record_answer(struct record *r, const struct edits *edits, struct arena *a)
 void record_commit(struct record *r, struct plugin *p);
 void record_end(struct record *r);
 
-int64_t record_wall_ms(void);
 const char *const *record_gpus(const struct hw_inventory *inv, const int *gpus, size_t n, struct arena *a);
 const char *const *record_vfs(const struct pool *pool, const int *devs, size_t n, struct arena *a);
 void record_hold(struct plugin *p, const struct pool_dev *dev, const struct ledger_owner *owner, uint64_t decision);

@@ -4,8 +4,8 @@
 #include <assert.h>
 #include <grpc/support/time.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 
 struct rpc_timer {
@@ -15,14 +15,6 @@ struct rpc_timer {
 	void (*fn)(void *arg);
 	void *arg;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 static bool earlier(const struct rpc_timer *a, const struct rpc_timer *b)
 {
@@ -79,7 +71,7 @@ struct rpc_timer *rpc_after(struct rpc *rpc, unsigned ms, void (*fn)(void *arg),
 
 	assert(rpc_on_thread(rpc));
 	*timer = (struct rpc_timer) { .rpc = rpc, .fn = fn, .arg = arg, .sequence = t->sequence++ };
-	timer->due_ns = now_ns() + (uint64_t)ms * 1000000u;
+	timer->due_ns = (uint64_t)clock_mono_ns() + (uint64_t)ms * 1000000u;
 	t->heap = xgrow(t->heap, &t->cap, t->n + 1, sizeof(*t->heap));
 	t->heap[t->n] = timer;
 	sift_up(t, t->n++);
@@ -110,7 +102,7 @@ gpr_timespec timers_deadline(const struct timers *t)
 /* Only what was set before we began: a timer of 0 ms that sets itself again must not keep the thread here. */
 void timers_run(struct timers *t)
 {
-	uint64_t now = t->n ? now_ns() : 0, limit = t->sequence;
+	uint64_t now = t->n ? (uint64_t)clock_mono_ns() : 0, limit = t->sequence;
 
 	while (t->n && t->heap[0]->due_ns <= now && t->heap[0]->sequence < limit) {
 		struct rpc_timer timer = *t->heap[0];

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -193,7 +194,7 @@ static struct pod_list list_of(const struct says *says, size_t n)
 /* So long after now that nothing is young. */
 static int64_t later(int64_t ms)
 {
-	return keeper_now_ms() + k->pace.young_ms + ms;
+	return clock_mono_ms() + k->pace.young_ms + ms;
 }
 
 static bool told(struct pod_list list)
@@ -550,7 +551,7 @@ static void young(void *arg)
 	(void)arg;
 	give(0, "p1", NULL);
 	keeper_sync(k);
-	now = keeper_now_ms();
+	now = clock_mono_ms();
 	told_at(SAYS({ "p2", vf[0] }), now - 1); /* what the kubelet said of it before it was ours */
 	assert_string_equal(hold_of(0)->owner.pod, "p1");
 	told_at(SAYS({ "p2", vf[1] }), now + k->pace.young_ms / 2);
@@ -1299,9 +1300,9 @@ static void pods_that_came_since_the_last_round_make_it_no_longer(void **state)
 	on_rpc(set_slow_pace, NULL);
 	wait_until(was_looked_at);
 	on_rpc(hold_four_more, NULL);
-	began = keeper_now_ms();
+	began = clock_mono_ms();
 	wait_until(are_four_gone);
-	assert_true(keeper_now_ms() - began < 2600);
+	assert_true(clock_mono_ms() - began < 2600);
 	on_rpc(end_world, NULL);
 }
 
@@ -1325,11 +1326,11 @@ static void a_pod_that_was_missed_once_is_asked_for_again_soon(void **state)
 
 	(void)state;
 	on_rpc(begin_world, &kubelet);
-	began = keeper_now_ms();
+	began = clock_mono_ms();
 	on_rpc(hold_slowly, NULL);
 	wait_until(is_nothing_held);
 	assert_in_range(world.gets, 2, 8);
-	assert_true(keeper_now_ms() - began < 2700);
+	assert_true(clock_mono_ms() - began < 2700);
 	on_rpc(end_world, NULL);
 }
 

@@ -1,0 +1,11 @@
+/* What time it is. mono: never set back, for deadlines; wall: Unix time, for people and files. Any thread. */
+#ifndef RAILMATE_BASE_CLOCK_H
+#define RAILMATE_BASE_CLOCK_H
+
+#include <stdint.h>
+
+int64_t clock_mono_ns(void);
+int64_t clock_mono_ms(void);
+int64_t clock_wall_ms(void);
+
+#endif
