@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "kubelet/binder-internal.h"
@@ -422,7 +423,7 @@ static void allocated(const char *list)
 static void reconcile_fn(void *arg)
 {
 	(void)arg;
-	keeper_reconcile(k, m.node, &all_pods, keeper_now_ms() + 10);
+	keeper_reconcile(k, m.node, &all_pods, clock_mono_ms() + 10);
 	binder_reconcile(b, &all_pods);
 }
 
@@ -1270,21 +1271,28 @@ static void view_fn(void *arg)
 	arena_free(scratch);
 }
 
+static bool was_change_told(void)
+{
+	bool told = changes > 0;
+
+	changes = 0;
+	return told;
+}
+
 static void slots_follow_what_is_bound_and_promised(void **state)
 {
-	unsigned before = changes;
-
 	(void)state;
 	on_rpc(view_fn, NULL);
 	assert_int_equal(view.n, 16);
 	assert_int_equal(view.healthy, 16);
 	assert_int_equal(view.held, 0);
 	allocated(slots(0, 0, 1));
+	wait_until(was_change_told);
 	on_rpc(view_fn, NULL);
 	assert_int_equal(view.held, 2);
 	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 1)));
 	bind(slots(0, 0, 1));
-	assert_true(changes > before);
+	wait_until(was_change_told);
 	on_rpc(unbind_driver, (void *)got.vf[0]);
 	on_rpc(view_fn, NULL);
 	assert_int_equal(view.n, 16);
