@@ -45,12 +45,24 @@ struct selector {
 };
 
 enum gid_mode { GID_AUTO, GID_FIXED, GID_OFF };
+enum gid_family { GID_FAMILY_ANY, GID_FAMILY_IPV4, GID_FAMILY_IPV6 };
+enum topology_file { TOPOLOGY_FILE_AUTO, TOPOLOGY_FILE_ALWAYS, TOPOLOGY_FILE_NEVER };
+/* What libraries the containers use: bits of pool_config.profiles. "none" is 0. */
+enum profile {
+	PROFILE_NCCL = 1 << 0, PROFILE_RCCL = 1 << 1, PROFILE_UCX = 1 << 2, PROFILE_NVSHMEM = 1 << 3,
+	PROFILE_MSCCLPP = 1 << 4, PROFILE_OFI = 1 << 5, PROFILE_ONECCL = 1 << 6,
+};
 enum pool_network { NETWORK_POD, NETWORK_HOST };
 enum pool_binding { BINDING_EARLY, BINDING_LATE };
 
 /* For additionalInfo: device "*" or an id; values in key order. */
 struct extra_info {
 	const char *device, *key, *value;
+};
+
+/* A variable of the operator's policy ("env"), passed on as it is: name known, value in its range. In name order. */
+struct policy_env {
+	const char *name, *value;
 };
 
 struct pool_config {
@@ -66,6 +78,16 @@ struct pool_config {
 	enum gid_mode gid;	/* "gid": "auto" (default) | "fixed:N" | "off" */
 	int gid_index;		/* of fixed:N */
 	enum pool_network network; /* "network": "pod" (default) | "host" */
+	enum gid_family gid_family;	/* "gidFamily": "any" (default) | "ipv4" | "ipv6" */
+	const char *gid_range;	/* "gidRange": "10.0.0.0/8", an IPv4 or IPv6 prefix as written; NULL: any */
+	uint8_t gid_range_addr[16]; /* the same, IPv4 mapped into ::ffff:0:0/96 */
+	int gid_range_bits;	/* 0 … 128, of gid_range_addr */
+	int roce_version;	/* "roceVersion": 2 (default) | 1 */
+	unsigned profiles;	/* "profiles": ["nccl"] (default); [] and ["none"] are 0 */
+	enum topology_file topology_file; /* "topologyFile": "auto" (default) | "always" | "never" */
+	int pkey;		/* "pkey": "0x8001", a P_Key value of InfiniBand partitions; -1 (default): NCCL's own choice */
+	bool cufile;		/* "cufile": true: a cufile.json fragment for GPUDirect Storage */
+	const struct policy_env *env;	size_t n_env;	/* "env": {"NCCL_IB_TC": "106", …} */
 	bool strict;		/* "strict": false (default) | true; early: a container that misses the nearest VFs is warned of */
 	enum pool_binding binding; /* "binding": "early" (default; ids are PCI addresses) | "late" (slots) */
 };

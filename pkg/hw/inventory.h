@@ -46,6 +46,7 @@ struct hw_pci {
 	int link_mts, link_width;	  /* current link: MT/s (16 GT/s = 16000) and lanes; 0 unknown */
 	int link_mts_max, link_width_max; /* what the function could do */
 	int acs_ctrl;		/* ACS control word of a bridge; -1 unknown (no capability or not readable) */
+	int rate_mbps;		/* a VF's rate limit, set on its PF (max_tx_rate); 0: none, or not known */
 };
 
 /* A port of an RDMA device; `state` is the kernel's word ("ACTIVE"). What a VF shares with its PF's only port (physical

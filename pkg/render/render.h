@@ -17,6 +17,7 @@ struct gid_entry;
 struct json;
 struct node;
 struct pool;
+struct vf_state;
 
 struct kv { const char *key, *value; };
 struct devnode { const char *host, *container, *permissions; };
@@ -39,6 +40,7 @@ struct grant_dev {
 	const char *rdma;	/* NULL: none */
 	const char *uverbs;	/* NULL: none */
 	const struct gid_entry *gids;	size_t n_gids;	/* of port 1; only read when the pool's gid mode needs it */
+	const struct vf_state *state;	/* what it is when its container starts; NULL: not looked at yet (Allocate) */
 };
 
 struct grant {
