@@ -1,5 +1,6 @@
 /* railmated: command line → configuration → daemon_run(). */
 #include <getopt.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,284 +74,240 @@ struct command_line {
 	bool check;
 };
 
-enum option_id {
-	OPT_CONFIG = 1,
-	OPT_PREFIX,
-	OPT_CHECK,
-	OPT_KUBELET_DIR,
-	OPT_KUBELET_ROOT,
-	OPT_REGISTRATION,
-	OPT_POD_RESOURCES,
-	OPT_POD_SPECS,
-	OPT_GPU_PLUGIN,
-	OPT_KUBELET_URL,
-	OPT_KUBELET_CA,
-	OPT_KUBELET_INSECURE,
-	OPT_NODE_NAME,
-	OPT_SERVICE_ACCOUNT,
-	OPT_CGROUP,
-	OPT_DEVINFO,
-	OPT_CONTROL,
-	OPT_STATE,
-	OPT_CDI_DIR,
-	OPT_CDI_WAY,
-	OPT_RESCAN,
-	OPT_ROOT,
-	OPT_LOG_LEVEL,
-	OPT_HELP,
-	OPT_VERSION,
-	OPT_CDI,
-	OPT_IGNORED,
+/* One option: where its value goes, or what takes it. */
+struct flag {
+	const char *name;
+	int argument; /* of getopt: no_argument and its sisters */
+	int (*set)(struct command_line *cl, const struct flag *flag, const char *value);
+	size_t field; /* of struct command_line, for the setters that know only a type */
 };
 
-static const struct option options[] = {
-	{ "config-file", required_argument, NULL, OPT_CONFIG },
-	{ "resource-prefix", required_argument, NULL, OPT_PREFIX },
-	{ "check-config", no_argument, NULL, OPT_CHECK },
-	{ "kubelet-dir", required_argument, NULL, OPT_KUBELET_DIR },
-	{ "kubelet-root", required_argument, NULL, OPT_KUBELET_ROOT },
-	{ "registration", required_argument, NULL, OPT_REGISTRATION },
-	{ "pod-resources", required_argument, NULL, OPT_POD_RESOURCES },
-	{ "pod-specs", required_argument, NULL, OPT_POD_SPECS },
-	{ "gpu-plugin-socket", required_argument, NULL, OPT_GPU_PLUGIN },
-	{ "kubelet-url", required_argument, NULL, OPT_KUBELET_URL },
-	{ "kubelet-ca", required_argument, NULL, OPT_KUBELET_CA },
-	{ "kubelet-insecure", no_argument, NULL, OPT_KUBELET_INSECURE },
-	{ "node-name", required_argument, NULL, OPT_NODE_NAME },
-	{ "service-account", required_argument, NULL, OPT_SERVICE_ACCOUNT },
-	{ "cgroup-dir", required_argument, NULL, OPT_CGROUP },
-	{ "devinfo-dir", required_argument, NULL, OPT_DEVINFO },
-	{ "control-socket", required_argument, NULL, OPT_CONTROL },
-	{ "state-dir", required_argument, NULL, OPT_STATE },
-	{ "cdi-dir", required_argument, NULL, OPT_CDI_DIR },
-	{ "cdi", required_argument, NULL, OPT_CDI_WAY },
-	{ "rescan", required_argument, NULL, OPT_RESCAN },
-	{ "root", required_argument, NULL, OPT_ROOT },
-	{ "log-level", required_argument, NULL, OPT_LOG_LEVEL },
-	{ "help", no_argument, NULL, OPT_HELP },
-	{ "h", no_argument, NULL, OPT_HELP },
-	{ "version", no_argument, NULL, OPT_VERSION },
-	{ "use-cdi", optional_argument, NULL, OPT_CDI },
-	{ "log-dir", required_argument, NULL, OPT_IGNORED },
-	{ "log_dir", required_argument, NULL, OPT_IGNORED },
-	{ "v", required_argument, NULL, OPT_IGNORED },
-	{ "vmodule", required_argument, NULL, OPT_IGNORED },
-	{ "stderrthreshold", required_argument, NULL, OPT_IGNORED },
-	{ "log_backtrace_at", required_argument, NULL, OPT_IGNORED },
-	{ "logtostderr", optional_argument, NULL, OPT_IGNORED },
-	{ "alsologtostderr", optional_argument, NULL, OPT_IGNORED },
-	{ 0 },
-};
-
-static int usage_error(const char *option, const char *value, const char *legal)
+static int usage_error(const struct flag *flag, const char *value, const char *legal)
 {
-	fprintf(stderr, "railmated: --%s: '%s' is not %s\n", option, value, legal);
+	fprintf(stderr, "railmated: --%s: '%s' is not %s\n", flag->name, value, legal);
 	return EXIT_USAGE;
 }
 
-static int set_registration(struct command_line *cl, const char *value)
+static void *field_of(struct command_line *cl, const struct flag *flag)
 {
-	static const char *const names[] = {
+	return (char *)cl + flag->field;
+}
+
+static int set_text(struct command_line *cl, const struct flag *flag, const char *value)
+{
+	*(const char **)field_of(cl, flag) = value;
+	return EXIT_DONE;
+}
+
+static int set_text_or_none(struct command_line *cl, const struct flag *flag, const char *value)
+{
+	return set_text(cl, flag, strcmp(value, "none") ? value : NULL);
+}
+
+static int set_true(struct command_line *cl, const struct flag *flag, const char *value)
+{
+	(void)value;
+	*(bool *)field_of(cl, flag) = true;
+	return EXIT_DONE;
+}
+
+/* Of words that stand at the place of their value; n if it is none of them. */
+static size_t word_index(const char *const *words, size_t n, const char *value)
+{
+	size_t i = 0;
+
+	while (i < n && strcmp(words[i], value))
+		i++;
+	return i;
+}
+
+static int set_registration(struct command_line *cl, const struct flag *flag, const char *value)
+{
+	static const char *const words[] = {
 		[REGISTER_CLASSIC] = "classic",
 		[REGISTER_WATCHER] = "watcher",
 		[REGISTER_AUTO] = "auto",
 	};
+	size_t i = word_index(words, ARRAY_LEN(words), value);
 
-	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		if (!strcmp(value, names[i])) {
-			cl->daemon.registration = (enum plugin_registration)i;
-			return EXIT_DONE;
-		}
-	}
-	return usage_error("registration", value, "classic, watcher or auto");
+	if (i == ARRAY_LEN(words))
+		return usage_error(flag, value, "classic, watcher or auto");
+	cl->daemon.registration = (enum plugin_registration)i;
+	return EXIT_DONE;
 }
 
-static int set_pod_resources(struct command_line *cl, const char *value)
+static int set_pod_resources(struct command_line *cl, const struct flag *flag, const char *value)
 {
 	if (strcmp(value, "auto") && strcmp(value, "off"))
-		return usage_error("pod-resources", value, "auto or off");
+		return usage_error(flag, value, "auto or off");
 	cl->daemon.pod_resources = !strcmp(value, "auto");
 	return EXIT_DONE;
 }
 
-static int set_pod_specs(struct command_line *cl, const char *value)
+static int set_pod_specs(struct command_line *cl, const struct flag *flag, const char *value)
 {
-	static const char *const names[] = {
+	static const char *const words[] = {
 		[SPECS_OFF] = "off",	     [SPECS_PODS_API] = "pods-api",
 		[SPECS_KUBELET] = "kubelet", [SPECS_API_SERVER] = "api-server",
 		[SPECS_AUTO] = "auto",
 	};
+	size_t i = word_index(words, ARRAY_LEN(words), value);
 
-	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		if (!strcmp(value, names[i])) {
-			cl->daemon.specs.way = (enum specs_way)i;
-			return EXIT_DONE;
-		}
-	}
-	return usage_error("pod-specs", value, "off, pods-api, kubelet, api-server or auto");
+	if (i == ARRAY_LEN(words))
+		return usage_error(flag, value, "off, pods-api, kubelet, api-server or auto");
+	cl->daemon.specs.way = (enum specs_way)i;
+	return EXIT_DONE;
 }
 
-static int set_kubelet_url(struct command_line *cl, const char *value)
+static int set_gpu_plugin(struct command_line *cl, const struct flag *flag, const char *value)
+{
+	(void)flag;
+	cl->daemon.predict_gpus = strcmp(value, "none") != 0;
+	cl->daemon.gpu_plugin = strcmp(value, "auto") && strcmp(value, "none") ? value : NULL;
+	return EXIT_DONE;
+}
+
+static int set_kubelet_url(struct command_line *cl, const struct flag *flag, const char *value)
 {
 	if (!str_starts(value, "https://"))
-		return usage_error("kubelet-url", value, "an https:// URL");
+		return usage_error(flag, value, "an https:// URL");
 	cl->daemon.specs.kubelet_url = value;
 	return EXIT_DONE;
 }
 
-static int set_cdi(struct command_line *cl, const char *value)
+static int set_cdi(struct command_line *cl, const struct flag *flag, const char *value)
 {
-	static const char *const names[] = { [CDI_AUTO] = "auto", [CDI_ON] = "on", [CDI_OFF] = "off" };
+	static const char *const words[] = { [CDI_AUTO] = "auto", [CDI_ON] = "on", [CDI_OFF] = "off" };
+	size_t i = word_index(words, ARRAY_LEN(words), value);
 
-	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		if (!strcmp(value, names[i])) {
-			cl->daemon.cdi = (enum plugin_cdi)i;
-			return EXIT_DONE;
-		}
-	}
-	return usage_error("cdi", value, "auto, on or off");
+	if (i == ARRAY_LEN(words))
+		return usage_error(flag, value, "auto, on or off");
+	cl->daemon.cdi = (enum plugin_cdi)i;
+	return EXIT_DONE;
 }
 
-static int set_rescan(struct command_line *cl, const char *value)
+static int set_rescan(struct command_line *cl, const struct flag *flag, const char *value)
 {
 	uint64_t seconds;
 
 	if (str_to_u64(value, 10, 86400, &seconds) < 0)
-		return usage_error("rescan", value, "a number of seconds up to 86400");
+		return usage_error(flag, value, "a number of seconds up to 86400");
 	cl->daemon.rescan_seconds = (unsigned)seconds;
 	return EXIT_DONE;
 }
 
-static int set_log_level(struct command_line *cl, const char *value)
+static int set_log_level(struct command_line *cl, const struct flag *flag, const char *value)
 {
-	static const char *const names[] = {
+	static const char *const words[] = {
 		[LOG_LEVEL_ERROR] = "error",
 		[LOG_LEVEL_WARN] = "warning",
 		[LOG_LEVEL_INFO] = "info",
 		[LOG_LEVEL_DEBUG] = "debug",
 	};
+	size_t i = word_index(words, ARRAY_LEN(words), value);
 	uint64_t number;
 
-	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		if (!strcmp(value, names[i])) {
-			cl->level = (enum log_level)i;
-			return EXIT_DONE;
-		}
-	}
-	if (str_to_u64(value, 10, 1000, &number) == 0) {
+	if (i < ARRAY_LEN(words))
+		cl->level = (enum log_level)i;
+	else if (str_to_u64(value, 10, 1000, &number) == 0)
 		cl->level = LOG_LEVEL_INFO; /* glog's verbosity, as the peer's manifests set it */
-		return EXIT_DONE;
-	}
-	return usage_error("log-level", value, "error, warning, info, debug or a number");
+	else
+		return usage_error(flag, value, "error, warning, info, debug or a number");
+	return EXIT_DONE;
 }
 
-static int refuse_cdi(void)
+static int refuse_cdi(struct command_line *cl, const struct flag *flag, const char *value)
 {
-	if (!str_eq(optarg, "false")) {
-		fputs("railmated: --use-cdi: device nodes come in the Allocate answer, or by CDI for pools "
-		      "with binding: late\n",
-		      stderr);
+	(void)cl;
+	if (!str_eq(value, "false")) {
+		fprintf(stderr,
+			"railmated: --%s: device nodes come in the Allocate answer, or by CDI for pools "
+			"with binding: late\n",
+			flag->name);
 		return EXIT_USAGE;
 	}
 	return EXIT_DONE;
 }
 
-static int set_option(struct command_line *cl, int id)
+static int ignore(struct command_line *cl, const struct flag *flag, const char *value)
 {
-	switch ((enum option_id)id) {
-	case OPT_CONFIG:
-		cl->config_file = optarg;
-		return EXIT_DONE;
-	case OPT_PREFIX:
-		cl->prefix = optarg;
-		return EXIT_DONE;
-	case OPT_CHECK:
-		cl->check = true;
-		return EXIT_DONE;
-	case OPT_KUBELET_DIR:
-		cl->daemon.kubelet_dir = optarg;
-		return EXIT_DONE;
-	case OPT_KUBELET_ROOT:
-		cl->daemon.kubelet_root = optarg;
-		return EXIT_DONE;
-	case OPT_REGISTRATION:
-		return set_registration(cl, optarg);
-	case OPT_POD_RESOURCES:
-		return set_pod_resources(cl, optarg);
-	case OPT_POD_SPECS:
-		return set_pod_specs(cl, optarg);
-	case OPT_GPU_PLUGIN:
-		cl->daemon.predict_gpus = strcmp(optarg, "none") != 0;
-		cl->daemon.gpu_plugin = strcmp(optarg, "auto") && strcmp(optarg, "none") ? optarg : NULL;
-		return EXIT_DONE;
-	case OPT_KUBELET_URL:
-		return set_kubelet_url(cl, optarg);
-	case OPT_KUBELET_CA:
-		cl->daemon.specs.kubelet_ca = optarg;
-		return EXIT_DONE;
-	case OPT_KUBELET_INSECURE:
-		cl->daemon.specs.kubelet_insecure = true;
-		return EXIT_DONE;
-	case OPT_NODE_NAME:
-		cl->daemon.specs.node_name = optarg;
-		return EXIT_DONE;
-	case OPT_SERVICE_ACCOUNT:
-		cl->daemon.specs.service_account = optarg;
-		return EXIT_DONE;
-	case OPT_CGROUP:
-		cl->daemon.cgroup_dir = strcmp(optarg, "none") ? optarg : NULL;
-		return EXIT_DONE;
-	case OPT_DEVINFO:
-		cl->daemon.devinfo_dir = strcmp(optarg, "none") ? optarg : NULL;
-		return EXIT_DONE;
-	case OPT_CONTROL:
-		cl->daemon.control_socket = strcmp(optarg, "none") ? optarg : NULL;
-		return EXIT_DONE;
-	case OPT_STATE:
-		cl->daemon.state_dir = strcmp(optarg, "none") ? optarg : NULL;
-		return EXIT_DONE;
-	case OPT_CDI_DIR:
-		cl->daemon.cdi_dir = optarg;
-		return EXIT_DONE;
-	case OPT_CDI_WAY:
-		return set_cdi(cl, optarg);
-	case OPT_RESCAN:
-		return set_rescan(cl, optarg);
-	case OPT_ROOT:
-		cl->daemon.root = optarg;
-		return EXIT_DONE;
-	case OPT_LOG_LEVEL:
-		return set_log_level(cl, optarg);
-	case OPT_CDI:
-		return refuse_cdi();
-	case OPT_HELP:
-	case OPT_VERSION:
-	case OPT_IGNORED:
-		break;
-	}
+	(void)cl, (void)flag, (void)value;
 	return EXIT_DONE;
 }
 
-static void print_and_exit(int id)
+static int print_and_exit(const char *text)
 {
-	if (id == OPT_HELP)
-		fputs(usage_text, stdout);
-	else if (id == OPT_VERSION)
-		puts("railmated " RAILMATE_VERSION);
-	else
-		return;
+	fputs(text, stdout);
 	exit(fflush(stdout) == 0 ? EXIT_DONE : EXIT_FAILED);
 }
 
+static int print_help(struct command_line *cl, const struct flag *flag, const char *value)
+{
+	(void)cl, (void)flag, (void)value;
+	return print_and_exit(usage_text);
+}
+
+static int print_version(struct command_line *cl, const struct flag *flag, const char *value)
+{
+	(void)cl, (void)flag, (void)value;
+	return print_and_exit("railmated " RAILMATE_VERSION "\n");
+}
+
+#define FIELD(name) offsetof(struct command_line, name)
+
+static const struct flag flags[] = {
+	{ "config-file", required_argument, set_text, FIELD(config_file) },
+	{ "resource-prefix", required_argument, set_text, FIELD(prefix) },
+	{ "check-config", no_argument, set_true, FIELD(check) },
+	{ "kubelet-dir", required_argument, set_text, FIELD(daemon.kubelet_dir) },
+	{ "kubelet-root", required_argument, set_text, FIELD(daemon.kubelet_root) },
+	{ "registration", required_argument, set_registration, 0 },
+	{ "pod-resources", required_argument, set_pod_resources, 0 },
+	{ "pod-specs", required_argument, set_pod_specs, 0 },
+	{ "gpu-plugin-socket", required_argument, set_gpu_plugin, 0 },
+	{ "kubelet-url", required_argument, set_kubelet_url, 0 },
+	{ "kubelet-ca", required_argument, set_text, FIELD(daemon.specs.kubelet_ca) },
+	{ "kubelet-insecure", no_argument, set_true, FIELD(daemon.specs.kubelet_insecure) },
+	{ "node-name", required_argument, set_text, FIELD(daemon.specs.node_name) },
+	{ "service-account", required_argument, set_text, FIELD(daemon.specs.service_account) },
+	{ "cgroup-dir", required_argument, set_text_or_none, FIELD(daemon.cgroup_dir) },
+	{ "devinfo-dir", required_argument, set_text_or_none, FIELD(daemon.devinfo_dir) },
+	{ "control-socket", required_argument, set_text_or_none, FIELD(daemon.control_socket) },
+	{ "state-dir", required_argument, set_text_or_none, FIELD(daemon.state_dir) },
+	{ "cdi-dir", required_argument, set_text, FIELD(daemon.cdi_dir) },
+	{ "cdi", required_argument, set_cdi, 0 },
+	{ "rescan", required_argument, set_rescan, 0 },
+	{ "root", required_argument, set_text, FIELD(daemon.root) },
+	{ "log-level", required_argument, set_log_level, 0 },
+	{ "help", no_argument, print_help, 0 },
+	{ "h", no_argument, print_help, 0 },
+	{ "version", no_argument, print_version, 0 },
+	{ "use-cdi", optional_argument, refuse_cdi, 0 },
+	{ "log-dir", required_argument, ignore, 0 },
+	{ "log_dir", required_argument, ignore, 0 },
+	{ "v", required_argument, ignore, 0 },
+	{ "vmodule", required_argument, ignore, 0 },
+	{ "stderrthreshold", required_argument, ignore, 0 },
+	{ "log_backtrace_at", required_argument, ignore, 0 },
+	{ "logtostderr", optional_argument, ignore, 0 },
+	{ "alsologtostderr", optional_argument, ignore, 0 },
+};
+
 static int parse_command_line(int argc, char **argv, struct command_line *cl)
 {
-	int id, r;
+	enum { FIRST = 256 }; /* what getopt returns is no character; each its own, or abbreviations mix */
+	struct option options[ARRAY_LEN(flags) + 1] = { 0 };
+	int found, r;
 
-	while ((id = getopt_long_only(argc, argv, "", options, NULL)) != -1) {
-		if (id == '?')
+	for (size_t i = 0; i < ARRAY_LEN(flags); i++)
+		options[i] = (struct option) { flags[i].name, flags[i].argument, NULL, FIRST + (int)i };
+	while ((found = getopt_long_only(argc, argv, "", options, NULL)) != -1) {
+		const struct flag *flag;
+
+		if (found == '?')
 			return EXIT_USAGE; /* getopt has said why */
-		print_and_exit(id);
-		r = set_option(cl, id);
+		flag = &flags[found - FIRST];
+		r = flag->set(cl, flag, optarg);
 		if (r != EXIT_DONE)
 			return r;
 	}
