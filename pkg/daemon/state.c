@@ -10,7 +10,7 @@
 #include "kubelet/keeper.h"
 #include "ledger/file.h"
 #include "ledger/ledger.h"
-#include "watch/rdma_users.h"
+#include "netlink/rdma_users.h"
 
 /* A rolling update: the old one leaves within seconds. */
 #define PATIENCE_MS 10000

@@ -1,10 +1,9 @@
-/* Kernel uevents and rtnetlink: two sockets that say "hardware changed". */
+/* Kernel uevents and rtnetlink: two feeds that say "hardware changed". */
 #include "watch/watch.h"
 #include "watch/watch-internal.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <libmnl/libmnl.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "netlink/feed.h"
 
 /* The kernel multicasts its uevents to group 1; udev's go to 2. */
 #define UEVENT_GROUP_KERNEL 1
@@ -40,17 +40,6 @@ bool uevent_matters(const char *buf, size_t len)
 	return false;
 }
 
-bool link_message_matters(const char *buf, size_t len)
-{
-	const struct nlmsghdr *message = (const void *)buf;
-	int left = (int)len;
-
-	for (; mnl_nlmsg_ok(message, left); message = mnl_nlmsg_next(message, &left))
-		if (message->nlmsg_type == RTM_NEWLINK || message->nlmsg_type == RTM_DELLINK)
-			return true;
-	return false;
-}
-
 static const struct source {
 	const char *name;
 	int bus;
@@ -58,36 +47,19 @@ static const struct source {
 	bool (*matters)(const char *buf, size_t len);
 } sources[] = {
 	{ "kernel uevents", NETLINK_KOBJECT_UEVENT, UEVENT_GROUP_KERNEL, uevent_matters },
-	{ "link changes", NETLINK_ROUTE, RTMGRP_LINK, link_message_matters },
+	{ "link changes", NETLINK_ROUTE, RTMGRP_LINK, netlink_tells_link },
 };
 
 struct watch_hw {
-	struct mnl_socket *sockets[ARRAY_LEN(sources)]; /* NULL: could not be opened */
+	struct netlink_feed *feeds[ARRAY_LEN(sources)]; /* NULL: could not be opened */
 };
-
-static struct mnl_socket *open_source(const struct source *source)
-{
-	struct mnl_socket *s = mnl_socket_open2(source->bus, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	int saved;
-
-	if (s && mnl_socket_bind(s, source->groups, MNL_SOCKET_AUTOPID) == 0)
-		return s;
-	saved = errno;
-	if (s)
-		mnl_socket_close(s);
-	errno = saved;
-	return NULL;
-}
 
 int watch_hw_open(struct watch_hw **ret, struct err *err)
 {
 	struct watch_hw *w = xcalloc(1, sizeof(*w));
 
-	for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
-		w->sockets[i] = open_source(&sources[i]);
-		if (!w->sockets[i])
-			err_sys(err, "listen to %s", sources[i].name);
-	}
+	for (size_t i = 0; i < ARRAY_LEN(sources); i++)
+		netlink_feed_open(sources[i].bus, sources[i].groups, sources[i].name, &w->feeds[i], err);
 	*ret = w;
 	return 0;
 }
@@ -95,7 +67,7 @@ int watch_hw_open(struct watch_hw **ret, struct err *err)
 int watch_hw_fd(const struct watch_hw *w, int which)
 {
 	assert(which == 0 || which == 1);
-	return w->sockets[which] ? mnl_socket_get_fd(w->sockets[which]) : -1;
+	return w->feeds[which] ? netlink_feed_fd(w->feeds[which]) : -1;
 }
 
 /* What was lost (ENOBUFS) or did not fit (ENOSPC: a PF with many VFs) was a change. */
@@ -106,13 +78,11 @@ bool watch_hw_drain(struct watch_hw *w, int which)
 	ssize_t n;
 
 	assert(which == 0 || which == 1);
-	while (w->sockets[which]) {
-		n = mnl_socket_recvfrom(w->sockets[which], buf, sizeof(buf));
-		if (n < 0 && errno == EAGAIN)
+	while (w->feeds[which]) {
+		n = netlink_feed_read(w->feeds[which], buf, sizeof(buf));
+		if (n == -EAGAIN)
 			break;
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno != ENOBUFS && errno != ENOSPC)
+		if (n < 0 && n != -ENOBUFS && n != -ENOSPC)
 			return true;
 		matters |= n < 0 || sources[which].matters(buf, (size_t)n);
 	}
@@ -123,8 +93,7 @@ void watch_hw_close(struct watch_hw *w)
 {
 	if (!w)
 		return;
-	for (size_t i = 0; i < ARRAY_LEN(w->sockets); i++)
-		if (w->sockets[i])
-			mnl_socket_close(w->sockets[i]);
+	for (size_t i = 0; i < ARRAY_LEN(w->feeds); i++)
+		netlink_feed_close(w->feeds[i]);
 	free(w);
 }

@@ -1,5 +1,5 @@
 /*
- * Edges that say "something changed", never what: inotify on directories, kernel uevents and rtnetlink link changes (libmnl).
+ * Edges that say "something changed", never what: inotify on directories, kernel uevents and rtnetlink link changes.
  * Each gives a descriptor to poll for reading and a function that drains it. Main thread.
  */
 #ifndef RAILMATE_WATCH_WATCH_H

@@ -14,8 +14,8 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "watch/rdma_users.h"
-#include "watch/watch-internal.h"
+#include "netlink/rdma_users.h"
+#include "netlink/netlink-internal.h"
 
 static _Alignas(struct nlmsghdr) char buf[4096];
 

@@ -2,8 +2,8 @@
  * Who has an RDMA device open? RDMA netlink counts the user contexts of a device, whichever process or container they belong to,
  * as far as this network namespace sees the device. Linux 5.2 and later. One thread at a time.
  */
-#ifndef RAILMATE_WATCH_RDMA_USERS_H
-#define RAILMATE_WATCH_RDMA_USERS_H
+#ifndef RAILMATE_NETLINK_RDMA_USERS_H
+#define RAILMATE_NETLINK_RDMA_USERS_H
 
 struct err;
 struct rdma_users;

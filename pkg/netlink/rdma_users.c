@@ -1,5 +1,5 @@
-#include "watch/rdma_users.h"
-#include "watch/watch-internal.h"
+#include "netlink/rdma_users.h"
+#include "netlink/netlink-internal.h"
 
 #include <errno.h>
 #include <libmnl/libmnl.h>
