@@ -65,8 +65,29 @@ int read_string(struct parse *p, const struct item *value, void *ret_string); /*
 int read_selectors(struct parse *p, const struct item *value, const struct key *key, void *out);
 extern const struct key_set selector_keys;
 /* Our own objects: `railmate` of a pool (struct pool_config), and of the document (struct config). */
+void railmate_pool_defaults(struct pool_config *pool); /* also of a pool without that object */
 int read_railmate_pool(struct parse *p, const struct item *value, const struct key *key, void *out);
 int read_railmate_top(struct parse *p, const struct item *value, const struct key *key, void *out);
+
+/* "10.0.0.0/8", "fd00::/8": an IPv4 one is mapped into ::ffff:0:0/96. */
+struct ip_prefix {
+	uint8_t addr[16];
+	int bits;	/* of 128 */
+	bool v6;	/* as written */
+	bool host_bits; /* some bit behind the prefix is set */
+};
+bool prefix_parse(const char *text, struct ip_prefix *ret);
+
+/* gidFamily, gidRange, roceVersion and pkey. */
+int read_gid_family(struct parse *p, const struct item *value, const struct key *key, void *out);
+int read_gid_range(struct parse *p, const struct item *value, const struct key *key, void *out);
+int read_roce_version(struct parse *p, const struct item *value, const struct key *key, void *out);
+int read_pkey(struct parse *p, const struct item *value, const struct key *key, void *out);
+/* What follows from several of them. */
+int finish_gid(struct parse *p, const struct item *object, struct pool_config *pool);
+
+int read_profiles(struct parse *p, const struct item *value, const struct key *key, void *out);
+int read_env(struct parse *p, const struct item *value, const struct key *key, void *out);
 
 /* NULL: the kubelet will take prefix/name as an extended resource; else why not. */
 const char *resource_prefix_fault(const char *prefix);

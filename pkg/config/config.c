@@ -218,6 +218,7 @@ static int one_pool(struct parse *p, const struct item *value, void *ret_element
 	int r;
 
 	e->at = value;
+	railmate_pool_defaults(&e->pool);
 	r = read_members(p, value, &set, e);
 	return r < 0 ? r : finish_pool(p, e);
 }
@@ -349,7 +350,7 @@ int config_parse(const char *text, size_t len, const char *name, const char *def
 
 struct config *config_default(void)
 {
-	static const struct pool_config pool = {
+	struct pool_config pool = {
 		.resource = "rdma/vf",
 		.prefix = "rdma",
 		.name = "vf",
@@ -358,6 +359,7 @@ struct config *config_default(void)
 	};
 	struct config *cfg = config_new();
 
+	railmate_pool_defaults(&pool);
 	cfg->pools = arena_copy(cfg->arena, &pool, sizeof(pool));
 	cfg->n_pools = 1;
 	return cfg;

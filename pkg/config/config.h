@@ -78,16 +78,18 @@ struct pool_config {
 	enum gid_mode gid;	/* "gid": "auto" (default) | "fixed:N" | "off" */
 	int gid_index;		/* of fixed:N */
 	enum pool_network network; /* "network": "pod" (default) | "host" */
-	enum gid_family gid_family;	/* "gidFamily": "any" (default) | "ipv4" | "ipv6" */
+	enum gid_family gid_family;	/* "gidFamily": "any" (default) | "ipv4" | "ipv6"; with a gidRange: its family */
 	const char *gid_range;	/* "gidRange": "10.0.0.0/8", an IPv4 or IPv6 prefix as written; NULL: any */
 	uint8_t gid_range_addr[16]; /* the same, IPv4 mapped into ::ffff:0:0/96 */
 	int gid_range_bits;	/* 0 … 128, of gid_range_addr */
 	int roce_version;	/* "roceVersion": 2 (default) | 1 */
 	unsigned profiles;	/* "profiles": ["nccl"] (default); [] and ["none"] are 0 */
+	bool profiles_named;	/* the key is there; without it rdma_cm is given too, as that plugin gives it */
 	enum topology_file topology_file; /* "topologyFile": "auto" (default) | "always" | "never" */
 	int pkey;		/* "pkey": "0x8001", a P_Key value of InfiniBand partitions; -1 (default): NCCL's own choice */
 	bool cufile;		/* "cufile": true: a cufile.json fragment for GPUDirect Storage */
-	const struct policy_env *env;	size_t n_env;	/* "env": {"NCCL_IB_TC": "106", …} */
+	const struct policy_env *env;	size_t n_env;	/* "env": {"NCCL_IB_TC": "106", …}; what is known: config/policy.h */
+	const char *ucx_devices; /* "env": {"UCX_NET_DEVICES": "eth0"}: not in env, follows the VFs there; NULL: none */
 	bool strict;		/* "strict": false (default) | true; early: a container that misses the nearest VFs is warned of */
 	enum pool_binding binding; /* "binding": "early" (default; ids are PCI addresses) | "late" (slots) */
 };

@@ -70,6 +70,38 @@ static int read_strict(struct parse *p, const struct item *value, const struct k
 	return r;
 }
 
+static int read_topology_file(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	static const char *const names[] = { [TOPOLOGY_FILE_AUTO] = "auto",
+					     [TOPOLOGY_FILE_ALWAYS] = "always",
+					     [TOPOLOGY_FILE_NEVER] = "never" };
+	struct pool_config *pool = out;
+	int choice = 0, r;
+
+	(void)key;
+	r = want_choice(p, value, names, ARRAY_LEN(names), &choice);
+	if (r == 0)
+		pool->topology_file = (enum topology_file)choice;
+	return r;
+}
+
+static int read_cufile(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	int r = want(p, value, ITEM_BOOL);
+
+	(void)key;
+	if (r == 0)
+		((struct pool_config *)out)->cufile = value->truth;
+	return r;
+}
+
+void railmate_pool_defaults(struct pool_config *pool)
+{
+	pool->roce_version = 2;
+	pool->profiles = PROFILE_NCCL;
+	pool->pkey = -1;
+}
+
 int read_railmate_pool(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
 	static const struct key keys[] = {
@@ -77,11 +109,21 @@ int read_railmate_pool(struct parse *p, const struct item *value, const struct k
 		{ .name = "network", .read = read_network },
 		{ .name = "binding", .read = read_binding },
 		{ .name = "strict", .read = read_strict },
+		{ .name = "gidFamily", .read = read_gid_family },
+		{ .name = "gidRange", .read = read_gid_range },
+		{ .name = "roceVersion", .read = read_roce_version },
+		{ .name = "pkey", .read = read_pkey },
+		{ .name = "profiles", .read = read_profiles },
+		{ .name = "topologyFile", .read = read_topology_file },
+		{ .name = "cufile", .read = read_cufile },
+		{ .name = "env", .read = read_env },
 	};
 	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys) };
+	int r;
 
 	(void)key;
-	return read_members(p, value, &set, out);
+	r = read_members(p, value, &set, out);
+	return r < 0 ? r : finish_gid(p, value, out);
 }
 
 /* One entry of gpus; each class of it becomes a row of the match table. */
