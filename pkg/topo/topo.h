@@ -14,8 +14,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "hw/bdf.h"
+
 struct hw_inventory;
 struct topo;
+struct topo_hints;
 
 enum topo_class { TOPO_SELF, TOPO_PIX, TOPO_PXB, TOPO_PHB, TOPO_NODE, TOPO_SYS, TOPO_CLASS_MAX };
 
@@ -28,7 +31,9 @@ struct topo_path {
 	int bridges; /* PCIe switches passed: 1 for PIX, 2 or more for PXB; -1 for the others */
 };
 
-struct topo *topo_new(const struct hw_inventory *inv);
+/* hints: the operator's, of hidden switches (topo/hints.h); NULL: none. Borrowed, as the inventory. */
+struct topo *topo_new_hinted(const struct hw_inventory *inv, const struct topo_hints *hints);
+struct topo *topo_new(const struct hw_inventory *inv); /* without */
 void topo_free(struct topo *t);
 struct topo_path topo_between(const struct topo *t, int pci_a, int pci_b);
 int topo_place(const struct topo *t, int pci); /* a VF's visible PF, else the function itself */
@@ -37,6 +42,22 @@ int topo_place(const struct topo *t, int pci); /* a VF's visible PF, else the fu
  * on a root bus), and no pair is closer than PHB: the switches are hidden, PHB and NODE mean "unknown".
  */
 bool topo_flattened_vm(const struct topo *t);
+/* The hints that count here: the operator's, else those of a known instance type; NULL: none. A pair of one group is PIX. */
+const struct topo_hints *topo_hints_used(const struct topo *t);
+int topo_group_of(const struct topo *t, int pci); /* index into their groups; -1: none */
+/* What is wrong with the operator's hints, as sentences: addresses that are not there, or that they are not needed here. */
+const char *const *topo_notes(const struct topo *t, size_t *ret_n);
+
+/*
+ * Where NCCL looks for a network function in sysfs and in a topology file: function 0 of its own device; with merge
+ * (NCCL_IB_MERGE_VFS=1, which is the default) of device 0 of its bus.
+ */
+struct bdf topo_nccl_address(struct bdf bdf, bool merge);
+/*
+ * Does NCCL find a VF at its PF's place with its default? If not, the container needs NCCL_IB_MERGE_VFS=0: VFs on a further bus than
+ * their PF, VFs without one that are no device 0.
+ */
+bool topo_vf_merges(const struct hw_inventory *inv, int vf);
 void topo_check(const struct topo *t); /* asserts every invariant; for tests */
 
 #endif

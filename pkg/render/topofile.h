@@ -1,0 +1,55 @@
+/*
+ * The topology file of a node: the PCI tree as NCCL would see it, or as it should have seen it, in NCCL's own dialect of XML (reference
+ * nccl.md §2; the parser is NCCL's src/graph/xml.cc and takes much less than XML, so the writer is strict and checks what it wrote).
+ * One content per node, whatever a container got: NCCL leaves out what a process does not use, and all ranks of a host must see the
+ * same. RCCL wants version 2. Pure.
+ */
+#ifndef RAILMATE_RENDER_TOPOFILE_H
+#define RAILMATE_RENDER_TOPOFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct arena;
+struct err;
+struct hw_inventory;
+struct node;
+struct pool_config;
+struct strbuf;
+struct topo;
+
+struct topofile_in {
+	const struct hw_inventory *inv;
+	const struct topo *topo;	/* with its hints */
+	int version;			/* 1: NCCL, 2: RCCL */
+};
+
+/* What it cannot say is left out with a note, a sentence each, in the arena. */
+struct topofile_out {
+	const char *text;
+	const char **notes;	size_t n_notes;
+};
+
+/* Equal input gives equal bytes. -E2BIG, -EINVAL: such a file cannot be written, or did not pass topofile_check(). */
+int topofile_render(const struct topofile_in *in, struct arena *arena, struct topofile_out *ret, struct err *err);
+
+/* Does NCCL's parser take this text, with our own narrower limits (≤ 10 attributes, < 200 elements)? The sentence names the line. */
+int topofile_check(const char *text, size_t len, int version, struct err *err);
+
+/*
+ * Does NCCL get this node wrong without a file? True: VMs that hide their switches (and hints tell them), VFs that are not found at
+ * their PF's place, rate-limited VFs, NUMA nodes that the firmware does not tell, ways that sysfs does not show. why: sentences, as many
+ * as there are reasons; else one that says why not.
+ */
+bool topofile_needed(const struct hw_inventory *inv, const struct topo *topo, struct strbuf *why);
+
+/*
+ * The name of the file, below the run directory of the host and in containers at /run/railmate, that a container with a VF of this pool
+ * should be shown by NCCL_TOPO_FILE: topology.xml, or topology-rccl.xml if its libraries are RCCL's. NULL: none. The daemon keeps
+ * every file that some pool of the node wants.
+ */
+#define TOPOFILE_NCCL "topology.xml"
+#define TOPOFILE_RCCL "topology-rccl.xml"
+const char *topofile_name(const struct node *node, const struct pool_config *pool);
+
+#endif
