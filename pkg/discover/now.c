@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/scan-internal.h"
@@ -82,17 +83,25 @@ static void take_only_uverbs(const struct dir *verbs, struct function_now *ret)
 		parse_dev(text, &ret->major, &ret->minor);
 }
 
+void find_class_uverbs(const struct sysroot *root, struct function_now *ret)
+{
+	_cleanup_dir_ struct dir class = DIR_CLOSED;
+
+	if (!dir_open_path(root, VERBS_DIR, &class))
+		find_uverbs(&class, ret);
+}
+
 static void read_uverbs(const struct sysroot *root, const struct dir *dev, struct function_now *ret)
 {
-	_cleanup_dir_ struct dir own = DIR_CLOSED, class = DIR_CLOSED;
+	_cleanup_dir_ struct dir own = DIR_CLOSED;
 
 	if (!dir_open(dev, "infiniband_verbs", &own)) {
 		if (find_uverbs(&own, ret))
 			return;
 		take_only_uverbs(&own, ret);
 	}
-	if (!*ret->uverbs && !dir_open_path(root, VERBS_DIR, &class))
-		find_uverbs(&class, ret);
+	if (!*ret->uverbs)
+		find_class_uverbs(root, ret);
 }
 
 static void read_rdma(const struct sysroot *root, const struct dir *dev, struct function_now *ret)
@@ -199,40 +208,82 @@ static int open_port(const struct sysroot *root, const char *rdma, int port, cha
 	return dir_open_path(root, path, ret);
 }
 
+/* Empty slots are left out; ret_len counts them. */
+static void read_gids(const struct dir *port, struct gid_entry ret[GID_TABLE_MAX], size_t *ret_n,
+		      int *ret_len)
+{
+	_cleanup_free_ int *indices = NULL;
+	size_t n, found = 0;
+
+	indices = numbers_below(port, "gids", &n);
+	for (size_t i = 0; i < n && found < GID_TABLE_MAX; i++)
+		found += read_gid(port, indices[i], &ret[found]);
+	*ret_n = found;
+	*ret_len = n ? indices[n - 1] + 1 : 0;
+}
+
 int discover_gids(const struct sysroot *root, const char *rdma, int port, struct gid_entry ret[GID_TABLE_MAX],
 		  size_t *ret_n, struct err *err)
 {
 	_cleanup_dir_ struct dir dir = DIR_CLOSED;
-	_cleanup_free_ int *indices = NULL;
 	char path[PATH_MAX];
-	size_t n, found = 0;
-	int r = open_port(root, rdma, port, path, &dir);
+	int len, r = open_port(root, rdma, port, path, &dir);
 
 	if (r < 0)
 		return err_set(err, -r, "GID table of %s port %d: %s", rdma, port, strerror(-r));
-	indices = numbers_below(&dir, "gids", &n);
-	for (size_t i = 0; i < n && found < GID_TABLE_MAX; i++)
-		found += read_gid(&dir, indices[i], &ret[found]);
-	*ret_n = found;
+	read_gids(&dir, ret, ret_n, &len);
 	return 0;
+}
+
+/* Index by index, 0 where a slot is empty or says nothing; how many of them. */
+static size_t read_pkeys(const struct dir *port, uint16_t *ret, size_t max)
+{
+	_cleanup_free_ int *indices = NULL;
+	char name[32], text[16];
+	size_t n, len = 0;
+	uint64_t key;
+
+	indices = numbers_below(port, "pkeys", &n);
+	for (size_t i = 0; i < n && (size_t)indices[i] < max; i++) {
+		while (len <= (size_t)indices[i])
+			ret[len++] = 0;
+		snprintf(name, sizeof(name), "pkeys/%d", indices[i]);
+		if (dir_read(port, name, text, sizeof(text)) > 0 && !str_to_u64(text, 16, UINT16_MAX, &key))
+			ret[len - 1] = (uint16_t)key;
+	}
+	return len;
 }
 
 size_t discover_pkeys(const struct sysroot *root, const char *rdma, int port, uint16_t *ret, size_t max)
 {
 	_cleanup_dir_ struct dir dir = DIR_CLOSED;
-	_cleanup_free_ int *indices = NULL;
-	char path[PATH_MAX], name[32], text[16];
+	uint16_t table[PKEY_TABLE_MAX];
+	char path[PATH_MAX];
 	size_t n, found = 0;
-	uint64_t key;
 
 	if (open_port(root, rdma, port, path, &dir) < 0)
 		return 0;
-	indices = numbers_below(&dir, "pkeys", &n);
+	n = read_pkeys(&dir, table, PKEY_TABLE_MAX);
 	for (size_t i = 0; i < n && found < max; i++) {
-		snprintf(name, sizeof(name), "pkeys/%d", indices[i]);
-		if (dir_read(&dir, name, text, sizeof(text)) > 0 && !str_to_u64(text, 16, UINT16_MAX, &key) &&
-		    key)
-			ret[found++] = (uint16_t)key;
+		if (table[i])
+			ret[found++] = table[i];
 	}
 	return found;
+}
+
+void rdma_read_tables(const struct sysroot *root, const char *rdma, int port, struct arena *arena,
+		      struct port_tables *ret)
+{
+	_cleanup_dir_ struct dir dir = DIR_CLOSED;
+	struct gid_entry gids[GID_TABLE_MAX];
+	uint16_t pkeys[PKEY_TABLE_MAX];
+	char path[PATH_MAX];
+
+	*ret = (struct port_tables) { 0 };
+	if (open_port(root, rdma, port, path, &dir) < 0)
+		return;
+	read_gids(&dir, gids, &ret->n_gids, &ret->gid_table_len);
+	ret->gids = arena_copy(arena, gids, ret->n_gids * sizeof(*gids));
+	ret->n_pkeys = read_pkeys(&dir, pkeys, PKEY_TABLE_MAX);
+	ret->pkeys = arena_copy(arena, pkeys, ret->n_pkeys * sizeof(*pkeys));
 }

@@ -129,6 +129,20 @@ static void read_ports(struct scan *s, const struct port_source *src, struct hw_
 	rec->ports = arena_copy(s->arena, ports, (size_t)n * sizeof(*ports));
 }
 
+void rdma_read_ports(const struct sysroot *root, const char *rdma, struct arena *arena, struct hw_rdma *ret)
+{
+	struct scan s = { .root = root, .arena = arena };
+	_cleanup_dir_ struct dir ib = DIR_CLOSED;
+	char path[PATH_MAX];
+
+	*ret = (struct hw_rdma) { .name = rdma, .pci = -1, .major = -1, .minor = -1 };
+	snprintf(path, sizeof(path), RDMA_DIR "/%s", rdma);
+	if (!is_file_name(rdma) || dir_open_path(root, path, &ib) < 0)
+		return;
+	read_ports(&s, &(struct port_source) { .dir = &ib, .prefix = "" }, ret);
+	free(s.notes);
+}
+
 static struct hw_rdma *add_rdma(struct scan *s, const char *name, int pci)
 {
 	struct hw_rdma *rec;

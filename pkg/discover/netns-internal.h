@@ -1,0 +1,36 @@
+/* Network namespaces that are files of a directory, and what sysfs shows in one. Whoever uses this is in another namespace afterwards. */
+#ifndef RAILMATE_DISCOVER_NETNS_INTERNAL_H
+#define RAILMATE_DISCOVER_NETNS_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "hw/bdf.h"
+
+struct err;
+struct sysroot;
+
+struct netns_walk {
+	size_t n_files;	  /* of the directory */
+	size_t n_entered; /* but our own */
+	int refused;	  /* errno of the first one that could not be entered; 0 none */
+};
+
+/*
+ * Enters each namespace of the directory but our own, the newest first, until fn (called inside, with the file's name) says that it has
+ * seen enough. What is no namespace, or goes away meanwhile, is left out. -errno: the directory cannot be read.
+ */
+int netns_each(const char *dir, bool (*fn)(void *arg, const char *name), void *arg, struct netns_walk *ret);
+
+/* The PCI function of a network interface of the namespace we are in; false: it has none. */
+bool netns_function_of(const char *netdev, struct bdf *ret);
+int netns_mtu_of(const char *netdev); /* 0 unknown */
+
+/*
+ * The live machine with the sysfs of the namespace we are in: a fresh one over /sys, in a mount namespace of this thread's own. To be
+ * closed before the next namespace is entered.
+ */
+int netns_sysfs_open(struct sysroot **ret, struct err *err);
+void netns_sysfs_close(struct sysroot *root);
+
+#endif

@@ -1,0 +1,438 @@
+#include "discover/vfstate.h"
+
+#include <errno.h>
+#include <ifaddrs.h>
+#include <linux/if_packet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "discover/scan-internal.h"
+#include "discover/vfstate-internal.h"
+
+#define DEVICES	   "sys/bus/pci/devices"
+#define RDMA_DIR   "sys/class/infiniband"
+#define NETNS_MODE "sys/module/ib_core/parameters/netns_mode"
+
+struct look {
+	const struct vf_ways *ways;
+	const struct sysroot *root;
+	struct arena *arena;
+	struct vf_state *states;
+	size_t n, n_missing; /* whose netdev is not found yet */
+};
+
+/* --- addresses --- */
+
+/* IPv4 mapped, as a GID has it. */
+static bool address_of(const struct ifaddrs *i, struct ip_addr *ret)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+	const uint8_t *bytes, *mask = NULL;
+	size_t n;
+
+	if (!i->ifa_addr || (i->ifa_addr->sa_family != AF_INET && i->ifa_addr->sa_family != AF_INET6))
+		return false;
+	n = i->ifa_addr->sa_family == AF_INET ? 4 : 16;
+	bytes = n == 4 ? (const uint8_t *)&((const struct sockaddr_in *)(const void *)i->ifa_addr)->sin_addr
+		       : ((const struct sockaddr_in6 *)(const void *)i->ifa_addr)->sin6_addr.s6_addr;
+	if (i->ifa_netmask)
+		mask = n == 4 ? (const uint8_t *)&((const struct sockaddr_in *)(const void *)i->ifa_netmask)
+					->sin_addr
+			      : ((const struct sockaddr_in6 *)(const void *)i->ifa_netmask)
+					->sin6_addr.s6_addr;
+	*ret = (struct ip_addr) { .prefix = n == 4 ? 96 : 0 };
+	memcpy(ret->addr, mapped, sizeof(mapped));
+	memcpy(ret->addr + 16 - n, bytes, n);
+	for (size_t k = 0; mask && k < n; k++)
+		ret->prefix += __builtin_popcount(mask[k]);
+	return true;
+}
+
+/* Those of the namespace we are in. */
+static const struct ip_addr *addresses(const struct ifaddrs *all, struct arena *arena, size_t *ret_n)
+{
+	struct ip_addr *v;
+	size_t n = 0;
+
+	for (const struct ifaddrs *i = all; i; i = i->ifa_next)
+		n++;
+	v = arena_array(arena, n, sizeof(*v));
+	n = 0;
+	for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
+		if (!address_of(i, &v[n]))
+			continue;
+		v[n++].netdev = arena_strdup(arena, i->ifa_name);
+	}
+	*ret_n = n;
+	return v;
+}
+
+static void free_addresses(struct ifaddrs **all)
+{
+	if (*all)
+		freeifaddrs(*all);
+}
+#define _cleanup_addresses_ __attribute__((cleanup(free_addresses)))
+
+/* --- what sysfs says --- */
+
+static int netns_mode(const struct sysroot *root)
+{
+	char text[8];
+
+	if (sysroot_read(root, text, sizeof(text), NETNS_MODE) < 0)
+		return -1;
+	return str_eq(text, "N") ? 1 : str_eq(text, "Y") ? 0 : -1; /* "share device among net namespaces" */
+}
+
+static const struct hw_port *port_of(const struct hw_rdma *rdma)
+{
+	for (size_t i = 0; i < rdma->n_ports; i++) {
+		if (str_eq(rdma->ports[i].state, "ACTIVE"))
+			return &rdma->ports[i];
+	}
+	return rdma->n_ports ? &rdma->ports[0] : NULL;
+}
+
+static void read_port(struct look *l, const struct sysroot *root, struct vf_state *s)
+{
+	const struct hw_port *port;
+	struct port_tables tables;
+	struct hw_rdma rdma;
+
+	rdma_read_ports(root, s->rdma, l->arena, &rdma);
+	port = port_of(&rdma);
+	if (!port)
+		return;
+	s->port = port->number;
+	s->port_state = port->state;
+	s->link = port->link;
+	rdma_read_tables(root, s->rdma, s->port, l->arena, &tables);
+	s->gids = tables.gids;
+	s->n_gids = tables.n_gids;
+	s->gid_table_len = tables.gid_table_len;
+	s->pkeys = tables.pkeys;
+	s->n_pkeys = tables.n_pkeys;
+}
+
+static void set_rdma(struct look *l, const struct sysroot *root, const struct function_now *now,
+		     struct vf_state *s)
+{
+	if (!now->rdma[0])
+		return;
+	s->rdma = arena_strdup(l->arena, now->rdma);
+	if (now->uverbs[0]) {
+		s->uverbs = arena_strdup(l->arena, now->uverbs);
+		s->major = now->major;
+		s->minor = now->minor;
+	}
+	read_port(l, root, s);
+}
+
+static void read_netdev(struct look *l, struct vf_state *s)
+{
+	_cleanup_names_ struct names netdevs = NAMES_EMPTY;
+	_cleanup_dir_ struct dir dev = DIR_CLOSED;
+	char path[64], addr[BDF_STRLEN];
+	uint64_t mtu;
+
+	snprintf(path, sizeof(path), DEVICES "/%s", bdf_format(s->bdf, addr));
+	if (dir_open_path(l->root, path, &dev) < 0 || names_below(&dev, "net", &netdevs) < 0 || !netdevs.n)
+		return;
+	s->netdev = arena_strdup(l->arena, netdevs.v[0]);
+	if (sysroot_read_u64(l->root, 10, &mtu, "sys/class/net/%s/mtu", s->netdev) == 0 && mtu <= INT_MAX)
+		s->mtu = (int)mtu;
+}
+
+/*
+ * The class of verbs devices is the same in every network namespace: it still names an RDMA device that was
+ * moved away.
+ */
+static void read_verbs(struct look *l, struct vf_state *s)
+{
+	_cleanup_names_ struct names names = NAMES_EMPTY;
+	_cleanup_dir_ struct dir dev = DIR_CLOSED;
+	char path[64], addr[BDF_STRLEN], rdma[64], text[32];
+
+	snprintf(path, sizeof(path), DEVICES "/%s/infiniband_verbs", bdf_format(s->bdf, addr));
+	if (dir_open_path(l->root, path, &dev) < 0 || names_of(&dev, &names) < 0 || names.n != 1)
+		return;
+	if (sysroot_read(l->root, rdma, sizeof(rdma), "%s/%s/ibdev", path, names.v[0]) <= 0)
+		return;
+	s->rdma = arena_strdup(l->arena, rdma);
+	s->uverbs = arena_strdup(l->arena, names.v[0]);
+	if (sysroot_read(l->root, text, sizeof(text), "%s/%s/dev", path, names.v[0]) > 0)
+		parse_dev(text, &s->major, &s->minor);
+}
+
+/* --- the host --- */
+
+static int look_here(struct look *l, struct bdf bdf, int exclusive, struct vf_state *s, struct err *err)
+{
+	struct function_now now;
+	int r = discover_function_now(l->root, bdf, &now, err);
+
+	if (r < 0)
+		return r;
+	*s = (struct vf_state) {
+		.bdf = bdf, .seen = VF_SEEN_HOST, .major = -1, .minor = -1, .port = 1, .exclusive = exclusive
+	};
+	set_rdma(l, l->root, &now, s);
+	read_netdev(l, s);
+	/* Without a driver it has no interface anywhere, and one for InfiniBand may have none at all. */
+	if (!s->netdev && now.driver[0])
+		s->seen = s->rdma ? VF_SEEN_OUTSIDE : VF_SEEN_NOTHING;
+	l->n_missing += s->seen != VF_SEEN_HOST;
+	return 0;
+}
+
+static bool any_here(const struct look *l)
+{
+	return l->n_missing < l->n;
+}
+
+static void set_addresses_here(struct look *l)
+{
+	_cleanup_addresses_ struct ifaddrs *all = NULL;
+	const struct ip_addr *v;
+	size_t n;
+
+	if (!l->ways->live || !any_here(l) || getifaddrs(&all) < 0)
+		return;
+	v = addresses(all, l->arena, &n);
+	for (size_t i = 0; i < l->n; i++) {
+		struct vf_state *s = &l->states[i];
+
+		if (s->seen != VF_SEEN_HOST)
+			continue;
+		s->addrs = v;
+		s->n_addrs = n;
+		s->addrs_known = true;
+	}
+}
+
+/* --- in a namespace --- */
+
+/* One that was found in the namespace we are in. */
+struct finding {
+	struct look *l;
+	const char *name; /* of the namespace's file */
+	const struct ifaddrs *all;
+	const struct ip_addr *addrs;
+	size_t n_addrs;
+	struct sysroot *sysfs; /* of the namespace; opened when it is needed */
+	struct err err;	       /* why it cannot be */
+};
+
+/* What the kernel makes of a MAC address, as sysfs writes it. */
+static bool guid_of(const struct finding *f, const char *netdev, char ret[20])
+{
+	for (const struct ifaddrs *i = f->all; i; i = i->ifa_next) {
+		const struct sockaddr_ll *ll = (const void *)i->ifa_addr;
+
+		if (!ll || ll->sll_family != AF_PACKET || ll->sll_halen != 6 ||
+		    strcmp(i->ifa_name, netdev) != 0)
+			continue;
+		snprintf(ret, 20, "%02x%02x:%02xff:fe%02x:%02x%02x", ll->sll_addr[0] ^ 2, ll->sll_addr[1],
+			 ll->sll_addr[2], ll->sll_addr[3], ll->sll_addr[4], ll->sll_addr[5]);
+		return true;
+	}
+	return false;
+}
+
+struct soft_search {
+	const struct sysroot *root;
+	const char *netdev;
+	char guid[20];
+	struct function_now now;
+};
+
+/* Names of interfaces are a namespace's own: the address says whether it is this one. */
+static int is_soft_of(void *arg, const char *rdma)
+{
+	struct soft_search *s = arg;
+	char text[64];
+
+	if (strlen(rdma) >= sizeof(s->now.rdma) || sysroot_exists(s->root, RDMA_DIR "/%s/device", rdma) ||
+	    rdma_soft_netdev(s->root, rdma, text, sizeof(text)) < 0 || !str_eq(text, s->netdev) ||
+	    sysroot_read(s->root, text, sizeof(text), RDMA_DIR "/%s/node_guid", rdma) < 0 ||
+	    !str_eq(text, s->guid))
+		return 0;
+	strcpy(s->now.rdma, rdma);
+	return 1;
+}
+
+static void look_for_soft(struct finding *f, struct vf_state *s)
+{
+	struct soft_search search = { .root = f->l->root,
+				      .netdev = s->netdev,
+				      .now = { .major = -1, .minor = -1 } };
+
+	if (!guid_of(f, s->netdev, search.guid) ||
+	    sysroot_each(search.root, RDMA_DIR, is_soft_of, &search) != 1)
+		return;
+	find_class_uverbs(search.root, &search.now);
+	set_rdma(f->l, f->l->root, &search.now, s);
+}
+
+static const struct sysroot *sysfs_of(struct finding *f)
+{
+	if (!f->sysfs && !f->err.code)
+		f->l->ways->sysfs_open(&f->sysfs, &f->err);
+	return f->sysfs;
+}
+
+/* The RDMA device went along with the interface. */
+static void look_for_moved(struct finding *f, struct vf_state *s)
+{
+	const struct sysroot *sysfs = sysfs_of(f);
+	struct function_now now;
+
+	if (sysfs && discover_function_now(sysfs, s->bdf, &now, NULL) == 0)
+		set_rdma(f->l, sysfs, &now, s);
+	if (!s->rdma)
+		read_verbs(f->l, s);
+	if (sysfs)
+		return;
+	s->seen = VF_SEEN_OUTSIDE;
+	s->netns = NULL;
+	s->why = arena_printf(
+		f->l->arena, "its RDMA device is in the network namespace %s, whose sysfs cannot be seen: %s",
+		f->name, f->err.msg);
+}
+
+static void found(struct finding *f, const char *netdev, struct vf_state *s)
+{
+	struct look *l = f->l;
+
+	if (!f->addrs)
+		f->addrs = addresses(f->all, l->arena, &f->n_addrs);
+	s->seen = VF_SEEN_POD;
+	s->netns = arena_strdup(l->arena, f->name);
+	s->netdev = arena_strdup(l->arena, netdev);
+	s->mtu = netns_mtu_of(netdev);
+	s->addrs = f->addrs;
+	s->n_addrs = f->n_addrs;
+	s->addrs_known = true;
+	if (!s->rdma)
+		look_for_soft(f, s);
+	if (!s->rdma && s->exclusive == 1)
+		look_for_moved(f, s);
+	l->n_missing--;
+}
+
+static struct vf_state *missing(const struct look *l, struct bdf bdf)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		if (l->states[i].seen != VF_SEEN_HOST && !l->states[i].netdev &&
+		    bdf_cmp(l->states[i].bdf, bdf) == 0)
+			return &l->states[i];
+	}
+	return NULL;
+}
+
+static bool look_inside(void *arg, const char *name)
+{
+	struct look *l = arg;
+	_cleanup_addresses_ struct ifaddrs *all = NULL;
+	struct finding f = { .l = l, .name = name };
+
+	if (getifaddrs(&all) < 0)
+		return false;
+	f.all = all;
+	for (const struct ifaddrs *i = all; i && l->n_missing; i = i->ifa_next) {
+		struct vf_state *s;
+		struct bdf bdf;
+
+		if (!i->ifa_addr || i->ifa_addr->sa_family != AF_PACKET ||
+		    !l->ways->function_of(i->ifa_name, &bdf))
+			continue;
+		s = missing(l, bdf);
+		if (s)
+			found(&f, i->ifa_name, s);
+	}
+	if (f.sysfs)
+		l->ways->sysfs_close(f.sysfs);
+	return !l->n_missing;
+}
+
+/* --- */
+
+static const char *why_missing(const struct look *l, const char *dir, const struct netns_walk *walk, int r)
+{
+	if (!l->ways->live)
+		return "its network interface is not here, and namespaces are those of another machine";
+	if (!dir)
+		return "its network interface is in another network namespace, and none is looked into";
+	if (r < 0)
+		return arena_printf(l->arena,
+				    "its network interface is in another network namespace, and %s: %s", dir,
+				    strerror(-r));
+	if (walk->refused)
+		return arena_printf(l->arena,
+				    "its network interface is in another network namespace, which cannot be "
+				    "entered: %s%s",
+				    strerror(walk->refused),
+				    walk->refused == EPERM ? " (it takes CAP_SYS_ADMIN)" : "");
+	if (walk->n_files && !walk->n_entered)
+		return arena_printf(
+			l->arena,
+			"its network interface is in another network namespace, and no file of %s is "
+			"one: is it mounted with the propagation HostToContainer?",
+			dir);
+	return arena_printf(l->arena, "its network interface is in none of the %zu network namespaces of %s",
+			    walk->n_entered, dir);
+}
+
+/* InfiniBand without an IPoIB interface, or moved without one: nothing is missing but the interface. */
+static void settle_missing(struct look *l, const char *why)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		struct vf_state *s = &l->states[i];
+
+		if (s->seen == VF_SEEN_HOST || s->netdev)
+			continue;
+		if (s->rdma && s->link == HW_LINK_IB) {
+			s->seen = VF_SEEN_HOST;
+			continue;
+		}
+		if (!s->rdma)
+			read_verbs(l, s);
+		s->why = why;
+	}
+}
+
+int vf_look_by(const struct vf_ways *ways, const struct sysroot *root, const char *netns_dir,
+	       const struct bdf *bdfs, size_t n, struct arena *arena, struct vf_state *ret, struct err *err)
+{
+	struct look l = { ways, root, arena, ret, n, 0 };
+	int exclusive = netns_mode(root), r;
+	struct netns_walk walk = { 0 };
+
+	for (size_t i = 0; i < n; i++) {
+		r = look_here(&l, bdfs[i], exclusive, &ret[i], err);
+		if (r < 0)
+			return r;
+	}
+	set_addresses_here(&l);
+	if (!l.n_missing)
+		return 0;
+	r = ways->live && netns_dir ? netns_each(netns_dir, look_inside, &l, &walk) : 0;
+	if (l.n_missing)
+		settle_missing(&l, why_missing(&l, netns_dir, &walk, r));
+	return 0;
+}
+
+int vf_look(const struct sysroot *root, const char *netns_dir, const struct bdf *bdfs, size_t n,
+	    struct arena *arena, struct vf_state *ret, struct err *err)
+{
+	const struct vf_ways ways = { sysroot_is_live(root), netns_function_of, netns_sysfs_open,
+				      netns_sysfs_close };
+
+	return vf_look_by(&ways, root, netns_dir, bdfs, n, arena, ret, err);
+}
