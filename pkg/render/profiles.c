@@ -1,0 +1,306 @@
+/*
+ * How each library is told its devices. Sources, beside the reference page: libfabric pull request 12262
+ * (lists in FI_VERBS_DEVICE_NAME since 2026; before, one name or prefix), UCX uct_ib_iface_config_table (PKEY
+ * without the membership bit), NVSHMEM nvshmemt_check_hca_prefix().
+ */
+#include "render/profiles.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "config/config.h"
+#include "hw/inventory.h"
+#include "pool/node.h"
+#include "render/render-internal.h"
+
+#define PKEY_PARTITION 0x7fff /* without the bit for full membership */
+
+struct hca {
+	const struct grant *grant;
+	const struct grant_dev *dev;
+	struct bdf bdf;
+	size_t n_gpus; /* that were told to use it */
+};
+
+/* The VFs of the pools that have one of these profiles, in address order. */
+struct hcas {
+	const struct grant *grants;
+	size_t n_grants;
+	unsigned profiles;
+	int gid_index;
+	struct hca *v;
+	size_t n;
+	struct arena *arena;
+};
+
+static int hca_cmp(const void *a, const void *b)
+{
+	return bdf_cmp(((const struct hca *)a)->bdf, ((const struct hca *)b)->bdf);
+}
+
+static bool takes_part(const struct hcas *h, const struct grant *grant)
+{
+	return grant->pool->cfg->is_rdma && (grant->pool->cfg->profiles & h->profiles);
+}
+
+static void collect(struct hcas *h)
+{
+	size_t max = 0;
+
+	for (size_t i = 0; i < h->n_grants; i++)
+		max += h->grants[i].n_devs;
+	h->v = arena_array(h->arena, max, sizeof(*h->v));
+	for (size_t i = 0; i < h->n_grants; i++) {
+		const struct grant *grant = &h->grants[i];
+
+		for (size_t k = 0; takes_part(h, grant) && k < grant->n_devs; k++) {
+			struct hca hca = { .grant = grant, .dev = &grant->devs[k] };
+
+			if (hca.dev->rdma && bdf_parse(hca.dev->dev->id, &hca.bdf) == 0)
+				h->v[h->n++] = hca;
+		}
+	}
+	qsort(h->v, h->n, sizeof(*h->v), hca_cmp);
+}
+
+static const char *names(const struct hcas *h)
+{
+	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+
+	for (size_t i = 0; i < h->n; i++)
+		strbuf_printf(&b, "%s%s", i ? "," : "", h->v[i].dev->rdma);
+	return arena_strdup(h->arena, strbuf_str(&b));
+}
+
+/* How many characters all names begin with. */
+static size_t common_length(const struct hcas *h)
+{
+	const char *first = h->v[0].dev->rdma;
+	size_t len = strlen(first);
+
+	for (size_t i = 1; i < h->n; i++) {
+		size_t same = 0;
+
+		while (same < len && first[same] == h->v[i].dev->rdma[same])
+			same++;
+		len = same;
+	}
+	return len;
+}
+
+static void add_index(const struct hcas *h, const char *name, struct edits *ret)
+{
+	if (h->gid_index >= 0)
+		add_env(ret, name, arena_printf(h->arena, "%d", h->gid_index));
+}
+
+/* The operator's interfaces of a pool, unless an earlier pool has the same. */
+static const char *interfaces(const struct hcas *h, size_t pool)
+{
+	const char *mine = h->grants[pool].pool->cfg->ucx_devices;
+
+	for (size_t i = 0; i < pool; i++) {
+		if (takes_part(h, &h->grants[i]) && str_eq(h->grants[i].pool->cfg->ucx_devices, mine))
+			return NULL;
+	}
+	return takes_part(h, &h->grants[pool]) ? mine : NULL;
+}
+
+static void put_devices(const struct hcas *h, struct edits *ret)
+{
+	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+
+	for (size_t i = 0; i < h->n; i++) {
+		if (i)
+			strbuf_putc(&b, ',');
+		put_hca(&b, h->v[i].grant, h->v[i].dev);
+	}
+	for (size_t i = 0; i < h->n_grants; i++) {
+		const char *more = interfaces(h, i);
+
+		if (more)
+			strbuf_printf(&b, ",%s", more);
+	}
+	add_env(ret, "UCX_NET_DEVICES", arena_strdup(h->arena, strbuf_str(&b)));
+}
+
+/* One partition for all, on InfiniBand; -1 if there is none. */
+static int common_pkey(const struct hcas *h)
+{
+	int pkey = h->v[0].grant->pool->cfg->pkey;
+
+	for (size_t i = 0; i < h->n; i++) {
+		if (h->v[i].grant->pool->cfg->pkey != pkey ||
+		    grant_link(h->v[i].grant, h->v[i].dev) != HW_LINK_IB)
+			return -1;
+	}
+	return pkey;
+}
+
+static void put_ucx(const struct hcas *h, struct edits *ret)
+{
+	int pkey = common_pkey(h);
+
+	put_devices(h, ret);
+	if (pkey > 0)
+		add_env(ret, "UCX_IB_PKEY",
+			arena_printf(h->arena, "0x%04x", (unsigned)pkey & PKEY_PARTITION));
+}
+
+/*
+ * A filter on names whose default was "mlx5". Letters only: the same on every node, and a part of a name is
+ * enough. Which GPU uses which VF NVSHMEM finds out itself, and only the VFs of the container can be opened:
+ * NVSHMEM_HCA_LIST would replace its topology by a plain round robin.
+ */
+static void put_nvshmem(const struct hcas *h, struct edits *ret)
+{
+	const char *first = h->v[0].dev->rdma;
+	size_t len = common_length(h), letters = 0;
+
+	while (letters < len && !isdigit((unsigned char)first[letters]))
+		letters++;
+	if (letters && !str_starts(first, "mlx5"))
+		add_env(ret, "NVSHMEM_HCA_PREFIX", arena_printf(h->arena, "%.*s", (int)letters, first));
+}
+
+/* A GPU and a VF it may use. */
+struct reach {
+	struct bdf gpu;
+	struct topo_path path;
+	struct hca *hca;
+};
+
+static int reach_cmp(const void *a, const void *b)
+{
+	const struct reach *x = a, *y = b;
+
+	return bdf_cmp(x->gpu, y->gpu);
+}
+
+static struct hca *hca_of(const struct hcas *h, const char *id)
+{
+	for (size_t i = 0; i < h->n; i++) {
+		if (str_eq(h->v[i].dev->dev->id, id))
+			return &h->v[i];
+	}
+	return NULL;
+}
+
+static struct reach *reaches(const struct hcas *h, size_t *ret_n)
+{
+	struct reach *out;
+	size_t max = 0;
+
+	*ret_n = 0;
+	for (size_t i = 0; i < h->n_grants; i++)
+		max += h->grants[i].n_pairs;
+	out = arena_array(h->arena, max, sizeof(*out));
+	for (size_t i = 0; i < h->n_grants; i++) {
+		const struct grant *grant = &h->grants[i];
+
+		for (size_t k = 0; k < grant->n_pairs; k++) {
+			const struct choose_pair *p = &grant->pairs[k];
+			struct hca *hca = hca_of(h, grant->pool->devs[p->dev].id);
+
+			if (hca)
+				out[(*ret_n)++] =
+					(struct reach) { grant->node->inv->pci[p->gpu].bdf, p->path, hca };
+		}
+	}
+	qsort(out, *ret_n, sizeof(*out), reach_cmp);
+	return out;
+}
+
+/* Nearer first, then the one that fewer GPUs use, then the lower address. */
+static bool better(const struct reach *a, const struct reach *b)
+{
+	int x = topo_rank(a->path.class), y = topo_rank(b->path.class);
+
+	if (x != y)
+		return x < y;
+	if (a->hca->n_gpus != b->hca->n_gpus)
+		return a->hca->n_gpus < b->hca->n_gpus;
+	return hca_cmp(a->hca, b->hca) < 0;
+}
+
+/* The i-th name is what the i-th GPU uses: one a GPU, in the order of the GPUs. */
+static const char *names_by_gpu(const struct hcas *h)
+{
+	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+	size_t n, i = 0;
+	struct reach *all = reaches(h, &n);
+
+	if (!n)
+		return names(h);
+	while (i < n) {
+		struct reach *best = &all[i];
+
+		for (size_t first = i++; i < n && reach_cmp(&all[first], &all[i]) == 0; i++) {
+			if (better(&all[i], best))
+				best = &all[i];
+		}
+		best->hca->n_gpus++;
+		strbuf_printf(&b, "%s%s", b.len ? "," : "", best->hca->dev->rdma);
+	}
+	return arena_strdup(h->arena, strbuf_str(&b));
+}
+
+static void put_mscclpp(const struct hcas *h, struct edits *ret)
+{
+	add_env(ret, "MSCCLPP_HCA_DEVICES", names_by_gpu(h));
+	add_index(h, "MSCCLPP_IB_GID_INDEX", ret);
+}
+
+/* What all names begin with is understood by every libfabric; a list is not, and an old one would find no
+ * device. */
+static void put_ofi(const struct hcas *h, struct edits *ret)
+{
+	size_t len = common_length(h);
+
+	if (len)
+		add_env(ret, "FI_VERBS_DEVICE_NAME",
+			arena_printf(h->arena, "%.*s", (int)len, h->v[0].dev->rdma));
+	add_index(h, "FI_VERBS_GID_IDX", ret);
+}
+
+static void put_oneccl(const struct hcas *h, struct edits *ret)
+{
+	add_env(ret, "CCL_MNIC", "local");
+	add_env(ret, "CCL_MNIC_NAME", names(h));
+}
+
+void render_profile_env(const struct grant *grants, size_t n, int gid_index, struct arena *arena,
+			struct edits *ret)
+{
+	static const struct {
+		unsigned profiles;
+		void (*put)(const struct hcas *h, struct edits *ret);
+	} rows[] = {
+		{ PROFILE_UCX, put_ucx },	  { PROFILE_NVSHMEM, put_nvshmem },
+		{ PROFILE_MSCCLPP, put_mscclpp }, { PROFILE_OFI | PROFILE_ONECCL, put_ofi },
+		{ PROFILE_ONECCL, put_oneccl },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct hcas h = { .grants = grants,
+				  .n_grants = n,
+				  .profiles = rows[i].profiles,
+				  .gid_index = gid_index,
+				  .arena = arena };
+
+		collect(&h);
+		if (h.n)
+			rows[i].put(&h, ret);
+	}
+}
+
+bool pool_wants_rdma_cm(const struct pool_config *cfg)
+{
+	unsigned by_cm = PROFILE_UCX | PROFILE_OFI | PROFILE_ONECCL;
+
+	return !cfg->profiles_named || !cfg->profiles || (cfg->profiles & by_cm);
+}
