@@ -54,7 +54,11 @@ static const char usage_text[] =
 	"                          (/var/run/cdi)\n"
 	"  --cdi WAY               on: kubelet and runtime do CDI; off: they do not, pools that bind late "
 	"are\n"
-	"                          not served; auto: if the kubelet is 1.29 or later (auto)\n"
+	"                          not served; auto: if the kubelet is 1.29 or later and\n"
+	"                          the runtime does not say otherwise (auto)\n"
+	"  --runtime-socket PATH   who is asked whether the container runtime does CDI, for pools that bind\n"
+	"                          late; auto: the first of the usual sockets that is there; none: nobody\n"
+	"                          (auto)\n"
 	"  --rescan SECONDS        look at the hardware again this often, beside events; 0 never (60)\n"
 	"  --root DIR              the machine below DIR instead of / (for tests and captured machines)\n"
 	"  --log-level LEVEL       error, warning, info or debug; a number means info (info)\n"
@@ -186,6 +190,14 @@ static int set_cdi(struct command_line *cl, const struct flag *flag, const char 
 	return EXIT_DONE;
 }
 
+static int set_runtime_socket(struct command_line *cl, const struct flag *flag, const char *value)
+{
+	(void)flag;
+	cl->daemon.ask_runtime = strcmp(value, "none") != 0;
+	cl->daemon.runtime_socket = strcmp(value, "auto") && strcmp(value, "none") ? value : NULL;
+	return EXIT_DONE;
+}
+
 static int set_rescan(struct command_line *cl, const struct flag *flag, const char *value)
 {
 	uint64_t seconds;
@@ -276,6 +288,7 @@ static const struct flag flags[] = {
 	{ "state-dir", required_argument, set_text_or_none, FIELD(daemon.state_dir) },
 	{ "cdi-dir", required_argument, set_text, FIELD(daemon.cdi_dir) },
 	{ "cdi", required_argument, set_cdi, 0 },
+	{ "runtime-socket", required_argument, set_runtime_socket, 0 },
 	{ "rescan", required_argument, set_rescan, 0 },
 	{ "root", required_argument, set_text, FIELD(daemon.root) },
 	{ "log-level", required_argument, set_log_level, 0 },
@@ -355,6 +368,7 @@ int main(int argc, char **argv)
 			    .registration = REGISTER_CLASSIC,
 			    .pod_resources = true,
 			    .predict_gpus = true,
+			    .ask_runtime = true,
 			    .specs = { .way = SPECS_AUTO,
 				       .service_account = "/var/run/secrets/kubernetes.io/serviceaccount" },
 			    .rescan_seconds = 60 },

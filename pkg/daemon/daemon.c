@@ -22,6 +22,7 @@
 #include "kubelet/keeper.h"
 #include "kubelet/plugin.h"
 #include "kubelet/podres.h"
+#include "kubelet/runtime.h"
 #include "pool/node.h"
 #include "rpc/rpc.h"
 #include "watch/watch.h"
@@ -118,6 +119,8 @@ static void open_on_rpc(struct daemon *d)
 	if (d->opt->cgroup_dir)
 		keeper_follow(d->env.keeper, d->checkpoint, pod_runs, d);
 	d->env.binder = open_binder(d);
+	if (d->opt->ask_runtime)
+		d->env.runtime = runtime_open(d->rpc, d->opt->root, d->opt->runtime_socket);
 	if (d->env.podres && d->opt->predict_gpus)
 		d->env.gpus =
 			gpuplugin_open(d->rpc, d->plugin_dirs, ARRAY_LEN(d->plugin_dirs), d->opt->gpu_plugin);
@@ -163,6 +166,7 @@ static void close_on_rpc(void *arg)
 			plugin_free(STEAL(d->plugins[i]));
 	}
 	gpuplugin_close(STEAL(d->env.gpus));
+	runtime_close(STEAL(d->env.runtime));
 	binder_free(STEAL(d->env.binder));
 	keeper_free(STEAL(d->env.keeper));
 	podres_close(STEAL(d->env.podres));

@@ -20,6 +20,8 @@ struct daemon_options {
 	const char *state_dir;	   /* /var/lib/railmate: the ledger; NULL: memory only */
 	const char *cdi_dir;	   /* the runtime's, for pools that bind late: /var/run/cdi */
 	enum plugin_cdi cdi;
+	bool ask_runtime;	   /* does it do CDI? */
+	const char *runtime_socket; /* NULL: where runtimes usually have it, below root */
 	enum plugin_registration registration;
 	bool pod_resources;	   /* ask the kubelet which GPUs a container got */
 	bool predict_gpus;	   /* ask the GPU plugin which GPUs will come */

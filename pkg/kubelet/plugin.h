@@ -17,10 +17,11 @@ struct plugin;
 struct podres;
 struct podspec_source;
 struct rpc;
+struct runtime;
 struct sysroot;
 
 enum plugin_registration { REGISTER_CLASSIC, REGISTER_WATCHER, REGISTER_AUTO };
-/* Do kubelet and runtime know CDI? AUTO: as far as can be seen from here, which is the kubelet's part only. */
+/* Do kubelet and runtime know CDI? AUTO: as far as can be seen from here. */
 enum plugin_cdi { CDI_AUTO, CDI_ON, CDI_OFF };
 
 struct plugin_env {
@@ -39,6 +40,7 @@ struct plugin_env {
 	struct keeper *keeper;		/* the ledger */
 	const struct podspec_source *specs;
 	struct binder *binder;		/* late pools */
+	struct runtime *runtime;	/* asked whether it does CDI; NULL: nobody is asked */
 	struct gpuplugin *gpus;		/* which GPUs come when VFs are asked for first; needs podres */
 };
 

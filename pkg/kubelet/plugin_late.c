@@ -18,6 +18,7 @@
 #include "kubelet/binder.h"
 #include "kubelet/messages.h"
 #include "kubelet/podres.h"
+#include "kubelet/runtime.h"
 #include "pool/node.h"
 #include "pool/slots.h"
 #include "render/cdi.h"
@@ -26,7 +27,8 @@
 #define BIND_TIMEOUT_MS	 10000
 #define PROBE_TIMEOUT_MS 1000
 #define PROBE_AGAIN_MS	 200
-#define PROBES_QUIET_MS	 2000 /* a kubelet that starts needs a while; then it is worth a line */
+#define PROBES_QUIET_MS	 2000  /* one that starts needs a while; then it is worth a line */
+#define REFUSED_AGAIN_MS 10000 /* a runtime that has no CDI may be replaced under us */
 /* Kubernetes 1.29, the first one that passes CDI devices on, speaks grpc-go 1.58; 1.28 spoke 1.54. */
 #define GRPC_GO		"grpc-go/1."
 #define GRPC_GO_CDI_MIN 58
@@ -34,8 +36,8 @@
 /* Can this node bind late? Asked once: a restarted kubelet has to be answered at once. */
 struct late {
 	struct plugin *plugin; /* NULL: gone, while a question is under way */
-	bool ready, asking;
-	int64_t since_ms;
+	bool ready, asking, refused;
+	int64_t since_ms, runtime_since_ms;
 	struct rpc_timer *timer;
 };
 
@@ -47,6 +49,74 @@ bool plugin_is_late(const struct plugin *p)
 }
 
 /* --- is it possible here? --- */
+
+static void ready(struct late *l)
+{
+	l->ready = true;
+	plugin_kick(l->plugin);
+}
+
+static void ask_runtime(struct late *l);
+
+static void ask_runtime_again(void *arg)
+{
+	struct late *l = arg;
+
+	l->timer = NULL;
+	ask_runtime(l);
+}
+
+static void refuse_runtime(struct late *l, const char *what)
+{
+	if (!l->refused)
+		log_error("kubelet",
+			  "%s binds late and needs CDI, which this runtime does not do: %s; not registered, "
+			  "set binding to early in the configuration, or --cdi=on if that is not the runtime",
+			  l->plugin->resource, what);
+	l->refused = true;
+	l->timer = rpc_after(l->plugin->env->rpc, REFUSED_AGAIN_MS, ask_runtime_again, l);
+}
+
+static void runtime_told(void *arg, enum runtime_cdi answer, const char *what)
+{
+	struct late *l = arg;
+	struct plugin *p = l->plugin;
+
+	l->asking = false;
+	if (!p) {
+		free(l);
+	} else if (answer == RUNTIME_CDI) {
+		ready(l);
+	} else if (answer == RUNTIME_NO_CDI) {
+		refuse_runtime(l, what);
+	} else if (answer == RUNTIME_SILENT && clock_mono_ms() - l->runtime_since_ms < PROBES_QUIET_MS) {
+		l->timer = rpc_after(p->env->rpc, PROBE_AGAIN_MS, ask_runtime_again, l);
+	} else {
+		log_warn("kubelet",
+			 "%s binds late, and whether the container runtime does CDI is not known: %s; if it "
+			 "does "
+			 "not, containers start without VFs (--runtime-socket says where it is, --cdi=on "
+			 "that it "
+			 "does, --cdi=off that it does not)",
+			 p->resource, what);
+		ready(l);
+	}
+}
+
+/* The kubelet's part is known by now. */
+static void ask_runtime(struct late *l)
+{
+	const struct plugin_env *env = l->plugin->env;
+
+	if (env->cdi == CDI_ON || !env->runtime) {
+		ready(l);
+		return;
+	}
+	if (!l->runtime_since_ms)
+		l->runtime_since_ms = clock_mono_ms();
+	l->asking = true;
+	runtime_ask(env->runtime, PROBE_TIMEOUT_MS, runtime_told, l);
+}
 
 static void probe(struct late *l);
 
@@ -83,8 +153,7 @@ static void probed(void *arg, enum podres_result result, const struct pod_list *
 				why);
 		l->timer = rpc_after(p->env->rpc, PROBE_AGAIN_MS, probe_again, l);
 	} else {
-		l->ready = true;
-		plugin_kick(p);
+		ask_runtime(l);
 	}
 }
 

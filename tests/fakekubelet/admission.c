@@ -44,7 +44,7 @@ enum step { STEP_NEXT, STEP_WAIT };
 
 static void proceed(struct admission *ad);
 
-static struct container *container_of(const struct admission *ad)
+static struct fake_container *container_of(const struct admission *ad)
 {
 	return &ad->pod->containers[ad->c];
 }
@@ -157,7 +157,7 @@ static uint64_t machine_nodes(const struct kubelet *k)
 static bool numa_admits(struct admission *ad)
 {
 	_cleanup_arena_ struct arena *a = arena_new(4096);
-	struct container *c = container_of(ad);
+	struct fake_container *c = container_of(ad);
 	struct numa_ask *asks = arena_array(a, c->n_demands, sizeof(*asks));
 	struct numa_verdict v;
 	size_t n = 0;
@@ -192,7 +192,7 @@ static struct ids ids_copy(const struct ids *from, struct arena *a)
 
 static void record(struct admission *ad, const struct edits *edits, struct bytes response)
 {
-	struct container *c = container_of(ad);
+	struct fake_container *c = container_of(ad);
 
 	ad->slot.resource = c->demands[ad->d].resource;
 	ad->slot.ids = ids_copy(&ad->pick.picked, ad->pod->arena);
@@ -310,7 +310,7 @@ static enum step ask_preferred(struct admission *ad)
 
 static enum step pick(struct admission *ad, size_t count)
 {
-	const struct container *c = container_of(ad);
+	const struct fake_container *c = container_of(ad);
 	struct devman_stock stock = stock_of(ad, ad->res);
 	enum devman_step step;
 
@@ -363,7 +363,7 @@ static enum step begin_container(struct admission *ad)
 /* A regular init container leaves its devices to those that follow; the others keep what they took. */
 static void end_container(struct admission *ad)
 {
-	struct container *c = container_of(ad);
+	struct fake_container *c = container_of(ad);
 
 	for (size_t h = 0; h < c->n_held; h++) {
 		struct idset *reuse = reusable(ad, c->held[h].resource);

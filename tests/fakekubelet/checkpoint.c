@@ -61,7 +61,7 @@ static void put_ids_by_node(struct kubelet *k, const struct allocation *a, struc
 	json_end_object(j);
 }
 
-static void put_entry(struct kubelet *k, const struct pod_entry *p, const struct container *c,
+static void put_entry(struct kubelet *k, const struct pod_entry *p, const struct fake_container *c,
 		      const struct allocation *a, struct json *j)
 {
 	_cleanup_strbuf_ struct strbuf response = STRBUF_INIT;

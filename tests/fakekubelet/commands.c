@@ -396,6 +396,17 @@ static void run_forget(struct command *cmd)
 	ok(cmd);
 }
 
+static void run_runtime(struct command *cmd)
+{
+	struct err err = { 0 };
+
+	if (runtime_serve(cmd->k, cmd->argv[1], cmd->argv[2], cmd->argv[3],
+			  cmd->argc > 4 ? cmd->argv[4] : NULL, &err) < 0)
+		answer_error(cmd, "%s", err.msg);
+	else
+		ok(cmd);
+}
+
 static void on_slept(void *arg)
 {
 	ok(arg);
@@ -442,6 +453,7 @@ static const struct {
 	{ "podlist-delay", 1, 1, run_podlist_delay, "podlist-delay MS" },
 	{ "kubelet-bug", 1, 1, run_bug, "kubelet-bug double|off" },
 	{ "forget", 1, 1, run_forget, "forget POD" },
+	{ "runtime", 3, 4, run_runtime, "runtime SOCKET NAME VERSION [CONFIG]" },
 	{ "call", 2, 3, run_call, "call RESOURCE METHOD [HEX]" },
 	{ "sleep", 1, 1, run_sleep, "sleep MS" },
 	{ "quit", 0, 0, run_quit, "quit" },

@@ -85,7 +85,7 @@ struct allocation {
 	struct ids preferred;
 };
 
-struct container {
+struct fake_container {
 	const char *name;
 	enum container_kind kind;
 	struct demand *demands;
@@ -102,7 +102,7 @@ struct pod_entry {
 	struct pod_entry *next;
 	struct arena *arena;
 	const char *ns, *name, *uid;
-	struct container *containers; /* init containers and sidecars first, as the kubelet walks them */
+	struct fake_container *containers; /* init containers and sidecars first, as the kubelet walks them */
 	size_t n_containers;
 	bool active;	/* false: removed or failed, its records wait for the next collection */
 	bool admitting; /* not to be collected yet */
@@ -135,6 +135,8 @@ struct kubelet {
 	struct rpc_timer *scan_timer;
 
 	struct rpc_server *registration, *pod_resources, *pods_api; /* the last one only on request */
+	struct rpc_server *runtime;	/* on request, too */
+	char *runtime_says[3];		/* name, version, configuration; the last one may be NULL */
 	unsigned closing; /* servers that have not gone yet */
 	bool down, leaving;
 	int64_t since_us; /* when kubelet.sock began to accept */
@@ -171,7 +173,7 @@ struct json *report_begin(struct report *r, const char *event);
 struct json *report_answer(struct report *r, const struct command *cmd, const char *event); /* with "line" */
 void report_end(struct report *r);
 void report_ids(struct json *j, const char *key, const struct ids *ids);
-void report_allocations(struct json *j, const struct container *c);
+void report_allocations(struct json *j, const struct fake_container *c);
 void answer_simple(struct command *cmd, const char *event, const char *key, const char *value);
 void answer_error(struct command *cmd, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 const char *status_name(enum rpc_status status); /* as grpc-go prints it: "NotFound" */
@@ -209,6 +211,10 @@ void pod_resources_answer_all(struct kubelet *k); /* those that are delayed, now
 
 /* podsapi.c */
 int pods_api_open(struct kubelet *k, struct err *err);
+
+/* runtime.c: from now on the container runtime says this of itself. config NULL: nothing */
+int runtime_serve(struct kubelet *k, const char *socket, const char *name, const char *version, const char *config,
+		  struct err *err);
 
 /* lifecycle.c */
 int kubelet_up(struct kubelet *k, struct err *err);

@@ -40,7 +40,7 @@ static struct held held_of(struct kubelet *k, const struct allocation *al, struc
 	return h;
 }
 
-static struct pod_container container_view(struct kubelet *k, const struct container *c, struct arena *a)
+static struct pod_container container_view(struct kubelet *k, const struct fake_container *c, struct arena *a)
 {
 	struct pod_container v = { .name = c->name, .held = arena_array(a, c->n_held, sizeof(struct held)) };
 
@@ -50,7 +50,7 @@ static struct pod_container container_view(struct kubelet *k, const struct conta
 }
 
 /* Ordinary init containers are never shown, restartable ones since 1.30. */
-static bool is_shown(const struct kubelet *k, const struct container *c)
+static bool is_shown(const struct kubelet *k, const struct fake_container *c)
 {
 	return c->kind == CONTAINER_APP || (c->kind == CONTAINER_SIDECAR && !k->opt.old);
 }

@@ -7,7 +7,7 @@
 
 #define FIRST_POD_CREATED 1767225600 /* one pod a second, in the order in which they came */
 
-static struct spec_container spec_of(const struct container *c, struct arena *a)
+static struct spec_container spec_of(const struct fake_container *c, struct arena *a)
 {
 	static const enum spec_kind kinds[] = {
 		[CONTAINER_INIT] = SPEC_INIT,

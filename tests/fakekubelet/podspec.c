@@ -18,7 +18,7 @@ static const struct {
 	{ "sidecar:", CONTAINER_SIDECAR },
 };
 
-static int parse_demand(char *text, struct container *c, struct err *err)
+static int parse_demand(char *text, struct fake_container *c, struct err *err)
 {
 	char *equals = strchr(text, '=');
 	uint64_t count;
@@ -35,7 +35,7 @@ static int parse_demand(char *text, struct container *c, struct err *err)
 }
 
 /* text lives in the pod's arena and is cut in place */
-static int parse_container(char *text, struct arena *a, struct container *c, struct err *err)
+static int parse_container(char *text, struct arena *a, struct fake_container *c, struct err *err)
 {
 	size_t room = 1;
 	char *colon, *save;
@@ -69,7 +69,7 @@ static bool is_gpu(const char *resource)
 }
 
 /* Stable: those of the wanted kind first. */
-static void put_first(struct container *c, bool gpus)
+static void put_first(struct fake_container *c, bool gpus)
 {
 	size_t first = 0;
 
@@ -87,7 +87,7 @@ static void put_first(struct container *c, bool gpus)
 static int order_demands(struct kubelet *k, const char *order, struct pod_entry *p, struct err *err)
 {
 	for (size_t i = 0; i < p->n_containers; i++) {
-		struct container *c = &p->containers[i];
+		struct fake_container *c = &p->containers[i];
 
 		if (!strcmp(order, "random"))
 			random_shuffle(&k->random, c->demands, c->n_demands, sizeof(*c->demands));
@@ -106,7 +106,7 @@ static void order_containers(struct pod_entry *p)
 	size_t first = 0;
 
 	for (size_t i = 0; i < p->n_containers; i++) {
-		struct container c = p->containers[i];
+		struct fake_container c = p->containers[i];
 
 		if (c.kind == CONTAINER_APP)
 			continue;

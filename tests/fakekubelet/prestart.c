@@ -40,7 +40,7 @@ static void on_done(void *arg, enum rpc_status status, const char *message, stru
 static const struct allocation *next_allocation(struct prestarting *p)
 {
 	for (; p->c < p->pod->n_containers; p->c++, p->h = 0) {
-		const struct container *c = &p->pod->containers[p->c];
+		const struct fake_container *c = &p->pod->containers[p->c];
 
 		if (p->h < c->n_held) {
 			p->container = c->name;

@@ -50,7 +50,7 @@ void report_ids(struct json *j, const char *key, const struct ids *ids)
 }
 
 /* The first resource that sets a variable wins, as in the real one's merge. */
-static bool env_set_before(const struct container *c, size_t held, const char *key)
+static bool env_set_before(const struct fake_container *c, size_t held, const char *key)
 {
 	for (size_t h = 0; h < held; h++) {
 		for (size_t i = 0; i < c->held[h].edits.n_envs; i++) {
@@ -61,7 +61,7 @@ static bool env_set_before(const struct container *c, size_t held, const char *k
 	return false;
 }
 
-static void report_envs(struct json *j, const struct container *c, bool conflicts)
+static void report_envs(struct json *j, const struct fake_container *c, bool conflicts)
 {
 	for (size_t h = 0; h < c->n_held; h++) {
 		for (size_t i = 0; i < c->held[h].edits.n_envs; i++) {
@@ -77,7 +77,7 @@ static void report_envs(struct json *j, const struct container *c, bool conflict
 	}
 }
 
-static void report_edits(struct json *j, const struct container *c)
+static void report_edits(struct json *j, const struct fake_container *c)
 {
 	json_key(j, "env");
 	json_begin_object(j);
@@ -99,7 +99,7 @@ static void report_edits(struct json *j, const struct container *c)
 	json_end_array(j);
 }
 
-static void report_calls(struct json *j, const struct container *c)
+static void report_calls(struct json *j, const struct fake_container *c)
 {
 	json_key(j, "calls");
 	json_begin_array(j);
@@ -122,7 +122,7 @@ static void report_calls(struct json *j, const struct container *c)
 	json_end_array(j);
 }
 
-void report_allocations(struct json *j, const struct container *c)
+void report_allocations(struct json *j, const struct fake_container *c)
 {
 	json_kv_string(j, "name", c->name);
 	json_key(j, "devices");

@@ -40,7 +40,7 @@ struct starting {
 static void begin_attempt(struct starting *s);
 static void call_next(struct starting *s);
 
-static const struct container *container_of(const struct starting *s)
+static const struct fake_container *container_of(const struct starting *s)
 {
 	return &s->pod->containers[s->c];
 }
@@ -204,7 +204,7 @@ static void apply_device(struct outcome *o, const struct item *device)
 static const char *resolve(const struct starting *s, struct outcome *o)
 {
 	struct specs specs = { .arena = o->arena };
-	const struct container *c = container_of(s);
+	const struct fake_container *c = container_of(s);
 
 	if (s->k->opt.cdi_dir)
 		read_specs(s->k->opt.cdi_dir, &specs);
@@ -330,7 +330,7 @@ static struct client *who_wants_it(struct kubelet *k, const struct allocation *a
 static void call_next(struct starting *s)
 {
 	_cleanup_arena_ struct arena *a = arena_new(1024);
-	const struct container *c = container_of(s);
+	const struct fake_container *c = container_of(s);
 
 	while (s->h < c->n_held) {
 		const struct allocation *held = &c->held[s->h++];

@@ -147,4 +147,6 @@ void state_free(struct kubelet *k)
 		free(r->name);
 		free(r);
 	}
+	for (size_t i = 0; i < ARRAY_LEN(k->runtime_says); i++)
+		free(k->runtime_says[i]);
 }

@@ -291,6 +291,48 @@ class Refusals(LateCase):
     def test_a_kubelet_that_does_not_pass_cdi_devices_on(self):
         self.refused("--version", "1.28", says="needs CDI, which kubelets pass on from 1.29")
 
+    def runtime(self, node, *words):
+        """The container runtime says this of itself, at the place where containerd usually does."""
+        socket = os.path.join(node.root, "run/containerd/containerd.sock")
+        os.makedirs(os.path.dirname(socket), exist_ok=True)
+        node.kubelet.ask(f"runtime {socket} {' '.join(words)}")
+        return socket
+
+    def refused_runtime(self, *words, says, daemon=()):
+        node = self.node()
+        node.start_kubelet()
+        socket = self.runtime(node, *words)
+        d = node.start_daemon("--config-file", self.config(node), *daemon)
+        until(lambda: f"needs CDI, which this runtime does not do: {socket}: {says}" in d.stderr(), "a line about CDI")
+        self.assertIsNone(node.kubelet.resource(VF))
+        return node
+
+    def test_a_runtime_without_cdi(self):
+        node = self.refused_runtime("containerd", "1.6.20", says="containerd 1.6.20 has no CDI")
+        self.runtime(node, "containerd", "2.1.0")  # somebody has replaced it
+        node.kubelet.wait(VF, 1)
+
+    def test_a_runtime_whose_cdi_is_off(self):
+        self.refused_runtime("containerd", "1.7.27", '{"enableCDI":false}', says="CDI is switched off in containerd 1.7.27")
+
+    def test_a_runtime_that_is_not_known(self):
+        node = self.node()
+        node.start_kubelet()
+        self.runtime(node, "docker", "25.0.3")
+        d = node.start_daemon("--config-file", self.config(node))
+        node.kubelet.wait(VF, 1)
+        self.assertIn("whether the container runtime does CDI is not known", d.stderr())
+        self.assertIn("docker 25.0.3 is not known here", d.stderr())
+
+    def test_no_runtime_is_asked_where_the_operator_says_so(self):
+        for options in (["--cdi", "on"], ["--runtime-socket", "none"]):
+            node = self.node()
+            node.start_kubelet()
+            self.runtime(node, "containerd", "1.6.20")
+            d = node.start_daemon("--config-file", self.config(node), *options)
+            node.kubelet.wait(VF, 1)
+            self.assertNotIn("container runtime", d.stderr())
+
     def test_it_is_served_when_the_operator_knows_better(self):
         node = self.node()
         node.start("--version", "1.28", daemon=("--config-file", self.config(node), "--cdi", "on"))
