@@ -1,0 +1,121 @@
+/*
+ * One question, one socket: no answer can be mistaken for another's. The kernel answers while it takes the
+ * question, so what is not there within the patience will not come.
+ */
+#include <errno.h>
+#include <libmnl/libmnl.h>
+#include <linux/netlink.h>
+#include <string.h>
+#include <sys/time.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "netlink/netlink-internal.h"
+
+/* An attribute holds 64 KiB, so all VFs of a PF are no more than that. */
+#define ANSWER_BYTES (128u << 10)
+
+static int verdict_of(const struct nlmsghdr *message)
+{
+	const struct nlmsgerr *said = mnl_nlmsg_get_payload(message);
+
+	if (mnl_nlmsg_get_payload_len(message) < sizeof(*said))
+		return -EBADMSG;
+	/* A sane kernel's, which a positive or absurd number is not. */
+	if (said->error > 0 || said->error < -4095)
+		return -EBADMSG;
+	return said->error ? said->error : 1;
+}
+
+int netlink_answer(const char *buf, size_t len, unsigned seq, unsigned port, netlink_each *each, void *arg)
+{
+	const struct nlmsghdr *message = (const void *)buf;
+	int left = (int)len, r = 0;
+
+	for (; r == 0 && mnl_nlmsg_ok(message, left); message = mnl_nlmsg_next(message, &left)) {
+		if (message->nlmsg_seq != seq || message->nlmsg_pid != port)
+			continue;
+		if (message->nlmsg_type == NLMSG_ERROR)
+			r = verdict_of(message);
+		else if (message->nlmsg_type >= NLMSG_MIN_TYPE)
+			r = each(message, arg);
+	}
+	return r;
+}
+
+/* A datagram of the kernel; 0 where somebody else wrote to us. */
+static ssize_t receive(int fd, char *buf)
+{
+	struct sockaddr_nl from = { 0 };
+	struct iovec part = { .iov_base = buf, .iov_len = ANSWER_BYTES };
+	struct msghdr datagram = {
+		.msg_name = &from, .msg_namelen = sizeof(from), .msg_iov = &part, .msg_iovlen = 1
+	};
+	ssize_t n;
+
+	do {
+		n = recvmsg(fd, &datagram, 0);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == EAGAIN ? -ETIMEDOUT : -errno;
+	if (from.nl_pid)
+		return 0;
+	return datagram.msg_flags & MSG_TRUNC ? -EMSGSIZE : n;
+}
+
+static int wait_for(const struct mnl_socket *s, unsigned seq, netlink_each *each, void *arg)
+{
+	_cleanup_free_ char *buf = xcalloc(1, ANSWER_BYTES);
+	int64_t deadline = clock_mono_ms() + NETLINK_PATIENCE_MS;
+	int r = 0;
+
+	while (r == 0) {
+		ssize_t n = receive(mnl_socket_get_fd(s), buf);
+
+		if (n < 0)
+			return (int)n;
+		r = netlink_answer(buf, (size_t)n, seq, mnl_socket_get_portid(s), each, arg);
+		if (r == 0 && clock_mono_ms() > deadline)
+			return -ETIMEDOUT;
+	}
+	return r < 0 ? r : 0;
+}
+
+static int open_socket(int bus, struct mnl_socket **ret)
+{
+	const struct timeval patience = { .tv_sec = NETLINK_PATIENCE_MS / 1000,
+					  .tv_usec = NETLINK_PATIENCE_MS % 1000 * 1000 };
+	struct mnl_socket *s = mnl_socket_open2(bus, SOCK_CLOEXEC);
+	int r;
+
+	if (!s || mnl_socket_bind(s, 0, MNL_SOCKET_AUTOPID) < 0 ||
+	    setsockopt(mnl_socket_get_fd(s), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0) {
+		r = -errno;
+		if (s)
+			mnl_socket_close(s);
+		return r == -EPROTONOSUPPORT || r == -EAFNOSUPPORT ? -ENOTSUP : r;
+	}
+	*ret = s;
+	return 0;
+}
+
+int netlink_ask(int bus, struct nlmsghdr *request, netlink_each *each, void *arg, const char *what,
+		struct err *err)
+{
+	struct mnl_socket *s = NULL;
+	int r = open_socket(bus, &s);
+
+	if (r == 0) {
+		request->nlmsg_flags |= NLM_F_REQUEST | NLM_F_ACK;
+		request->nlmsg_seq = 1;
+		if (mnl_socket_sendto(s, request, request->nlmsg_len) < 0)
+			r = -errno;
+		if (r == 0)
+			r = wait_for(s, request->nlmsg_seq, each, arg);
+		mnl_socket_close(s);
+	}
+	if (r == -EOPNOTSUPP || r == -EPERM || r == -EACCES)
+		r = -ENOTSUP;
+	return r < 0 ? err_set(err, -r, "%s: %s", what, strerror(-r)) : 0;
+}

@@ -1,0 +1,43 @@
+/*
+ * Small questions to the running kernel about what no file of sysfs says. Each opens a socket of its own, asks one thing of one
+ * device and waits NETLINK_PATIENCE_MS at most. -ENOTSUP: this kernel, driver or sandbox does not tell; -ENODEV: there is no such
+ * device in our network namespace; -ETIMEDOUT; each with a sentence. Any thread.
+ */
+#ifndef RAILMATE_NETLINK_NETLINK_H
+#define RAILMATE_NETLINK_NETLINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct arena;
+struct err;
+struct hw_dcb;
+
+#define NETLINK_PATIENCE_MS 1000
+
+/* RDMA devices and network namespaces: exclusive (a device is in one) or shared (seen in all). Linux 5.2 and later. */
+int netlink_rdma_exclusive(bool *ret, struct err *err);
+
+enum netlink_vf_link { NETLINK_VF_LINK_UNKNOWN, NETLINK_VF_LINK_AUTO, NETLINK_VF_LINK_ENABLE, NETLINK_VF_LINK_DISABLE };
+
+/* What the administrator of the PF set for a VF ("ip link show PF"). */
+struct netlink_vf {
+	int index;
+	bool has_mac;
+	uint8_t mac[6];		/* all zero: not set, the VF's driver chooses */
+	int vlan, vlan_qos;	/* vlan 0: none; -1 unknown */
+	int spoofchk, trust;	/* 0, 1; -1: the driver does not say */
+	enum netlink_vf_link link;
+	int min_mbps, max_mbps;	/* 0: no limit; -1 unknown */
+	bool has_guids;		/* InfiniBand */
+	uint64_t node_guid, port_guid; /* 0: not set */
+};
+
+/* The VFs of a PF's netdev in the order of the kernel (by index), in the arena. None: it has none, or its driver does not tell. */
+int netlink_vfs(const char *netdev, struct arena *arena, const struct netlink_vf **ret, size_t *ret_n, struct err *err);
+
+/* DCB of a PF's netdev. What the driver leaves out is unknown in *ret. */
+int netlink_dcb(const char *netdev, struct hw_dcb *ret, struct err *err);
+
+#endif
