@@ -1,0 +1,488 @@
+#!/usr/bin/python3
+"""deploy/examples: every file parses, has the fields that its kind has, asks for what its pools offer, and types no
+variable of a communication library by hand; and the programs themselves take the configurations in them.
+
+    examples.py RAILMATED RAILMATECTL
+"""
+import ast
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import yaml
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+EXAMPLES = TOP / "deploy/examples"
+RAILMATED = RAILMATECTL = None
+
+GPU = re.compile(r"(nvidia|amd)\.com/gpu")
+BY_HAND = re.compile(r"\b(NCCL|RCCL|UCX|NVSHMEM|MSCCLPP|FI|CCL|PSM3)_[A-Z]\w*")
+NETWORKS = "k8s.v1.cni.cncf.io/networks"
+OPERATOR_PREFIX = "openshift.io"  # sriov-network-operator's RESOURCE_PREFIX, unless somebody changes it
+
+# A machine on which the pools of a file have VFs.
+MACHINES = {"pools-roce.yaml": "gb200-like", "pools-roce-late.yaml": "gb200-like", "pools-host.yaml": "gb200-like",
+            "pools-inference.yaml": "gb200-like", "pools-infiniband.yaml": "hgx-h100",
+            "pools-amd.yaml": "mi300x-baremetal"}
+
+# --- what fields there are ---
+#
+# A dictionary is an object: these keys and no others, those with "!" have to be there; {str: x} is a map of any keys;
+# [x] a list of at least one; a tuple alternatives; a pattern or a string is what the value has to look like or be.
+
+NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+STRINGS = {str: str}
+QUANTITY = (int, re.compile(r"[0-9]+(\.[0-9]+)?([KMGTP]i?|m)?"))
+META = {"name!": NAME, "namespace": NAME, "labels": STRINGS, "annotations": STRINGS}
+SELECTOR = {"matchLabels!": STRINGS}
+CONTAINER = {
+    "name!": NAME, "image!": str, "command": [str], "args": [str], "env": [{"name!": str, "value!": str}],
+    "resources": {"limits": {str: QUANTITY}, "requests": {str: QUANTITY}},
+    "securityContext": {"capabilities!": {"add!": [re.compile("[A-Z_]+")]}},
+    "volumeMounts": [{"name!": NAME, "mountPath!": re.compile("/.*"), "readOnly": bool}],
+}
+POD = {
+    "containers!": [CONTAINER], "restartPolicy": ("Always", "OnFailure", "Never"), "hostNetwork": bool,
+    "dnsPolicy": ("ClusterFirst", "ClusterFirstWithHostNet"), "subdomain": NAME,
+    "affinity": {"podAntiAffinity!": {"requiredDuringSchedulingIgnoredDuringExecution!": [
+        {"topologyKey!": str, "labelSelector!": SELECTOR}]}},
+    "volumes": [({"name!": NAME, "emptyDir!": {"medium!": "Memory", "sizeLimit": QUANTITY}},
+                 {"name!": NAME, "configMap!": {"name!": NAME}})],
+}
+TEMPLATE = {"metadata": {"labels": STRINGS, "annotations": STRINGS}, "spec!": POD}
+RUN_POLICY = {"cleanPodPolicy": ("None", "Running", "All"), "backoffLimit": int, "activeDeadlineSeconds": int}
+REPLICAS = {"replicas": int, "restartPolicy": ("Always", "OnFailure", "Never", "ExitCode"), "template!": TEMPLATE}
+NUMBER_TEXT = re.compile("[1-9][0-9]*")
+PCI_ID = re.compile("[0-9a-f]{4}")
+
+KINDS = {
+    ("v1", "ConfigMap"): {"data!": STRINGS},
+    ("v1", "Pod"): {"spec!": POD},
+    ("v1", "Service"): {"spec!": {"clusterIP": "None", "publishNotReadyAddresses": bool, "selector!": STRINGS}},
+    ("batch/v1", "Job"): {"spec!": {
+        "completions": int, "parallelism": int, "completionMode": ("Indexed", "NonIndexed"), "backoffLimit": int,
+        "template!": TEMPLATE}},
+    ("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition"): {"spec!": {"config!": str}},
+    ("kubeflow.org/v2beta1", "MPIJob"): {"spec!": {
+        "slotsPerWorker": int, "runPolicy": RUN_POLICY, "sshAuthMountPath": str,
+        "mpiImplementation": ("OpenMPI", "Intel", "MPICH"),
+        "mpiReplicaSpecs!": {"Launcher!": REPLICAS, "Worker": REPLICAS}}},
+    ("kubeflow.org/v1", "PyTorchJob"): {"spec!": {
+        "nprocPerNode": (NUMBER_TEXT, "auto", "gpu", "cpu"), "runPolicy": RUN_POLICY,
+        "pytorchReplicaSpecs!": {"Master": REPLICAS, "Worker": REPLICAS}}},
+    ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"): {"spec!": {
+        "replicas": int, "startupPolicy": ("LeaderCreated", "LeaderReady"),
+        "leaderWorkerTemplate!": {
+            "size": int, "restartPolicy": ("None", "Default", "RecreateGroupOnPodRestart", "RecreateGroupAfterStart"),
+            "leaderTemplate": TEMPLATE, "workerTemplate!": TEMPLATE}}},
+    ("sriovnetwork.openshift.io/v1", "SriovNetworkNodePolicy"): {"spec!": {
+        "resourceName!": re.compile(r"\w+"), "nodeSelector!": STRINGS, "numVfs!": int, "mtu": int, "isRdma": bool,
+        "priority": int, "deviceType": ("netdevice", "vfio-pci"), "linkType": ("eth", "ETH", "ib", "IB"),
+        "nicSelector!": {"vendor": PCI_ID, "deviceID": PCI_ID, "pfNames": [str], "rootDevices": [str]}}},
+    ("sriovnetwork.openshift.io/v1", "SriovNetwork"): {"spec!": {
+        "resourceName!": str, "networkNamespace": NAME, "ipam": str, "vlan": int,
+        "linkState": ("auto", "enable", "disable"),
+        "spoofChk": ("on", "off"), "trust": ("on", "off"), "metaPlugins": str, "capabilities": str}},
+    ("machineconfiguration.openshift.io/v1", "MachineConfig"): {"spec!": {"kernelArguments!": [str]}},
+}
+TALOS = {"machine!": {"install!": {"extraKernelArgs!": [str], "grubUseUKICmdline": bool}}}
+
+IPAM = {"type!": str, "range!": re.compile(r"[0-9.]+/[0-9]+")}
+CNI_PLUGINS = {
+    "sriov": {"ipam": IPAM, "vlan": int, "vlanQoS": int, "spoofchk": ("on", "off"), "trust": ("on", "off"),
+              "link_state": ("auto", "enable", "disable")},
+    "ib-sriov": {"ipam": IPAM, "pkey": re.compile("0x[0-9a-f]{4}"), "link_state": ("auto", "enable", "disable"),
+                 "rdmaIsolation": bool},
+}
+
+
+def shape(value, schema, where):
+    """What of the value is not as the schema wants it."""
+    if isinstance(schema, tuple):
+        tries = [list(shape(value, option, where)) for option in schema]
+        yield from min(tries, key=len)
+    elif isinstance(schema, dict):
+        yield from shape_of_object(value, schema, where)
+    elif isinstance(schema, list):
+        if not isinstance(value, list) or not value:
+            yield f"{where}: has to be a list of at least one"
+            return
+        for i, element in enumerate(value):
+            yield from shape(element, schema[0], f"{where}[{i}]")
+    elif isinstance(schema, re.Pattern):
+        if not isinstance(value, str) or not schema.fullmatch(value):
+            yield f"{where}: {value!r} does not look like {schema.pattern}"
+    elif isinstance(schema, str):
+        if value != schema:
+            yield f"{where}: {value!r} is not {schema!r}"
+    elif type(value) is not schema:
+        yield f"{where}: {value!r} has to be {schema.__name__}"
+
+
+def shape_of_object(value, schema, where):
+    if not isinstance(value, dict):
+        yield f"{where}: has to be an object"
+        return
+    if str in schema:
+        for key, element in value.items():
+            yield from shape(element, schema[str], f"{where}.{key}")
+        return
+    known = {key.rstrip("!"): key for key in schema}
+    for key in known:
+        if known[key].endswith("!") and key not in value:
+            yield f"{where}: {key} is missing"
+    for key, element in value.items():
+        if key in known:
+            yield from shape(element, schema[known[key]], f"{where}.{key}")
+        else:
+            yield f"{where}: no field {key}"
+
+
+# --- what an example is ---
+
+class Example:
+    def __init__(self, name, text):
+        self.name, self.text = name, text
+        self.docs = [doc for doc in yaml.safe_load_all(text) if doc] if name.endswith(".yaml") else []
+        self.head = re.match(r"(#.*\n)*", text).group(0)
+        self.needs = re.search(r"# Needs:(.*?)(?=^# Expect:|\Z)", self.head, re.M | re.S)
+
+    def of_kind(self, kind):
+        return [doc for doc in self.docs if doc.get("kind") == kind]
+
+    def needed(self):
+        """The files that have to be applied before, by what the head says."""
+        return re.findall(r"[\w-]+\.yaml", self.needs.group(1)) if self.needs else []
+
+
+def load(name):
+    return Example(name, (EXAMPLES / name).read_text())
+
+
+def pods(doc):
+    """(metadata, spec) of every kind of pod that a document makes."""
+    spec = doc.get("spec", {})
+    if doc.get("kind") == "Pod":
+        yield doc["metadata"], spec
+    templates = [spec.get("template")]
+    for key in ("mpiReplicaSpecs", "pytorchReplicaSpecs"):
+        templates += [replicas.get("template") for replicas in spec.get(key, {}).values()]
+    templates += [spec.get("leaderWorkerTemplate", {}).get(key) for key in ("leaderTemplate", "workerTemplate")]
+    for template in filter(None, templates):
+        yield template.get("metadata", {}), template["spec"]
+
+
+def pools(docs):
+    """{resource: its pool} of the ConfigMaps and the operator's policies among documents."""
+    found = {}
+    for doc in docs:
+        for pool in json.loads(doc.get("data", {}).get("config.json", "{}")).get("resourceList", []):
+            found[pool["resourcePrefix"] + "/" + pool["resourceName"]] = pool
+        if doc.get("kind") == "SriovNetworkNodePolicy":
+            found[OPERATOR_PREFIX + "/" + doc["spec"]["resourceName"]] = {}
+    return found
+
+
+def networks(docs):
+    """{name: resource} of the networks among documents."""
+    found = {}
+    for doc in docs:
+        if doc.get("kind") == "NetworkAttachmentDefinition":
+            found[doc["metadata"]["name"]] = doc["metadata"]["annotations"]["k8s.v1.cni.cncf.io/resourceName"]
+        if doc.get("kind") == "SriovNetwork":
+            found[doc["metadata"]["name"]] = OPERATOR_PREFIX + "/" + doc["spec"]["resourceName"]
+    return found
+
+
+# --- what must hold ---
+
+def check_head(example):
+    lines = example.head.splitlines()
+    if not 3 <= len(lines) <= 6:
+        yield f"begins with {len(lines)} lines of comment, not 3 to 6"
+    if not example.needs or "# Expect:" not in example.head:
+        yield "its comment does not say what it needs and what to expect"
+    for name in example.needed():
+        if not (EXAMPLES / name).exists():
+            yield f"needs {name}, which is not there"
+
+
+def check_kind(doc):
+    if "kind" not in doc:
+        yield from shape(doc, TALOS, "")
+        return
+    key = doc.get("apiVersion"), doc["kind"]
+    if key not in KINDS:
+        yield f"{key[1]} of {key[0]}: not in the table of kinds"
+        return
+    schema = {"apiVersion!": str, "kind!": str, "metadata!": META, **KINDS[key]}
+    yield from shape(doc, schema, doc["kind"])
+
+
+def check_container(container, spec, offered):
+    where = f"container {container['name']}"
+    limits = container.get("resources", {}).get("limits", {})
+    gpus = sum(count for name, count in limits.items() if GPU.fullmatch(name))
+    vfs = {name: count for name, count in limits.items() if "/" in name and not GPU.fullmatch(name)}
+    for name, count in vfs.items():
+        if name not in offered:
+            yield f"{where}: {name} is no pool of what it needs: {', '.join(offered) or 'none'}"
+        if not gpus or (gpus != count and gpus != 2 * count):
+            yield f"{where}: {count} VFs and {gpus} GPUs: as many VFs as GPUs, or half as many"
+    if not (gpus or vfs):
+        return
+    if not vfs:
+        yield f"{where}: GPUs without VFs"
+    if "IPC_LOCK" not in container.get("securityContext", {}).get("capabilities", {}).get("add", []):
+        yield f"{where}: no IPC_LOCK"
+    shm = [mount["name"] for mount in container.get("volumeMounts", []) if mount["mountPath"] == "/dev/shm"]
+    memory = [volume["name"] for volume in spec.get("volumes", []) if volume.get("emptyDir", {}).get("medium") == "Memory"]
+    if not shm or shm[0] not in memory:
+        yield f"{where}: /dev/shm is no volume in memory"
+
+
+def check_pod(meta, spec, env):
+    volumes = {volume["name"]: volume for volume in spec.get("volumes", [])}
+    offered = pools(env)
+    attached = [name.strip() for name in meta.get("annotations", {}).get(NETWORKS, "").split(",") if name.strip()]
+    maps = {doc["metadata"]["name"] for doc in env if doc.get("kind") == "ConfigMap"}
+    wanted = {}
+    for container in spec["containers"]:
+        yield from check_container(container, spec, offered)
+        for name, count in container.get("resources", {}).get("limits", {}).items():
+            wanted[name] = wanted.get(name, 0) + count
+        for mount in container.get("volumeMounts", []):
+            if mount["name"] not in volumes:
+                yield f"volume {mount['name']} is not there"
+    for volume in volumes.values():
+        if "configMap" in volume and volume["configMap"]["name"] not in maps:
+            yield f"ConfigMap {volume['configMap']['name']} is not in what it needs"
+    if attached:
+        yield from check_networks(attached, networks(env), wanted)
+    host = [name for name in wanted if offered.get(name, {}).get("railmate", {}).get("network") == "host"]
+    if bool(host) != spec.get("hostNetwork", False):
+        yield "hostNetwork and the pool's network: host go together"
+
+
+def check_networks(attached, known, wanted):
+    for name in sorted(set(attached)):
+        if name not in known:
+            yield f"network {name} is not in what it needs"
+        elif attached.count(name) != wanted.get(known[name], 0):
+            yield f"network {name} {attached.count(name)} times for {wanted.get(known[name], 0)} VFs"
+
+
+def check_network(doc, offered):
+    resource = doc["metadata"].get("annotations", {}).get("k8s.v1.cni.cncf.io/resourceName")
+    if resource not in offered:
+        yield f"network of resource {resource}, which is no pool of what it needs"
+        return
+    config = json.loads(doc["spec"]["config"])
+    if config.get("name") != doc["metadata"]["name"]:
+        yield f"the network is called {config.get('name')} in its configuration"
+    late = offered[resource].get("railmate", {}).get("binding") == "late"
+    if late and config["type"] != "railmate-cni":
+        yield f"{config['type']} cannot read the slots of a pool that binds late"
+    common = {"cniVersion!": "1.0.0", "name!": str, "type!": str}
+    plugin = config
+    if config["type"] == "railmate-cni":
+        yield from shape(config, {**common, "delegate!": {str: (str, int, bool, {str: str})}}, "config")
+        plugin, common = config["delegate"], {"type!": str}
+    if plugin["type"] not in CNI_PLUGINS:
+        yield f"CNI plugin {plugin['type']} is not in the table"
+        return
+    yield from shape(plugin, {**common, **CNI_PLUGINS[plugin["type"]]}, "config")
+
+
+def complaints(example):
+    found = list(check_head(example))
+    found += [f"types {name.group(0)} by hand" for name in BY_HAND.finditer(example.text)]
+    found += [words for doc in example.docs for words in check_kind(doc)]
+    yield from found
+    if found:
+        return
+    env = example.docs + [doc for name in example.needed() for doc in load(name).docs]
+    for doc in example.docs:
+        for meta, spec in pods(doc):
+            yield from check_pod(meta, spec, env)
+        if doc.get("kind") == "NetworkAttachmentDefinition":
+            yield from check_network(doc, pools(env))
+
+
+NAMES = sorted(path.name for path in EXAMPLES.iterdir())
+
+
+class Files(unittest.TestCase):
+    def test_nothing_is_wrong_with_any_of_them(self):
+        for name in NAMES:
+            with self.subTest(name):
+                self.assertEqual(list(complaints(load(name))), [])
+
+    def test_the_readme_lists_all_of_them(self):
+        text = (TOP / "README.md").read_text()
+        listed = set(re.findall(r"`([\w-]+\.(?:yaml|cfg))`", text.partition("## Examples")[2].partition("\n## ")[0]))
+        self.assertEqual(listed, set(NAMES))
+
+    def test_every_kind_of_the_table_is_in_use(self):
+        used = {(doc["apiVersion"], doc["kind"]) for name in NAMES for doc in load(name).docs if "kind" in doc}
+        self.assertEqual(used, set(KINDS))
+
+    def test_the_all_reduce_of_the_jobs_is_python(self):
+        (doc,) = load("allreduce-script.yaml").docs
+        ((name, text),) = doc["data"].items()
+        ast.parse(text, name)
+        for example in map(load, NAMES):
+            for path in re.findall(r"/scripts/([\w.]+)", example.text):
+                self.assertEqual(path, name, example.name)
+
+    def test_services_find_the_pods_of_their_jobs(self):
+        for example in map(load, NAMES):
+            for service in example.of_kind("Service"):
+                (job,) = example.of_kind("Job")
+                name = job["metadata"]["name"]
+                spec = job["spec"]["template"]["spec"]
+                self.assertEqual(service["spec"]["selector"], {"job-name": name})
+                self.assertEqual(service["metadata"]["name"], spec["subdomain"])
+                self.assertIn(f"--master-addr={name}-0.{spec['subdomain']}", spec["containers"][0]["command"])
+                self.assertEqual(job["spec"]["completions"], job["spec"]["parallelism"])
+
+    def test_every_way_to_change_the_kernels_arguments_gives_the_same_ones(self):
+        (config,) = load("iommu-machineconfig.yaml").docs
+        (talos,) = load("iommu-talos.yaml").docs
+        script = f'GRUB_CMDLINE_LINUX=quiet; . "{EXAMPLES}/iommu-grub.cfg"; echo "$GRUB_CMDLINE_LINUX"'
+        grub = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, timeout=60).stdout.split()
+        arguments = config["spec"]["kernelArguments"]
+        self.assertEqual(grub, ["quiet", *arguments])
+        self.assertEqual(talos["machine"]["install"]["extraKernelArgs"], arguments)
+        self.assertIn("iommu=pt", arguments)
+        self.assertIn(" ".join(arguments), load("iommu-grub.cfg").head)
+
+
+class Mistakes(unittest.TestCase):
+    """Each of these has to be noticed, or the tests above prove nothing."""
+
+    def expect(self, name, old, new, words):
+        text = load(name).text
+        self.assertIn(old, text)
+        found = list(complaints(Example(name, text.replace(old, new))))
+        self.assertTrue(any(words in complaint for complaint in found), found)
+
+    def test_they_are_noticed(self):
+        for name, old, new, words in (
+                ("single-pod.yaml", "    securityContext:",
+                 "    env: [{name: NCCL_IB_GID_INDEX, value: '3'}]\n    securityContext:", "types NCCL_IB_GID_INDEX by hand"),
+                ("single-pod.yaml", "# Needs:", "# Wants:", "does not say what it needs"),
+                ("single-pod.yaml", "apiVersion: v1", "apiVersion: v2", "not in the table of kinds"),
+                ("single-pod.yaml", "restartPolicy: Never", "restartpolicy: Never", "no field restartpolicy"),
+                ("single-pod.yaml", "restartPolicy: Never", "restartPolicy: Sometimes", "'Sometimes'"),
+                ("single-pod.yaml", "rdma/vf: 4", "rdma/vf: 3", "3 VFs and 4 GPUs"),
+                ("single-pod.yaml", "        nvidia.com/gpu: 4\n", "", "4 VFs and 0 GPUs"),
+                ("single-pod.yaml", "        rdma/vf: 4\n", "", "GPUs without VFs"),
+                ("single-pod.yaml", "rdma/vf: 4", "rdma/vfs: 4", "rdma/vfs is no pool"),
+                ("single-pod.yaml", "add: [IPC_LOCK]", "add: [NET_RAW]", "no IPC_LOCK"),
+                ("single-pod.yaml", "capabilities:\n        add: [IPC_LOCK]", "privileged: true", "no field privileged"),
+                ("single-pod.yaml", "mountPath: /dev/shm", "mountPath: /shm", "/dev/shm is no volume in memory"),
+                ("single-pod.yaml", "medium: Memory, ", "", "medium is missing"),
+                ("single-pod.yaml", "  restartPolicy", "  hostNetwork: true\n  restartPolicy", "go together"),
+                ("hostnetwork.yaml", "  hostNetwork: true\n", "", "go together"),
+                ("allreduce.yaml", "rail-net, rail-net, ", "rail-net, ", "5 times for 8 VFs"),
+                ("allreduce.yaml", "roce-late.yaml (the network), ", "", "network rail-net is not in what it needs"),
+                ("allreduce.yaml", "name: allreduce-script", "name: script", "ConfigMap script is not in what it needs"),
+                ("allreduce.yaml", "pools-roce-late.yaml", "pools-none.yaml", "pools-none.yaml, which is not there"),
+                ("allreduce.yaml", "completionMode: Indexed", "completionMode: indexed", "'indexed'"),
+                ("roce-early.yaml", "pools-roce.yaml", "pools-roce-late.yaml", "cannot read the slots"),
+                ("roce-early.yaml", '"type": "sriov"', '"type": "srivo"', "CNI plugin srivo"),
+                ("roce-late.yaml", '"name": "rail-net"', '"name": "rail"', "called rail in its configuration"),
+                ("infiniband.yaml", '"pkey"', '"pKey"', "no field pKey"),
+                ("sriov-operator.yaml", "  numVfs: 8\n", "", "numVfs is missing"),
+                ("sriov-operator.yaml", "numVfs: 8", "numVfs: '8'", "has to be int"),
+                ("sriov-operator.yaml", "resourceName: vf", "resourceName: vfs", "openshift.io/vf is no pool"),
+                ("leaderworkerset.yaml", "    workerTemplate:", "    template:", "workerTemplate is missing"),
+                ("mpijob.yaml", "    Launcher:", "    Master:", "Launcher is missing"),
+                ("pytorchjob.yaml", 'nprocPerNode: "8"', "nprocPerNode: 8", "8 does not look like"),
+                ("iommu-talos.yaml", "extraKernelArgs", "kernelArgs", "extraKernelArgs is missing"),
+                ("iommu-machineconfig.yaml", "kernelArguments", "kernelArgs", "kernelArguments is missing")):
+            with self.subTest(f"{name}: {words}"):
+                self.expect(name, old, new, words)
+
+
+class Programs(unittest.TestCase):
+    """The ConfigMaps and networks, given to the programs that will read them."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="railmate-examples-")
+        self.addCleanup(folder.cleanup)
+        self.top = pathlib.Path(folder.name)
+
+    def config_of(self, name):
+        (doc,) = load(name).docs
+        self.assertEqual((doc["metadata"]["name"], doc["metadata"]["namespace"]), ("railmate-config", "kube-system"))
+        path = self.top / "config.json"
+        path.write_text(doc["data"]["config.json"])
+        return path, pools([doc])
+
+    def machine(self, name):
+        root = self.top / name
+        subprocess.run([RAILMATECTL, "snapshot", "unpack", TOP / "tests/fixtures" / name / "host.tree", root], check=True,
+                       capture_output=True, timeout=60)
+        return root
+
+    def ctl(self, *args):
+        done = subprocess.run([RAILMATECTL, *args, "--json"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_railmated_takes_every_configuration_without_a_warning(self):
+        for name in MACHINES:
+            with self.subTest(name):
+                path, offered = self.config_of(name)
+                done = subprocess.run([RAILMATED, "--check-config", "--config-file", path], capture_output=True, text=True,
+                                      timeout=60)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                for resource in offered:
+                    self.assertIn(resource, done.stdout)
+
+    def test_every_pool_has_vfs_and_gives_them_to_a_gpu(self):
+        self.assertEqual(set(MACHINES), {name for name in NAMES if name.startswith("pools-")})
+        for name, fixture in MACHINES.items():
+            with self.subTest(name):
+                path, offered = self.config_of(name)
+                root = self.machine(fixture) if not (self.top / fixture).exists() else self.top / fixture
+                gpu = self.ctl("topo", "--config", path, "--root", root)["gpus"][0]["pci"]
+                for resource in offered:
+                    plan = self.ctl("plan", "--config", path, "--root", root, "--pool", resource, "--gpus", gpu,
+                                    "--vfs", "1")
+                    self.assertRegex(plan["env"]["NCCL_IB_HCA"], r"^=mlx5_\d+:1$")
+
+    def test_railmate_cni_understands_its_networks(self):
+        program = pathlib.Path(RAILMATED).parent / "railmate-cni"
+        seen = 0
+        for example in map(load, NAMES):
+            for doc in example.of_kind("NetworkAttachmentDefinition"):
+                config = json.loads(doc["spec"]["config"])
+                if config["type"] != "railmate-cni":
+                    continue
+                delegate = self.top / config["delegate"]["type"]
+                delegate.write_text("#!/bin/sh\n")
+                delegate.chmod(0o755)
+                config.update(deviceID="rdma_vf-n0-0", controlSocket=str(self.top / "none.sock"),
+                              stateDir=str(self.top / "state"))
+                env = {"CNI_COMMAND": "ADD", "CNI_CONTAINERID": "c", "CNI_NETNS": "/proc/self/ns/net",
+                       "CNI_IFNAME": "net1", "CNI_PATH": str(self.top),
+                       "CNI_ARGS": "K8S_POD_NAMESPACE=default;K8S_POD_NAME=p"}
+                done = subprocess.run([program], input=json.dumps(config), env=env, capture_output=True, text=True,
+                                      timeout=60)
+                # Understood, and then there is no daemon: "try again later".
+                self.assertEqual(json.loads(done.stdout)["code"], 11, done.stdout)
+                seen += 1
+        self.assertEqual(seen, 2)
+
+
+if __name__ == "__main__":
+    RAILMATECTL = sys.argv.pop(2)
+    RAILMATED = sys.argv.pop(1)
+    unittest.main()
