@@ -263,25 +263,37 @@ def no_cdi(c):
     return getattr(c.backend, "runtime", "").startswith("1.6.")
 
 
+def refusal(c):
+    """What railmated says instead of registering its pool."""
+    name = c.newest_railmate()
+    said = until(lambda: [line for line in c.railmate_log(name).splitlines() if "not registered" in line], "a word about CDI")
+    time.sleep(1)
+    check(not c.allocatable().get(VF), "slots are on offer although the runtime cannot do CDI")
+    return said[0].split("kubelet: ", 1)[-1]
+
+
 @scenario(where=no_cdi)
 def a_late_pool_where_there_is_no_cdi(c):
     """
-    Nobody tells railmated what the runtime cannot do: the container has its slots' names and no VF. Told so by --cdi=off, it
-    says at registration what to do, and the resource is not there.
+    railmated asks the runtime, and the resource is not there; so it is with --cdi=off. What that is good for: told by --cdi=on
+    that it knows better, it serves the pool, and the container has its slots' names and no VF.
     """
-    c.want_binding("late")
-    name = c.run(container("main", 1, 1))
-    report = c.report(name, "main")
-    check("RAILMATE_RDMA_VF_SLOTS" in report.env, "the container does not know its slots")
-    check(not report.devices and "NCCL_IB_HCA" not in report.env, "this runtime can do CDI after all")
-    c.end(name)
+    c.want_binding("early")
+    c.stop_railmate(c.newest_railmate())
+    c.set_pool("late")
+    c.start_railmate()
+    said = refusal(c)
+    check(f"containerd {c.backend.runtime}" in said and "early" in said, f"the sentence does not help: {said}")
     c.stop_railmate(c.newest_railmate())
     c.start_railmate("--cdi=off")
-    said = until(lambda: [line for line in c.railmate_log(c.newest_railmate()).splitlines() if "not registered" in line],
-                 "a word about CDI")
-    check("--cdi=off" in said[0] and "early" in said[0], f"the sentence does not help: {said[0]}")
-    time.sleep(1)
-    check(not c.allocatable().get(VF), "slots are on offer although the runtime cannot do CDI")
-    c.want_binding("early")
+    told = refusal(c)
+    check("--cdi=off" in told and "early" in told, f"the sentence does not help: {told}")
+    with railmated_with(c, "--cdi=on"):
+        name = c.run(container("main", 1, 1))
+        report = c.report(name, "main")
+        check("RAILMATE_RDMA_VF_SLOTS" in report.env, "the container does not know its slots")
+        check(not report.devices and "NCCL_IB_HCA" not in report.env, "this runtime can do CDI after all")
+        c.end(name)
+        c.set_pool("early")
     check_container(c, c.run(container("main", 1, 1)), "main", 1, 1)
-    return said[0].split("kubelet: ", 1)[-1]
+    return said

@@ -446,7 +446,7 @@ class Node:
         binds = [(PLUGINS, PLUGINS, "rw"), (POD_RESOURCES, POD_RESOURCES, "ro"), (PODS_API, PODS_API, "ro"),
                  (DEVINFO, DEVINFO, "rw"), (CDI, CDI, "rw"), (RUN, RUN, "rw"), (STATE, STATE, "rw"), (CGROUP, CGROUP, "ro"),
                  (self.machine, "/machine", "ro"), (self.work / "pools", "/etc/pcidp", "ro"),
-                 (self.work / "relay", "/relay", "rw")]
+                 (self.work / "relay", "/relay", "rw"), (SOCKET, SOCKET, "rw")]
         account = self.work / "account"
         if account.exists():
             binds += [(account, "/account", "ro"), (account / "hosts", "/etc/hosts", "ro")]
@@ -455,7 +455,8 @@ class Node:
         self.railmates[name] = self.spawn(
             f"{name}.log", *self.ctr_command(), "-n", "railmate", "run", "--rm", "--net-host", "--read-only",
             "--seccomp", "--runc-binary", self.args.runc, "--cgroup", f"{self.args.cgroup}/{name}", *mounts, RAILMATE,
-            name, "/usr/bin/railmated", "--root", "/machine", "--log-level", "debug", *options)
+            name, "/usr/bin/railmated", "--root", "/machine", "--log-level", "debug",
+            "--runtime-socket", SOCKET, *options)
         until(lambda: "starts:" in self.railmate_log(name), f"{name} to start", START_LIMIT)
         return name
 
