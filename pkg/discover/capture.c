@@ -203,16 +203,10 @@ static const struct attribute function_files[] = {
 };
 
 static const struct attribute net_files[] = {
-	{ "address", SCRUB_MAC },
-	{ "carrier", 0 },
-	{ "dev_id", 0 },
-	{ "dev_port", 0 },
-	{ "mtu", 0 },
-	{ "operstate", 0 },
-	{ "phys_port_name", 0 },
-	{ "phys_switch_id", SCRUB_GUID },
-	{ "speed", 0 },
-	{ "type", 0 },
+	{ "address", SCRUB_MAC }, { "carrier", 0 },	   { "dev_id", 0 },
+	{ "dev_port", 0 },	  { "flags", 0 },	   { "mtu", 0 },
+	{ "operstate", 0 },	  { "phys_port_name", 0 }, { "phys_switch_id", SCRUB_GUID },
+	{ "speed", 0 },		  { "type", 0 },
 };
 
 static const struct attribute rdma_files[] = {
@@ -336,6 +330,28 @@ static void take_links(struct capture *c, const char *dir)
 	}
 }
 
+/* What a PF says of its VFs, as far as it is their rate; the rest names them. */
+static void take_rates(struct capture *c, const char *dir)
+{
+	static const struct attribute rate = { "max_tx_rate", 0 };
+	_cleanup_names_ struct names names = NAMES_EMPTY;
+	_cleanup_free_ char *sriov = xasprintf("%s/sriov", dir);
+
+	list(c, sriov, &names);
+	for (size_t i = 0; i < names.n; i++) {
+		_cleanup_free_ char *vf = xasprintf("%s/%s", sriov, names.v[i]);
+		_cleanup_free_ char *config = xasprintf("%s/config", vf);
+		_cleanup_strbuf_ struct strbuf value = STRBUF_INIT;
+		const char *line = NULL;
+
+		if (read_bytes(c->root, config, FILE_MAX, &value) >= 0)
+			line = rate_line(strbuf_str(&value));
+		if (line)
+			line_file(c->out, config, line, strcspn(line, "\n") + !!strchr(line, '\n'));
+		take_files(c, vf, &rate, 1);
+	}
+}
+
 static bool is_bridge(const struct sysroot *root, const char *dir)
 {
 	uint64_t class = 0;
@@ -374,6 +390,7 @@ static void take_functions(struct capture *c)
 			continue;
 		take_files(c, dir, function_files, ARRAY_LEN(function_files));
 		take_links(c, dir);
+		take_rates(c, dir);
 		take_children(c, dir);
 		take_config(c, dir);
 	}

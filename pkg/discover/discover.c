@@ -78,6 +78,7 @@ int discover_host(const struct sysroot *root, const struct gpu_match *gpus, size
 	scan_class_rdma(&s);
 	scan_missing_bridges(&s);
 	scan_place(&s);
+	scan_rates(&s);
 	scan_default_route(&s);
 	*ret = finish(&s);
 	return 0;

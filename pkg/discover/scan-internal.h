@@ -1,6 +1,7 @@
 /*
  * One scan in progress: the tables grow here and move into the inventory's arena at the end. Each phase is a
- * file: machine.c (NUMA, hypervisor, routes), pci.c (functions), place.c (links between functions), rdma.c, gpu.c.
+ * file: machine.c (NUMA, hypervisor, routes), pci.c (functions), place.c (links between functions), rate.c (of VFs), rdma.c,
+ * gpu.c.
  */
 #ifndef RAILMATE_DISCOVER_SCAN_INTERNAL_H
 #define RAILMATE_DISCOVER_SCAN_INTERNAL_H
@@ -111,6 +112,9 @@ int scan_find(const struct scan *s, struct bdf bdf); /* among the functions comm
 /* Gives every bridge that others' ways name a record: before scan_place(). Moves the functions' indices. */
 void scan_missing_bridges(struct scan *s);
 void scan_place(struct scan *s);
+/* Rate limits of VFs: after scan_place(). */
+void scan_rates(struct scan *s);
+const char *rate_line(const char *config); /* the line of sriov/<index>/config that says it; NULL */
 
 /*
  * RDMA devices of the function f whose directory is open, as pci[pci]. pf is its PF's index or -1: a VF sits

@@ -44,6 +44,8 @@ static const char *const targets[] = {
 	"proc/cpuinfo",
 	"proc/driver/nvidia/gpus/0000:02:00.0/information",
 	"sys/devices/system/node/node0/distance",
+	PF "/sriov/0/config",
+	PF "/sriov/0/max_tx_rate",
 };
 
 #define IDS(path, vendor, device, class)                                                                     \
@@ -55,6 +57,7 @@ static const char machine[] =
 	"l sys/bus/pci/devices/0000:01:00.1 -> ../../../devices/pci0000:00/0000:00:01.0/0000:01:00.1\n"
 	"l sys/bus/pci/devices/0000:02:00.0 -> ../../../devices/pci0000:00/0000:00:01.0/0000:02:00.0\n"
 	"l " VF "/physfn -> ../0000:01:00.0\n"
+	"l " PF "/virtfn0 -> ../0000:01:00.1\n"
 	"l sys/class/infiniband/mlx5_1 -> "
 	"../../devices/pci0000:00/0000:00:01.0/0000:01:00.1/infiniband/mlx5_1\n" IDS(
 		PF, "0x15b3", "0x1021", "0x020000") IDS(VF, "0x15b3", "0x101e", "0x020000")

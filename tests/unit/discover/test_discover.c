@@ -506,6 +506,33 @@ static void believes_virtfn_where_physfn_is_missing(void **state)
 	leave(&m);
 }
 
+/* As mlx5 of MLNX_OFED says it, as Intel's out-of-tree drivers do, and as neither does. */
+static void reads_the_rate_limits_of_vfs(void **state)
+{
+#define OFED(n, rate)                                                                                        \
+	"f " PF "/sriov/" n "/config = VF         : " n "\\nMAC        : 02:00:00:00:00:01\\nMinTxRate  : 7" \
+	"\\nMaxTxRate  : " rate "\\nVGT+       : OFF\\n\n" VALUE(                                            \
+		PF "/sriov/" n "/max_tx_rate", "usage: write <Rate (Mbit/s)> to set VF max rate")
+	struct machine m = look_at(BRIDGE PF_ONLY VFS OFED("0", "25000") OFED("1", "0"));
+
+	(void)state;
+	assert_int_equal(m.inv->n_notes, 0);
+	assert_int_equal(at(&m, "0000:3b:00.0")->rate_mbps, 0);
+	assert_int_equal(at(&m, "0000:3b:00.1")->rate_mbps, 25000);
+	assert_int_equal(at(&m, "0000:3b:00.2")->rate_mbps, 0);
+	leave(&m);
+	m = look_at(BRIDGE PF_ONLY VFS VALUE(PF "/sriov/1/max_tx_rate", "10000"));
+	assert_int_equal(m.inv->n_notes, 0);
+	assert_int_equal(at(&m, "0000:3b:00.1")->rate_mbps, 0);
+	assert_int_equal(at(&m, "0000:3b:00.2")->rate_mbps, 10000);
+	leave(&m);
+	m = look_at(BRIDGE PF_ONLY VFS OFED("0", "-5") VALUE(PF "/sriov/1/config", "MaxTxRate"));
+	assert_note(&m, "0000:3b:00.0/sriov: 0/config", "'-5'");
+	assert_int_equal(at(&m, "0000:3b:00.1")->rate_mbps, 0);
+	assert_int_equal(at(&m, "0000:3b:00.2")->rate_mbps, 0);
+	leave(&m);
+}
+
 /* A PF that turns out unreadable takes its VFs' indices with it, not those of its neighbour. */
 static void forgets_what_a_skipped_pf_said_about_vfs(void **state)
 {
@@ -1002,6 +1029,7 @@ int main(void)
 		cmocka_unit_test(keeps_a_vf_whose_pf_is_no_pf),
 		cmocka_unit_test(counts_vfs_by_address_where_the_pf_has_no_virtfn_links),
 		cmocka_unit_test(believes_virtfn_where_physfn_is_missing),
+		cmocka_unit_test(reads_the_rate_limits_of_vfs),
 		cmocka_unit_test(forgets_what_a_skipped_pf_said_about_vfs),
 		cmocka_unit_test(keeps_two_pfs_that_claim_one_netdev),
 		cmocka_unit_test(picks_the_uplink_among_the_netdevs_of_a_switchdev_pf),
