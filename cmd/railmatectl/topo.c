@@ -9,6 +9,7 @@
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "railmatectl.h"
+#include "topo/hints.h"
 #include "topo/topo.h"
 
 /* The columns of the matrix: every PF, and every VF whose PF this machine does not see. */
@@ -209,15 +210,25 @@ static void put_pools(const struct machine *m, struct strbuf *out)
 	}
 }
 
+static void put_flattened(const struct machine *m, struct strbuf *out)
+{
+	const struct topo_hints *hints = topo_hints_used(m->node->topo);
+
+	if (!topo_flattened_vm(m->node->topo))
+		return;
+	strbuf_puts(out, "This is a virtual machine that does not show its PCIe switches");
+	if (hints)
+		strbuf_printf(out, ". What lies below one switch is known from elsewhere: %s.\n",
+			      hints->source);
+	else
+		strbuf_puts(out, ": PHB and NODE say nothing about the real distance.\n");
+}
+
 static void put_legend(const struct machine *m, struct strbuf *out)
 {
 	strbuf_puts(out, "\nPIX one PCIe switch · PXB several switches · PHB the same host bridge · "
 			 "NODE the same NUMA node · SYS another NUMA node\n");
-	if (topo_flattened_vm(m->node->topo))
-		strbuf_puts(
-			out,
-			"This is a virtual machine that does not show its PCIe switches: PHB and NODE say "
-			"nothing about the real distance.\n");
+	put_flattened(m, out);
 }
 
 void topo_text(const struct machine *m, struct strbuf *out)

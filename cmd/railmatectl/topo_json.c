@@ -7,6 +7,7 @@
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "railmatectl.h"
+#include "topo/hints.h"
 #include "topo/topo.h"
 
 static void kv_bdf(struct json *j, const char *key, const struct hw_inventory *inv, int pci)
@@ -193,6 +194,7 @@ static void put_numa(struct json *j, const struct hw_inventory *inv)
 
 void topo_json(const struct machine *m, struct strbuf *out)
 {
+	const struct topo_hints *hints = topo_hints_used(m->node->topo);
 	const struct hw_inventory *inv = m->node->inv;
 	struct json j;
 
@@ -205,6 +207,7 @@ void topo_json(const struct machine *m, struct strbuf *out)
 	put_paths(&j, m);
 	put_numa(&j, inv);
 	json_kv_bool(&j, "flattened_vm", topo_flattened_vm(m->node->topo));
+	json_kv_string(&j, "hints", hints ? hints->source : NULL);
 	json_kv_bool(&j, "rdma_cm", inv->has_rdma_cm);
 	json_end_object(&j);
 	strbuf_putc(out, '\n');

@@ -182,6 +182,7 @@ static void set_numa(struct scan *s)
 			f->numa = node_above(s, f->physfn);
 		if (f->numa < 0)
 			f->numa = node_above(s, (int)i);
+		f->numa_above = f->numa >= 0 && s->place[i].numa < 0;
 	}
 }
 

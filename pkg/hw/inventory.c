@@ -157,14 +157,15 @@ static bool same_pci(const struct hw_pci *a, const struct hw_pci *b)
 	return !bdf_cmp(a->bdf, b->bdf) && a->class_code == b->class_code && a->vendor == b->vendor &&
 	       a->device == b->device && a->subvendor == b->subvendor && a->subdevice == b->subdevice &&
 	       a->parent == b->parent && a->root_domain == b->root_domain && a->root_bus == b->root_bus &&
-	       a->has_root == b->has_root && a->numa == b->numa && a->physfn == b->physfn &&
-	       a->is_vf == b->is_vf && a->vf_index == b->vf_index && a->sriov_total == b->sriov_total &&
-	       a->sriov_num == b->sriov_num && str_eq(a->driver, b->driver) && str_eq(a->netdev, b->netdev) &&
-	       a->carrier == b->carrier && a->net_type == b->net_type &&
-	       a->default_route == b->default_route && a->acpi_index == b->acpi_index &&
-	       a->iommu_group == b->iommu_group && a->link_mts == b->link_mts &&
-	       a->link_width == b->link_width && a->link_mts_max == b->link_mts_max &&
-	       a->link_width_max == b->link_width_max && a->acs_ctrl == b->acs_ctrl;
+	       a->has_root == b->has_root && a->numa == b->numa && a->numa_above == b->numa_above &&
+	       a->physfn == b->physfn && a->is_vf == b->is_vf && a->vf_index == b->vf_index &&
+	       a->sriov_total == b->sriov_total && a->sriov_num == b->sriov_num &&
+	       str_eq(a->driver, b->driver) && str_eq(a->netdev, b->netdev) && a->carrier == b->carrier &&
+	       a->net_type == b->net_type && a->default_route == b->default_route &&
+	       a->acpi_index == b->acpi_index && a->iommu_group == b->iommu_group &&
+	       a->link_mts == b->link_mts && a->link_width == b->link_width &&
+	       a->link_mts_max == b->link_mts_max && a->link_width_max == b->link_width_max &&
+	       a->acs_ctrl == b->acs_ctrl && a->rate_mbps == b->rate_mbps;
 }
 
 static bool same_port(const struct hw_port *a, const struct hw_port *b)

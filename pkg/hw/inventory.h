@@ -32,6 +32,7 @@ struct hw_pci {
 	uint8_t root_bus;
 	bool has_root;		/* the path names a root complex */
 	int numa;
+	bool numa_above;	/* numa is an ancestor's; its own numa_node names none that exists */
 	int physfn;		/* a VF's PF; -1: not a VF, or the PF is not visible */
 	bool is_vf;		/* has a physfn link, even if the PF was skipped */
 	int vf_index;		/* N of virtfnN on the PF; -1 when not a VF */

@@ -6,29 +6,14 @@
 
 #include "base/mem.h"
 #include "hw/inventory.h"
+#include "topo/hints.h"
+#include "topo/topo-internal.h"
 
 /* A chain of more bridges than this is a loop: it is cut, so that nothing below it can hang. */
 #define MAX_CHAIN 64
 
 /* topo_check() looks at all pairs up to this many functions, beyond at a regular sample. */
 #define CHECK_ALL 400
-
-/* What a question about a function needs, in one cache line's reach. */
-struct spot {
-	int place;     /* the visible PF of a VF, else the function */
-	int up;	       /* next bridge, -1 on the root bus */
-	int16_t depth; /* bridges above */
-	int16_t fused; /* sub-switches among itself and the bridges above that count with their parent */
-	int numa;
-	bool is_fused;
-};
-
-struct topo {
-	const struct hw_inventory *inv;
-	struct spot *spots;
-	bool one_node; /* at most one known NUMA node */
-	bool flattened;
-};
 
 /*
  * Switches that show themselves as two levels although any port reaches any other at full speed.
@@ -199,6 +184,14 @@ static enum topo_class across_roots(const struct topo *t, int a, int b)
 	return t->one_node ? TOPO_NODE : TOPO_SYS;
 }
 
+/* The tree has no say where both switches are known from elsewhere. */
+static struct topo_path between_groups(const struct topo *t, int a, int b)
+{
+	if (t->spots[a].group == t->spots[b].group)
+		return (struct topo_path) { TOPO_PIX, 1 };
+	return (struct topo_path) { across_roots(t, a, b), -1 };
+}
+
 struct topo_path topo_between(const struct topo *t, int pci_a, int pci_b)
 {
 	struct topo_path path = { TOPO_SELF, -1 };
@@ -209,6 +202,8 @@ struct topo_path topo_between(const struct topo *t, int pci_a, int pci_b)
 		return path;
 	a = t->spots[pci_a].place;
 	b = t->spots[pci_b].place;
+	if (t->spots[a].group >= 0 && t->spots[b].group >= 0)
+		return between_groups(t, a, b);
 	common = common_bridge(t, a, b);
 	if (common >= 0 && t->spots[common].up >= 0) {
 		path.bridges = 1 + switches_to(t, a, common) + switches_to(t, b, common);
@@ -256,19 +251,25 @@ static bool looks_flattened(const struct topo *t)
 	return any_nic && (inv->hypervisor || all_on_root);
 }
 
-struct topo *topo_new(const struct hw_inventory *inv)
+struct topo *topo_new_hinted(const struct hw_inventory *inv, const struct topo_hints *hints)
 {
 	struct topo *t = xcalloc(1, sizeof(*t));
 
 	t->inv = inv;
 	t->spots = xcalloc(inv->n_pci + 1, sizeof(*t->spots));
 	for (size_t i = 0; i < inv->n_pci; i++)
-		t->spots[i] = (struct spot) { .place = -1, .up = -1, .numa = -1 };
+		t->spots[i] = (struct spot) { .place = -1, .up = -1, .numa = -1, .group = -1 };
 	for (size_t i = 0; i < inv->n_pci; i++)
 		place_chain(t, (int)i);
 	t->one_node = has_one_node(inv);
 	t->flattened = looks_flattened(t);
+	apply_hints(t, hints);
 	return t;
+}
+
+struct topo *topo_new(const struct hw_inventory *inv)
+{
+	return topo_new_hinted(inv, NULL);
 }
 
 void topo_free(struct topo *t)
@@ -276,6 +277,9 @@ void topo_free(struct topo *t)
 	if (!t)
 		return;
 	free(t->spots);
+	for (size_t i = 0; i < t->n_notes; i++)
+		free(t->notes[i]);
+	free(t->notes);
 	free(t);
 }
 

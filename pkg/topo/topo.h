@@ -45,6 +45,8 @@ bool topo_flattened_vm(const struct topo *t);
 /* The hints that count here: the operator's, else those of a known instance type; NULL: none. A pair of one group is PIX. */
 const struct topo_hints *topo_hints_used(const struct topo *t);
 int topo_group_of(const struct topo *t, int pci); /* index into their groups; -1: none */
+int topo_numa(const struct topo *t, int pci);	  /* its NUMA node, as the hints or else the inventory tell; -1 */
+bool topo_one_node(const struct topo *t);	  /* no two NUMA nodes are known: an unknown one is no other */
 /* What is wrong with the operator's hints, as sentences: addresses that are not there, or that they are not needed here. */
 const char *const *topo_notes(const struct topo *t, size_t *ret_n);
 
