@@ -89,6 +89,13 @@ int finish_gid(struct parse *p, const struct item *object, struct pool_config *p
 int read_profiles(struct parse *p, const struct item *value, const struct key *key, void *out);
 int read_env(struct parse *p, const struct item *value, const struct key *key, void *out);
 
+/* What does not go together in a pool that was read. */
+int check_pool(struct parse *p, const struct item *at, const struct pool_config *pool);
+
+/* How many letters make one out of the other, without regard to case; more than WORD_MAX for longer words. */
+#define WORD_MAX 64
+size_t word_distance(const char *a, const char *b);
+
 /* NULL: the kubelet will take prefix/name as an extended resource; else why not. */
 const char *resource_prefix_fault(const char *prefix);
 const char *resource_name_fault(const char *name);

@@ -198,7 +198,7 @@ static int finish_pool(struct parse *p, struct pool_entry *e)
 	e->pool.resource = arena_printf(p->out, "%s/%s", e->pool.prefix, e->pool.name);
 	for (size_t i = 0; i < e->pool.n_selectors; i++)
 		e->pool.is_rdma |= e->pool.selectors[i].is_rdma;
-	return 0;
+	return check_pool(p, e->at, &e->pool);
 }
 
 static int one_pool(struct parse *p, const struct item *value, void *ret_element)

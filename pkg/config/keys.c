@@ -106,46 +106,14 @@ const struct key *key_find(const struct key_set *set, const char *name)
 	return NULL;
 }
 
-#define WORD_MAX 32
-
-static size_t min3(size_t a, size_t b, size_t c)
-{
-	size_t ab = a < b ? a : b;
-
-	return ab < c ? ab : c;
-}
-
-/* Levenshtein without regard to case; both words are at most WORD_MAX long. */
-static size_t edit_distance(const char *a, const char *b)
-{
-	size_t row[WORD_MAX + 1], n = strlen(b);
-
-	for (size_t j = 0; j <= n; j++)
-		row[j] = j;
-	for (size_t i = 0; a[i]; i++) {
-		size_t diagonal = row[0];
-
-		row[0] = i + 1;
-		for (size_t j = 0; j < n; j++) {
-			size_t change = diagonal + !!strncasecmp(&a[i], &b[j], 1);
-
-			diagonal = row[j + 1];
-			row[j + 1] = min3(row[j] + 1, row[j + 1] + 1, change);
-		}
-	}
-	return row[n];
-}
-
 /* The legal key that was probably meant, or NULL. */
 static const char *nearest(const struct key_set *set, const char *word)
 {
 	const char *best = NULL;
 	size_t best_distance = 3;
 
-	if (strlen(word) > WORD_MAX)
-		return NULL;
 	for (size_t i = 0; i < set->n; i++) {
-		size_t d = edit_distance(word, set->keys[i].name);
+		size_t d = word_distance(word, set->keys[i].name);
 
 		if (!set->keys[i].hidden && d < best_distance && d < strlen(word)) {
 			best = set->keys[i].name;

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config-internal.h"
+#include "config/policy.h"
 
 int read_profiles(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
@@ -37,6 +38,70 @@ static int env_cmp(const void *a, const void *b)
 	return strcmp(((const struct policy_env *)a)->name, ((const struct policy_env *)b)->name);
 }
 
+static int refuse_unknown(const struct parse *p, const struct item *at)
+{
+	const struct policy_var *near = policy_nearest(at->key);
+	const char *name = document_shown(at->key, p->scratch);
+
+	if (near)
+		return refuse(p, at, "there is no variable '%s'; did you mean '%s'?", name, near->name);
+	return refuse(p, at,
+		      "'%s' is no variable that railmate knows (docs/nccl.md lists them): set it in the pods",
+		      name);
+}
+
+static int refuse_ours(const struct parse *p, const struct item *at, const struct policy_var *var)
+{
+	if (var->key)
+		return refuse(p, at, "railmate sets this; the key '%s' of the pool says how", var->key);
+	return refuse(p, at, "railmate sets this, for each container: %s", var->meaning);
+}
+
+static int check_repeated(const struct parse *p, const struct item *at)
+{
+	for (const struct item *other = at->parent->kids; other < at; other++) {
+		if (!strcasecmp(other->key, at->key))
+			return refuse(p, at, "repeats the variable '%s' of line %d (case does not count)",
+				      document_shown(other->key, p->scratch), other->line);
+	}
+	return 0;
+}
+
+/* A name that may be set and a value that it may have. */
+static int check_variable(struct parse *p, const struct item *at, const struct policy_var *var)
+{
+	int r = check_repeated(p, at);
+
+	if (r < 0)
+		return r;
+	if (!var)
+		return refuse_unknown(p, at);
+	if (var->class == POLICY_OURS)
+		return refuse_ours(p, at, var);
+	r = want(p, at, ITEM_STRING);
+	if (r < 0)
+		return r;
+	if (!policy_accepts(var, at->string))
+		return refuse(p, at, "'%s' is not legal; legal values: %s", shown(p, at),
+			      policy_legal_text(var, p->scratch));
+	if (var->class == POLICY_RISKY)
+		warn(p, at, "is better left alone: %s", var->risk);
+	if (var->class == POLICY_GONE)
+		warn(p, at, "was removed in release %s and does nothing: %s", var->removed, var->meaning);
+	return 0;
+}
+
+static void take_variable(struct parse *p, const struct item *at, struct pool_config *pool,
+			  struct policy_env *env)
+{
+	const char *value = arena_strdup(p->out, at->string);
+
+	if (str_eq(at->key, "UCX_NET_DEVICES"))
+		pool->ucx_devices = value;
+	else
+		env[pool->n_env++] = (struct policy_env) { arena_strdup(p->out, at->key), value };
+}
+
 int read_env(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
 	struct pool_config *pool = out;
@@ -52,10 +117,9 @@ int read_env(struct parse *p, const struct item *value, const struct key *key, v
 
 		if (kid->type == ITEM_NULL)
 			continue;
-		r = want(p, kid, ITEM_STRING);
+		r = check_variable(p, kid, policy_find(kid->key));
 		if (r == 0)
-			env[pool->n_env++] = (struct policy_env) { arena_strdup(p->out, kid->key),
-								   arena_strdup(p->out, kid->string) };
+			take_variable(p, kid, pool, env);
 	}
 	qsort(env, pool->n_env, sizeof(*env), env_cmp);
 	pool->env = env;
