@@ -19,7 +19,8 @@ static bool at(const char *p, const char *end, const char *word)
 /* Where the next record's text may begin: after the keyword. NULL: none. *ret_key: the keyword. */
 static const char *next_record(const char *p, const char *end, const char **ret_key)
 {
-	static const char *const keys[] = { "NCCL INFO ", "NCCL WARN ", "NCCL version ", "RCCL version : " };
+	static const char *const keys[] = { "NCCL INFO ", "NCCL WARN ", "NCCL version ",
+					    "RCCL version : ", "RCCL version " };
 
 	while ((p = memmem(p, (size_t)(end - p), "CCL ", 4))) {
 		for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
@@ -126,7 +127,7 @@ static void take_version(struct verify *v, const char *text)
 {
 	size_t n = strcspn(text, " ");
 
-	if (v->version[0] || n >= sizeof(v->version))
+	if (v->version[0] || n >= sizeof(v->version) || !isdigit((unsigned char)*text))
 		return;
 	memcpy(v->version, text, n);
 	v->version[n] = '\0';

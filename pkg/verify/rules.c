@@ -261,6 +261,7 @@ static void on_virtual(struct verify *v, const struct record *r)
 		h->fused = true;
 }
 
+/* "NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'", a plugin's name in the place of IB. */
 static void on_gdr_of_hca(struct verify *v, const struct record *r)
 {
 	uint64_t dev;
@@ -436,8 +437,8 @@ static const struct rule {
 	{ "ncclComm", on_comm },
 	{ "NET/IB : Using", on_using },
 	{ "NET/IB : Made virtual device", on_virtual },
-	{ "NET/IB : GPU Direct RDMA", on_gdr_of_hca },
 	{ "NET/IB: ", on_connection },
+	{ "NET/", on_gdr_of_hca },
 	{ "GPU Direct RDMA", on_gdr_of_gpu },
 	{ "Using network ", on_network },
 	{ "Assigned NET plugin ", on_assigned },

@@ -87,8 +87,12 @@ static const struct sample {
 	enum verdict verdict;
 	const char *words;
 } samples[] = {
+	{ "nccl-2.18.1-busid", VERDICT_PASS,
+	  "version 2.18.1+cuda12.1|n0 GPU 0 rank 0 0000:1b:00.0  mlx5_4:1  GDRDMA|4 ranks, 2 channels" },
 	{ "nccl-2.18-pass", VERDICT_PASS,
 	  "version 2.18.5+cuda12.2|node-a GPU 0 rank 0 0000:1b:00.0  mlx5_4:1  GDRDMA|4 with GDRDMA" },
+	{ "nccl-2.19-pass", VERDICT_PASS,
+	  "version 2.19.3+cuda12.3|ib-0 GPU 0 rank 0 0000:9d:00.0  mlx5_12:1" },
 	{ "nccl-2.20-einval", VERDICT_FAIL,
 	  "FAIL modify-qp-einval|Invalid argument errno 22|note gid-index-fixed" },
 	{ "nccl-2.21-socket", VERDICT_FAIL, "FAIL socket|FAIL no-device|log:5: Using network Socket" },
@@ -98,19 +102,36 @@ static const struct sample {
 	  "why      log:6: GPU Direct RDMA Disabled|w-0 GPU 0 rank 0  mlx5_0:1  GDRDMA" },
 	{ "nccl-2.23-merged", VERDICT_WARN, "mlx5_0:1+mlx5_1:1  GDRDMA|WARN fused" },
 	{ "nccl-2.24-etimedout", VERDICT_FAIL, "FAIL modify-qp-etimedout\n|log:9: Call to ibv_modify_qp" },
+	{ "nccl-2.25-gid-changed", VERDICT_WARN,
+	  "WARN gid-table-changed|log:9: NET/IB : mlx5_4:1 GID table" },
 	{ "nccl-2.26-nogdr", VERDICT_NOGDR,
 	  "no GDR: no peermem, no dmabuf  (0 of 2 channels|no GDR gdr-unsupported" },
 	{ "nccl-2.27-noplugin", VERDICT_FAIL, "FAIL no-net-plugin" },
 	{ "nccl-2.27-onenode", VERDICT_INCONCLUSIVE, "INCONCLUSIVE one-node" },
 	{ "nccl-2.28-fused", VERDICT_WARN, "mlx5_3+mlx5_5  GDRDMA  (2 of 2|WARN fused|ndevs=2" },
+	{ "nccl-2.29-far", VERDICT_NOGDR,
+	  "w-0 GPU 1 rank 3 0000:9d:00.0  mlx5_7:1  no GDR: too far: distance 9, limit 6  (0 of 2|why      "
+	  "log:8" },
+	{ "nccl-2.30-etimedout", VERDICT_FAIL, "FAIL modify-qp-etimedout\n|log:7: Call to ibv_modify_qp" },
+	{ "nccl-2.30-completion", VERDICT_FAIL,
+	  "FAIL completion-retry-exceeded|log:6: NET/IB: Got completion" },
+	{ "nccl-2.30-ib-pass", VERDICT_PASS, "ib-0 GPU 0 rank 0 0000:9d:00.0  mlx5_12:1,mlx5_20:1  GDRDMA" },
+	{ "nccl-2.30-topology-xml", VERDICT_FAIL, "FAIL topology-xml|log:7: XML Parse error" },
 	{ "nccl-2.30-notpci", VERDICT_WARN,
 	  "WARN not-a-pci-device|WARN link-local-gid|no GDR gdr-misplaced" },
 	{ "nccl-2.30-pass", VERDICT_PASS,
 	  "p-0 GPU 1 rank 1 0000:2a:00.0  mlx5_5:1  GDRDMA|2 nodes, 4 ranks" },
 	{ "rccl-2.21-pass", VERDICT_PASS,
 	  "version 2.21.5-HEAD:0cbce2a|mi300-a GPU 3 rank 3  mlx5_1:1  GDRDMA  (2 of 2" },
+	{ "rccl-2.18-pass", VERDICT_PASS,
+	  "version 2.18.3+hip6.0|mi250-a GPU 0 rank 0  mlx5_0:1  GDRDMA  (2 of 2" },
+	{ "rccl-2.22-merged", VERDICT_WARN, "version 2.22.3-HEAD|bnxt_re0:1+bnxt_re1:1  GDRDMA|WARN fused" },
+	{ "rccl-2.27-pass", VERDICT_PASS,
+	  "version 2.27.7-HEAD|mi355-a GPU 0 rank 0  rdma0:1  GDRDMA  (2 of 2|note numa-balancing" },
 	{ "rccl-2.21-nogdr", VERDICT_NOGDR, "no peermem, no dmabuf|memory_peers|note iommu" },
 	{ "plugin-pass", VERDICT_PASS, "network AWS Libfabric|note plugin" },
+	{ "plugin-ibext-nogdr", VERDICT_NOGDR,
+	  "network IBext_v8|no GDR: no peermem, no dmabuf|why      log:5" },
 };
 
 static void every_log_of_the_corpus_has_its_verdict(void **state)
@@ -195,6 +216,26 @@ static void every_prefix_leads_to_host_process_and_device(void **state)
 	}
 }
 
+static void every_form_of_the_version_is_understood(void **state)
+{
+	static const char *const forms[][2] = {
+		{ "NCCL version 2.18.5+cuda12.2", "version 2.18.5+cuda12.2," },
+		{ "NCCL version 2.30.7+cuda13.1 (git abc)", "version 2.30.7+cuda13.1," },
+		{ "RCCL version 2.18.3+hip6.0 HEAD:2f6d59e+", "version 2.18.3+hip6.0," },
+		{ "RCCL version : 2.21.5-HEAD:0cbce2a", "version 2.21.5-HEAD:0cbce2a," },
+		{ P "RCCL version : 2.26.6-HEAD:f224e2c", "version 2.26.6-HEAD:f224e2c," },
+		{ "RCCL version 2.30.4 compiled with ROCm \"10.0.0\"", "version 2.30.4," },
+		{ "the NCCL version is unknown", "version unknown," },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
+		_cleanup_free_ char *log = xasprintf("%s\n%s", forms[i][0], NET SEND);
+
+		assert_verdict(NULL, log, VERDICT_PASS, forms[i][1]);
+	}
+}
+
 static void two_records_in_one_line_are_two(void **state)
 {
 	(void)state;
@@ -265,6 +306,9 @@ static const struct failure warnings[] = {
 	{ W "NET/IB : mlx5_4:1 GID table changed", "WARN gid-table-changed" },
 	{ W "NET/IB : mlx5_4:1 Got non-fatal async event: port error(10)", "WARN async-event" },
 	{ W "Could not find real path of /sys/class/infiniband/mlx5_4/device", "WARN no-pci-path" },
+	{ P "Topology detection: network path /sys/devices/pci0000:15/0000:1c:00.0 is not a PCI device "
+	    "(0000:1c:00.0). Attaching to first CPU",
+	  "WARN not-a-pci-device" },
 	{ P "Could not open XML topology file /etc/t.xml : No such file or directory",
 	  "WARN no-topology-file" },
 };
@@ -547,6 +591,7 @@ int main(void)
 		cmocka_unit_test(pieces_of_any_size_give_the_same_answer),
 		cmocka_unit_test(a_log_cut_anywhere_never_says_no_gdr),
 		cmocka_unit_test(every_prefix_leads_to_host_process_and_device),
+		cmocka_unit_test(every_form_of_the_version_is_understood),
 		cmocka_unit_test(two_records_in_one_line_are_two),
 		cmocka_unit_test(what_is_glued_or_cut_is_left_out),
 		cmocka_unit_test(every_failure_has_its_cause_and_fix),
