@@ -350,6 +350,24 @@ def bench_verify(b):
     rate, rival = (megabytes / statistics.median(t) for t in (ours, floor))
     b.add("verify", f"verify of a log of 64 ranks, {megabytes:,.0f} MB", rate, "MB/s", bar=100, at_least=True, floor=rival,
           floor_is="wc -l")
+    stream_verify(b, b.rounds(5000, 50) * 10 ** 6)
+
+
+def stream_verify(b, size):
+    """As a job that runs for weeks: through a pipe, longer than the memory of a small node."""
+    block = job_log(64, 10)
+    began, sent = time.monotonic(), 0
+    with subprocess.Popen([os.environ["RAILMATECTL"], "verify", "-"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as proc:
+        while sent < size:
+            sent += proc.stdin.write(block)
+        # Of the program alone: getrusage() counts what this process had when it became the program, too.
+        with open(f"/proc/{proc.pid}/status", encoding="utf-8") as f:
+            peak = next(int(line.split()[1]) for line in f if line.startswith("VmHWM:"))
+    if proc.returncode:
+        sys.exit(f"railmatectl verify of a stream: exit status {proc.returncode}")
+    b.add("verify-stream", f"verify of a stream of {sent / 1e9:.2f} GB", sent / 1e6 / (time.monotonic() - began), "MB/s", bar=100,
+          at_least=True)
+    b.add("verify-rss", "its largest RSS", peak / 1000 * 1.024, "MB", bar=8)
 
 
 BENCHES = {"allocate": bench_allocate, "choice": bench_choice, "preferred": bench_preferred, "bind": bench_bind, "prediction": bench_prediction,
