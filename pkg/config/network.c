@@ -10,6 +10,8 @@
 #define MAPPED_BITS 96 /* ::ffff:0:0/96: IPv4 addresses in a GID */
 #define PKEY_FULL   0x8000
 
+static const uint8_t mapped[16] = { [10] = 0xff, [11] = 0xff };
+
 int read_gid_family(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
 	static const char *const names[] = {
@@ -36,7 +38,6 @@ static bool bits_behind(const uint8_t addr[16], int bits)
 
 bool prefix_parse(const char *text, struct ip_prefix *ret)
 {
-	static const uint8_t mapped[16] = { [10] = 0xff, [11] = 0xff };
 	char addr[INET6_ADDRSTRLEN];
 	const char *slash = strchr(text, '/');
 	struct ip_prefix out = { .v6 = strchr(text, ':') != NULL };
@@ -72,6 +73,9 @@ int read_gid_range(struct parse *p, const struct item *value, const struct key *
 			      shown(p, value));
 	if (prefix.host_bits)
 		return refuse(p, value, "'%s' is the address of a host: all bits behind the prefix must be 0",
+			      shown(p, value));
+	if (prefix.v6 && prefix.bits >= MAPPED_BITS && !memcmp(prefix.addr, mapped, MAPPED_BITS / 8))
+		return refuse(p, value, "'%s' is a range of IPv4: write it as one, such as 10.0.0.0/8",
 			      shown(p, value));
 	pool->gid_range = arena_strdup(p->out, value->string);
 	memcpy(pool->gid_range_addr, prefix.addr, sizeof(prefix.addr));

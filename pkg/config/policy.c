@@ -63,7 +63,7 @@
 #define HCAS                                                                                                 \
 	PATTERN("^\\^?=?" HCA "(," HCA ")*$",                                                                \
 		"names of RDMA devices or what they begin with: mlx5; =mlx5_1:1")
-#define GROUPS PATTERN("^" NAME "(,|;|" NAME ")*$", "names of RDMA devices: mlx5_0,mlx5_1;mlx5_2,mlx5_3")
+#define GROUPS PATTERN("^" NAME "([,;]" NAME ")*$", "names of RDMA devices: mlx5_0,mlx5_1;mlx5_2,mlx5_3")
 
 #define LEVELS "LOC NVL PIX PXB PHB SYS"
 #define BYTES  NUMBER(1, INT32_MAX)
