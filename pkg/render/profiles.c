@@ -156,7 +156,7 @@ static void put_ucx(const struct hcas *h, struct edits *ret)
  * enough. Which GPU uses which VF NVSHMEM finds out itself, and only the VFs of the container can be opened:
  * NVSHMEM_HCA_LIST would replace its topology by a plain round robin.
  */
-static void put_nvshmem(const struct hcas *h, struct edits *ret)
+static void put_prefix(const struct hcas *h, struct edits *ret)
 {
 	const char *first = h->v[0].dev->rdma;
 	size_t len = common_length(h), letters = 0;
@@ -165,6 +165,38 @@ static void put_nvshmem(const struct hcas *h, struct edits *ret)
 		letters++;
 	if (letters && !str_starts(first, "mlx5"))
 		add_env(ret, "NVSHMEM_HCA_PREFIX", arena_printf(h->arena, "%.*s", (int)letters, first));
+}
+
+/* The pools say the same of GIDs, and all VFs have RoCE's. */
+static bool one_kind_of_gid(const struct hcas *h)
+{
+	const struct pool_config *a = h->v[0].grant->pool->cfg;
+
+	for (size_t i = 0; i < h->n; i++) {
+		const struct pool_config *b = h->v[i].grant->pool->cfg;
+
+		if (a->gid_family != b->gid_family || a->roce_version != b->roce_version ||
+		    !str_eq(a->gid_range, b->gid_range) ||
+		    grant_link(h->v[i].grant, h->v[i].dev) != HW_LINK_ETHERNET)
+			return false;
+	}
+	return true;
+}
+
+/* NVSHMEM chooses GIDs as NCCL does, and is told what the operator said. */
+static void put_nvshmem(const struct hcas *h, struct edits *ret)
+{
+	const struct pool_config *cfg = h->v[0].grant->pool->cfg;
+
+	put_prefix(h, ret);
+	if (!one_kind_of_gid(h))
+		return;
+	if (cfg->gid_family == GID_FAMILY_IPV6)
+		add_env(ret, "NVSHMEM_IB_ADDR_FAMILY", "AF_INET6");
+	if (cfg->gid_range)
+		add_env(ret, "NVSHMEM_IB_ADDR_RANGE", cfg->gid_range);
+	if (cfg->roce_version == 1)
+		add_env(ret, "NVSHMEM_IB_ROCE_VERSION_NUM", "1");
 }
 
 /* A GPU and a VF it may use. */

@@ -13,7 +13,7 @@
 
 struct pool_config;
 
-#define PROFILE_ENV_MAX 9 /* so many variables at most: room for them is made by the caller */
+#define PROFILE_ENV_MAX 12 /* so many variables at most: room for them is made by the caller */
 
 /*
  * Appended to ret->envs, unsorted. `grants` are all the RDMA pools of the container that are known (one at Allocate), VFs with an RDMA

@@ -233,6 +233,43 @@ static void nvshmem_needs_help_only_when_names_are_not_its_default(void **state)
 	assert_int_equal(render(b, PROFILE_NVSHMEM, 2, 3).n_envs, 0);
 }
 
+static void nvshmem_is_told_what_the_operator_said_of_gids(void **state)
+{
+	struct bench *b = *state;
+	struct edits e;
+
+	for (int i = 0; i < 2; i++) {
+		b->cfg[i].gid_family = GID_FAMILY_IPV6;
+		b->cfg[i].gid_range = "fd00::/8";
+		b->cfg[i].roce_version = 1;
+	}
+	e = render(b, PROFILE_NVSHMEM, 2, -1);
+	assert_string_equal(env(&e, "NVSHMEM_IB_ADDR_FAMILY"), "AF_INET6");
+	assert_string_equal(env(&e, "NVSHMEM_IB_ADDR_RANGE"), "fd00::/8");
+	assert_string_equal(env(&e, "NVSHMEM_IB_ROCE_VERSION_NUM"), "1");
+	b->cfg[0].gid_family = b->cfg[1].gid_family = GID_FAMILY_IPV4;
+	b->cfg[0].gid_range = b->cfg[1].gid_range = "10.0.0.0/8";
+	b->cfg[0].roce_version = b->cfg[1].roce_version = 2;
+	e = render(b, PROFILE_NVSHMEM, 2, -1);
+	assert_string_equal(env(&e, "NVSHMEM_IB_ADDR_RANGE"), "10.0.0.0/8");
+	assert_int_equal(e.n_envs, 1);
+}
+
+static void nvshmem_is_not_told_it_when_pools_differ_or_on_infiniband(void **state)
+{
+	struct bench *b = *state;
+
+	b->cfg[0].gid_range = "10.0.0.0/8";
+	assert_int_equal(render(b, PROFILE_NVSHMEM, 2, -1).n_envs, 0);
+	b->cfg[1].gid_range = "10.0.0.0/8";
+	assert_int_equal(render(b, PROFILE_NVSHMEM, 2, -1).n_envs, 1);
+	b->cfg[1].gid_family = GID_FAMILY_IPV4;
+	assert_int_equal(render(b, PROFILE_NVSHMEM, 2, -1).n_envs, 0);
+	b->cfg[1].gid_family = GID_FAMILY_ANY;
+	b->ports[3].link = HW_LINK_IB;
+	assert_int_equal(render(b, PROFILE_NVSHMEM, 2, -1).n_envs, 0);
+}
+
 static void mscclpp_gets_the_vf_of_each_gpu_in_gpu_order(void **state)
 {
 	struct bench *b = *state;
@@ -377,6 +414,8 @@ int main(void)
 		TEST(ucx_is_told_the_partition_by_its_value_without_the_membership_bit),
 		TEST(ucx_is_told_no_partition_on_ethernet_or_when_pools_differ),
 		TEST(nvshmem_needs_help_only_when_names_are_not_its_default),
+		TEST(nvshmem_is_told_what_the_operator_said_of_gids),
+		TEST(nvshmem_is_not_told_it_when_pools_differ_or_on_infiniband),
 		TEST(mscclpp_gets_the_vf_of_each_gpu_in_gpu_order),
 		TEST(mscclpp_takes_the_nearest_vf_of_all_pools),
 		TEST(mscclpp_shares_equally_near_vfs_out),
