@@ -189,6 +189,7 @@ class Node:
         self.kubelet, self.railmates, self.n_started, self.binding = None, {}, 0, "early"
         # Without, a pod's containers are in /k8s.io, outside of our cgroup, and stay there when all is over.
         self.kubelet_options = {"cgroupsPerQOS": True}
+        self.seen_lines = {}
 
     @functools.cached_property
     def kubelet_version(self):
@@ -349,9 +350,20 @@ class Node:
     def kubelet_log(self):
         return (self.logs / "kubelet.log").read_text(errors="replace")
 
+    def kubelet_lines(self, words):
+        """The log's lines with these words. What was read once is not read again: there are 20 MB in the end."""
+        log = self.seen_lines.setdefault(words, {"at": 0, "lines": []})
+        with (self.logs / "kubelet.log").open("rb") as file:
+            file.seek(log["at"])
+            text = file.read()
+        whole = text[:text.rfind(b"\n") + 1]
+        log["at"] += len(whole)
+        log["lines"] += [line for line in whole.decode(errors="replace").splitlines() if words in line]
+        return log["lines"]
+
     def allocations(self):
         """(pod, resource) in the order in which the kubelet allocated them; it says so with --v=4."""
-        found = re.findall(r'"Making allocation request for device plugin".*', self.kubelet_log())
+        found = self.kubelet_lines('"Making allocation request for device plugin"')
         words = [(re.search(r'pod="default/([^"]*)"', line), re.search(r'resourceName="([^"]*)"', line)) for line in found]
         return [(pod[1], resource[1]) for pod, resource in words]
 
@@ -406,7 +418,7 @@ class Node:
 
     def killings(self):
         """The kubelet's lines about containers that it ends."""
-        return "\n".join(re.findall(".*Killing container with a grace period.*", self.kubelet_log()))
+        return "\n".join(self.kubelet_lines("Killing container with a grace period"))
 
     def relay_pod_resources(self):
         """A relay, and railmated's options by which it asks there."""
@@ -531,10 +543,11 @@ class Node:
         known = {item["metadata"]["uid"] for item in self.raw_pods() or []}
         found = set()
         for top in (CGROUP / "pids", CGROUP):
-            for file in (top / self.args.cgroup.strip("/")).glob("kubepods/**/pod*/pids.current"):
-                with contextlib.suppress(OSError):  # the same
-                    if int(file.read_text()):
-                        found.add(file.parent.name.removeprefix("pod"))
+            for folder, _, files in os.walk(top / self.args.cgroup.strip("/") / "kubepods"):  # what goes meanwhile is left out
+                name = os.path.basename(folder)
+                with contextlib.suppress(OSError):
+                    if name.startswith("pod") and "pids.current" in files and int(pathlib.Path(folder, "pids.current").read_text()):
+                        found.add(name.removeprefix("pod"))
         return found - known
 
     def device_number(self, node):
