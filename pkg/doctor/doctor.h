@@ -63,10 +63,8 @@ struct doctor_pci {		/* one for each of inv->pci, same index */
 	int port_type;		/* PCIe device/port type; -1 unknown or no PCIe capability */
 	int devctl;		/* PCIe Device Control; -1 */
 	int mps_supported;	/* bytes; -1 */
-	bool has_acs;		/* config_ext READ only */
-	uint16_t acs_cap, acs_ctrl;
-	bool has_ats;
-	uint16_t ats_ctrl;
+	bool has_acs, has_ats;	/* false means something only when config_ext is READ */
+	uint16_t acs_ctrl, ats_ctrl;
 };
 
 struct doctor_host {		/* NULL and DONT_KNOW: could not be read */
@@ -76,13 +74,11 @@ struct doctor_host {		/* NULL and DONT_KNOW: could not be read */
 	int iommu_units;	/* entries of sys/class/iommu; -1: no such directory */
 	const char *iommu_kind;	/* "dmar", "ivhd", "smmu", "other"; NULL: none */
 	int iommu_groups;	/* -1: no such directory */
-	enum doctor_answer has_modules;	/* sys/module is there: an absent entry of it means something */
 	enum doctor_answer peermem;	/* nvidia_peermem, or what NCCL takes for it */
 	enum doctor_answer nvidia_open;	/* the open kernel modules */
-	const char *nvidia_version;
-	enum doctor_answer amdgpu, amd_peer;	/* module loaded; peer memory or dmabuf of amdkfd */
+	enum doctor_answer amd_peer;	/* peer memory of amdkfd, or a kernel that has its interface */
+	enum doctor_answer amd_dmabuf;	/* the kernel is built with what RCCL wants for dmabuf */
 	enum doctor_answer nvidia_fs;	/* GPUDirect Storage */
-	enum doctor_answer gdrdrv;
 	int numa_balancing;	/* -1, 0, 1, 2 */
 };
 
@@ -95,13 +91,14 @@ struct doctor_facts {
 	bool live;			/* the running machine: netlink and our own limits make sense */
 	enum doctor_answer container;	/* we run in one: own limits are the container's */
 	struct doctor_pci *pci;
+	const int *nic;			/* where containers' VFs are: PFs with VFs, VFs without a visible PF; when there */
+	size_t n_nic;			/* are none, what could be such a PF. Indices of inv->pci, by address */
 	struct doctor_host host;
 	const struct doctor_net *net;	/* NULL: not gathered */
 };
 
-/* Only an unusable root is an error. inv and topo are borrowed by the facts. */
-int doctor_gather(const struct sysroot *root, const struct hw_inventory *inv, const struct topo *topo,
-		  struct doctor_facts **ret, struct err *err);
+/* What cannot be read is unknown: this cannot fail. inv and topo are borrowed by the facts. */
+struct doctor_facts *doctor_gather(const struct sysroot *root, const struct hw_inventory *inv, const struct topo *topo);
 void doctor_facts_free(struct doctor_facts *f); /* NULL is fine */
 void doctor_facts_freep(struct doctor_facts **f);
 #define _cleanup_doctor_facts_ __attribute__((cleanup(doctor_facts_freep)))
@@ -157,11 +154,14 @@ void doctor_report_freep(struct doctor_report **r);
 
 enum doctor_verdict doctor_report_verdict(const struct doctor_report *r);
 size_t doctor_report_n(const struct doctor_report *r);
-const struct doctor_finding *doctor_report_at(const struct doctor_report *r, size_t i); /* in the order of the checks */
+/* In the order of the checks. */
+const struct doctor_finding *doctor_report_at(const struct doctor_report *r, size_t i);
 
+void doctor_put_paragraph(struct strbuf *out, const char *text); /* wrapped as doctor_text() does */
 void doctor_text(const struct doctor_facts *f, const struct doctor_report *r, struct strbuf *out);
 void doctor_json(const struct doctor_facts *f, const struct doctor_report *r, struct json *j); /* a whole object */
 /* The host change that the findings ask for, ready to apply; false: they ask for none, and nothing was written. */
-bool doctor_manifest(const struct doctor_report *r, enum doctor_platform p, struct strbuf *out);
+bool doctor_manifest(const struct doctor_facts *f, const struct doctor_report *r, enum doctor_platform p,
+		     struct strbuf *out);
 
 #endif

@@ -1,0 +1,64 @@
+/* What the files of the room share: the tables of checks, the report, ways through PCIe. */
+#ifndef RAILMATE_DOCTOR_DOCTOR_INTERNAL_H
+#define RAILMATE_DOCTOR_DOCTOR_INTERNAL_H
+
+#include "doctor/doctor.h"
+#include "topo/topo.h"
+
+struct hw_pci;
+
+#define TABLE(name) extern const struct doctor_check name[]; extern const size_t name##_n
+TABLE(doctor_place_checks);
+TABLE(doctor_pcie_checks);
+TABLE(doctor_host_checks);
+
+struct doctor_report {
+	struct arena *arena;
+	const struct doctor_check *running;
+	const struct doctor_check **ran;
+	size_t n_ran;
+	struct doctor_finding *findings;
+	size_t n, cap;
+	size_t first; /* finding of the running check */
+};
+/* The worst verdict of a check that ran; -1: it had nothing to say. */
+int doctor_verdict_of(const struct doctor_report *r, const struct doctor_check *c);
+/* The same advice, so that findings are printed together. */
+bool doctor_same_kind(const struct doctor_finding *a, const struct doctor_finding *b);
+/* The sentence for a platform. */
+const char *doctor_fix_on(const struct doctor_advice *a, enum doctor_platform p);
+
+/* config.c: fills the configuration part of one function. */
+void doctor_read_config(const struct sysroot *root, const struct doctor_facts *f, int pci);
+
+enum { /* PCI Express base specification; linux/pci_regs.h */
+	PORT_ENDPOINT = 0,
+	PORT_ROOT = 4,
+	PORT_UPSTREAM = 5,
+	PORT_DOWNSTREAM = 6,
+	PORT_INTEGRATED = 9,
+};
+int doctor_mps(int devctl);  /* bytes of the largest payload */
+int doctor_mrrs(int devctl); /* bytes of the largest read request */
+
+/*
+ * The bridges between two functions, from a's side to b's: all up to the bridge that both are below, that one
+ * included; without one, all up to the root buses. *ret_common: the common one's index in ret, or -1.
+ */
+#define WAY_MAX 64 /* more than any real tree has */
+size_t doctor_way(const struct hw_inventory *inv, int a, int b, int ret[WAY_MAX], int *ret_common);
+/* Of f->nic the nearest to a function, all of the same class; returns their number, at most max. */
+size_t doctor_nearest(const struct doctor_facts *f, int pci, int *ret, size_t max, enum topo_class *ret_class);
+
+/* "GPU 0000:1b:00.0 [H100]": an arena string. */
+const char *doctor_gpu_name(const struct doctor_facts *f, size_t gpu);
+/* "0000:18:00.0 (mlx5_0)" */
+const char *doctor_nic_name(const struct doctor_facts *f, int pci);
+const char *doctor_address(const struct doctor_facts *f, int pci);
+bool doctor_has_vendor(const struct doctor_facts *f, const char *vendor);
+/* Is this one of the words of the kernel's command line? Neither when that is unknown. */
+enum doctor_answer doctor_boot_word(const struct doctor_host *h, const char *word);
+/* The values of all words that start with key ("pci="), joined by commas: an arena string; NULL: none. */
+const char *doctor_boot_value(const struct doctor_facts *f, const char *key);
+
+#endif

@@ -1,0 +1,320 @@
+/* Reads what the inventory does not have: IOMMU groups, configuration space, modules, the command line. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "discover/sysroot.h"
+#include "doctor/doctor-internal.h"
+#include "hw/inventory.h"
+
+#define BIG_FILE 16384
+
+/* --- host --- */
+
+static const char *read_text(const struct sysroot *root, struct arena *arena, const char *path)
+{
+	char buf[BIG_FILE];
+
+	if (sysroot_read(root, buf, sizeof(buf), "%s", path) < 0)
+		return NULL;
+	return arena_strdup(arena, str_trim(buf));
+}
+
+static int count_one(void *arg, const char *name)
+{
+	(void)name;
+	(*(int *)arg)++;
+	return 0;
+}
+
+/* Entries of a directory; -1: it is not there, or may not be read. */
+static int count(const struct sysroot *root, const char *path)
+{
+	int n = 0;
+
+	return sysroot_each(root, path, count_one, &n) < 0 ? -1 : n;
+}
+
+static int note_kind(void *arg, const char *name)
+{
+	static const char *const kinds[] = { "dmar", "ivhd", "smmu" };
+	const char **kind = arg;
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		if (str_starts(name, kinds[i]))
+			*kind = kinds[i];
+	}
+	if (!*kind)
+		*kind = "other";
+	return 0;
+}
+
+static void read_kernel(const struct sysroot *root, struct arena *arena, struct doctor_host *h)
+{
+	h->kernel = read_text(root, arena, "proc/sys/kernel/osrelease");
+	h->kernel_major = h->kernel_minor = -1;
+	if (h->kernel && sscanf(h->kernel, "%4d.%4d", &h->kernel_major, &h->kernel_minor) != 2)
+		h->kernel_major = h->kernel_minor = -1;
+}
+
+static bool any_exists(const struct sysroot *root, const char *const *paths, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (sysroot_exists(root, "%s", paths[i]))
+			return true;
+	}
+	return false;
+}
+
+/* An absent entry means something only where the directory of them is. */
+static enum doctor_answer any_of(const struct sysroot *root, const char *where, const char *const *paths,
+				 size_t n)
+{
+	if (any_exists(root, paths, n))
+		return DOCTOR_YES;
+	return sysroot_exists(root, "%s", where) ? DOCTOR_NO : DOCTOR_DONT_KNOW;
+}
+
+/* The same files that NCCL (src/transport/net_ib/gdr.cc) and RCCL (net_ib.cc) look at. */
+static void read_peer_memory(const struct sysroot *root, struct doctor_host *h)
+{
+	static const char *const nvidia[] = {
+		"sys/module/nvidia_peermem/version",
+		"sys/kernel/mm/memory_peers/nv_mem/version",
+		"sys/kernel/mm/memory_peers/nv_mem_nc/version",
+	};
+	static const char *const amd[] = {
+		"sys/kernel/mm/memory_peers/amdkfd/version",
+		"sys/kernel/memory_peers/amdkfd/version",
+		"sys/memory_peers/amdkfd/version",
+	};
+
+	h->peermem = any_of(root, "sys/module", nvidia, ARRAY_LEN(nvidia));
+	h->amd_peer = any_of(root, "sys/kernel", amd, ARRAY_LEN(amd));
+}
+
+/* Does a line of the file have this in it? */
+static enum doctor_answer has_line(const struct sysroot *root, const char *path, const char *text)
+{
+	_cleanup_close_ int fd = sysroot_openat(root, O_RDONLY | O_NONBLOCK, "%s", path);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+	char line[512];
+	bool found = false;
+
+	if (!file)
+		return DOCTOR_DONT_KNOW;
+	fd = -1; /* the stream's */
+	while (!found && fgets(line, sizeof(line), file))
+		found = strstr(line, text) != NULL;
+	fclose(file);
+	return found ? DOCTOR_YES : DOCTOR_NO;
+}
+
+/*
+ * Where no file tells, RCCL looks for the interface among the kernel's symbols, whose names are not hidden;
+ * and for dmabuf at how the kernel was built.
+ */
+static void read_amd(const struct sysroot *root, struct doctor_host *h)
+{
+	_cleanup_free_ char *config = xasprintf("boot/config-%s", h->kernel ? h->kernel : "");
+	enum doctor_answer notify = has_line(root, config, "CONFIG_DMABUF_MOVE_NOTIFY=y");
+
+	if (h->amd_peer != DOCTOR_YES)
+		h->amd_peer = has_line(root, "proc/kallsyms", " ib_register_peer_memory_client");
+	h->amd_dmabuf = notify == DOCTOR_YES ? has_line(root, config, "CONFIG_PCI_P2PDMA=y") : notify;
+}
+
+static void read_modules(const struct sysroot *root, struct arena *arena, struct doctor_host *h)
+{
+	static const char *const storage[] = { "proc/driver/nvidia-fs", "sys/module/nvidia_fs" };
+	const char *version = read_text(root, arena, "proc/driver/nvidia/version");
+
+	h->nvidia_open = !version				 ? DOCTOR_DONT_KNOW
+			 : strstr(version, "Open Kernel Module") ? DOCTOR_YES
+								 : DOCTOR_NO;
+	h->nvidia_fs = any_of(root, "sys/module", storage, ARRAY_LEN(storage));
+}
+
+static void read_host(const struct sysroot *root, struct arena *arena, struct doctor_host *h)
+{
+	uint64_t balancing;
+
+	h->cmdline = read_text(root, arena, "proc/cmdline");
+	read_kernel(root, arena, h);
+	h->iommu_units = count(root, "sys/class/iommu");
+	h->iommu_groups = count(root, "sys/kernel/iommu_groups");
+	sysroot_each(root, "sys/class/iommu", note_kind, &h->iommu_kind);
+	read_peer_memory(root, h);
+	read_modules(root, arena, h);
+	h->numa_balancing = -1;
+	if (!sysroot_read_u64(root, 10, &balancing, "proc/sys/kernel/numa_balancing") && balancing < 8)
+		h->numa_balancing = (int)balancing;
+}
+
+/* A container's root is an overlay, as a rule; engines leave a file, or the kubelet an environment. */
+static enum doctor_answer in_container(const struct sysroot *root)
+{
+	static const char *const signs[] = { ".dockerenv", "run/.containerenv",
+					     "var/run/secrets/kubernetes.io/serviceaccount" };
+	char line[4096], *at;
+
+	if (!sysroot_is_live(root))
+		return DOCTOR_DONT_KNOW;
+	if (getenv("KUBERNETES_SERVICE_HOST") || any_exists(root, signs, ARRAY_LEN(signs)))
+		return DOCTOR_YES;
+	if (sysroot_read(root, line, sizeof(line), "proc/1/comm") >= 0 && !strcmp(str_trim(line), "systemd"))
+		return DOCTOR_NO;
+	at = sysroot_read(root, line, sizeof(line), "proc/self/mounts") < 0 ? NULL : strstr(line, " / ");
+	return !at ? DOCTOR_DONT_KNOW : str_starts(at, " / overlay ") ? DOCTOR_YES : DOCTOR_NO;
+}
+
+/* --- functions --- */
+
+static enum doctor_iommu type_of(const char *text)
+{
+	static const struct {
+		const char *name;
+		enum doctor_iommu type;
+	} types[] = {
+		{ "identity", DOCTOR_IOMMU_IDENTITY }, { "DMA", DOCTOR_IOMMU_DMA },
+		{ "DMA-FQ", DOCTOR_IOMMU_DMA_FQ },     { "blocked", DOCTOR_IOMMU_BLOCKED },
+		{ "unmanaged", DOCTOR_IOMMU_OTHER },   { "auto", DOCTOR_IOMMU_OTHER },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+		if (!strcmp(text, types[i].name))
+			return types[i].type;
+	}
+	return DOCTOR_IOMMU_UNKNOWN;
+}
+
+static enum doctor_iommu read_group(const struct sysroot *root, const struct doctor_facts *f, int pci)
+{
+	int group = f->inv->pci[pci].iommu_group;
+	char text[32];
+
+	if (group < 0)
+		return f->host.iommu_groups >= 0 || f->host.iommu_units >= 0 ? DOCTOR_IOMMU_NONE
+									     : DOCTOR_IOMMU_UNKNOWN;
+	if (sysroot_read(root, text, sizeof(text), "sys/kernel/iommu_groups/%d/type", group) < 0)
+		return DOCTOR_IOMMU_UNKNOWN;
+	return type_of(str_trim(text));
+}
+
+static bool is_translated(enum doctor_iommu type)
+{
+	return type == DOCTOR_IOMMU_DMA || type == DOCTOR_IOMMU_DMA_FQ;
+}
+
+static void read_way(const struct sysroot *root, const struct doctor_facts *f, int pci)
+{
+	for (int depth = 0; pci >= 0 && depth < WAY_MAX; depth++, pci = f->inv->pci[pci].parent)
+		doctor_read_config(root, f, pci);
+}
+
+/* GPUs, NICs and what is above them. Whether a VF has ATS matters where its addresses are translated. */
+static void read_functions(const struct sysroot *root, const struct doctor_facts *f)
+{
+	const struct hw_inventory *inv = f->inv;
+
+	for (size_t i = 0; i < inv->n_pci; i++)
+		f->pci[i] = (struct doctor_pci) { .port_type = -1, .devctl = -1, .mps_supported = -1 };
+	for (size_t i = 0; i < inv->n_gpu; i++)
+		read_way(root, f, inv->gpu[i].pci);
+	for (size_t i = 0; i < f->n_nic; i++)
+		read_way(root, f, f->nic[i]);
+	for (size_t i = 0; i < inv->n_pci; i++) {
+		if (hw_find_gpu(inv, (int)i) < 0 && !hw_is_nic(&inv->pci[i]))
+			continue;
+		f->pci[i].iommu = read_group(root, f, (int)i);
+		if (inv->pci[i].physfn >= 0 && is_translated(f->pci[i].iommu))
+			doctor_read_config(root, f, (int)i);
+	}
+}
+
+/* --- NICs --- */
+
+enum { NIC_WITH_VFS, NIC_COULD_HAVE_VFS, NIC_OF_ANY_KIND, NIC_NOT };
+
+static int nic_kind(const struct hw_inventory *inv, int pci, const bool *has_vf, const bool *has_rdma)
+{
+	const struct hw_pci *p = &inv->pci[pci];
+
+	if (p->physfn >= 0 || !hw_is_nic(p))
+		return NIC_NOT;
+	if (hw_is_nic_vf(inv, pci))
+		return NIC_WITH_VFS;
+	if (!has_rdma[pci])
+		return NIC_NOT;
+	return has_vf[pci] ? NIC_WITH_VFS : hw_is_pf(p) ? NIC_COULD_HAVE_VFS : NIC_OF_ANY_KIND;
+}
+
+/* A VF that a driver of user space has is one of its PF's all the same. */
+static void find_vfs(const struct hw_inventory *inv, bool *has_vf, bool *has_rdma)
+{
+	for (size_t i = 0; i < inv->n_pci; i++) {
+		if (inv->pci[i].physfn >= 0)
+			has_vf[inv->pci[i].physfn] = true;
+	}
+	for (size_t i = 0; i < inv->n_rdma; i++) {
+		int pci = inv->rdma[i].pci;
+
+		if (pci < 0)
+			continue;
+		has_rdma[pci] = true;
+		if (inv->pci[pci].physfn >= 0)
+			has_rdma[inv->pci[pci].physfn] = true;
+	}
+}
+
+static void find_nics(struct doctor_facts *f)
+{
+	const struct hw_inventory *inv = f->inv;
+	_cleanup_free_ bool *has_vf = xcalloc(inv->n_pci + 1, sizeof(*has_vf));
+	_cleanup_free_ bool *has_rdma = xcalloc(inv->n_pci + 1, sizeof(*has_rdma));
+	int *nic = arena_array(f->arena, inv->n_pci + 1, sizeof(*nic));
+
+	find_vfs(inv, has_vf, has_rdma);
+	for (int kind = NIC_WITH_VFS; kind < NIC_NOT && !f->n_nic; kind++) {
+		for (size_t i = 0; i < inv->n_pci; i++) {
+			if (nic_kind(inv, (int)i, has_vf, has_rdma) == kind)
+				nic[f->n_nic++] = (int)i;
+		}
+	}
+	f->nic = nic;
+}
+
+struct doctor_facts *doctor_gather(const struct sysroot *root, const struct hw_inventory *inv,
+				   const struct topo *topo)
+{
+	struct arena *arena = arena_new(16384);
+	struct doctor_facts *f = arena_alloc(arena, sizeof(*f));
+
+	f->arena = arena;
+	f->inv = inv;
+	f->topo = topo;
+	f->live = sysroot_is_live(root);
+	f->container = in_container(root);
+	f->pci = arena_array(arena, inv->n_pci + 1, sizeof(*f->pci));
+	read_host(root, arena, &f->host);
+	if (doctor_has_vendor(f, "AMD"))
+		read_amd(root, &f->host);
+	find_nics(f);
+	read_functions(root, f);
+	return f;
+}
+
+void doctor_facts_free(struct doctor_facts *f)
+{
+	if (f)
+		arena_free(f->arena);
+}
+
+void doctor_facts_freep(struct doctor_facts **f)
+{
+	doctor_facts_free(*f);
+}

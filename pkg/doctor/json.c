@@ -1,0 +1,65 @@
+/* The report as JSON: every check that ran, every finding, nothing cut. */
+#include "base/json.h"
+#include "doctor/doctor-internal.h"
+
+static void put_fix(const struct doctor_advice *a, struct json *j)
+{
+	json_key(j, "fix");
+	if (!a->fix[DOCTOR_GRUB]) {
+		json_null(j);
+		return;
+	}
+	json_begin_object(j);
+	for (int p = 0; p < DOCTOR_PLATFORM_MAX; p++)
+		json_kv_string(j, doctor_platform_name((enum doctor_platform)p),
+			       doctor_fix_on(a, (enum doctor_platform)p));
+	json_end_object(j);
+}
+
+static void put_finding(const struct doctor_finding *f, struct json *j)
+{
+	json_begin_object(j);
+	json_kv_string(j, "verdict", doctor_verdict_name(f->verdict));
+	json_kv_string(j, "subject", f->subject);
+	json_kv_string(j, "finding", f->sentence);
+	json_kv_string(j, "meaning", f->advice->meaning);
+	put_fix(f->advice, j);
+	json_kv_string(j, "kernel_arg", f->kernel_arg);
+	json_end_object(j);
+}
+
+static void put_check(const struct doctor_report *r, const struct doctor_check *c, struct json *j)
+{
+	int verdict = doctor_verdict_of(r, c);
+
+	json_begin_object(j);
+	json_kv_string(j, "id", c->id);
+	json_kv_string(j, "title", c->title);
+	json_kv_string(j, "verdict", verdict < 0 ? NULL : doctor_verdict_name((enum doctor_verdict)verdict));
+	json_key(j, "findings");
+	json_begin_array(j);
+	for (size_t i = 0; i < r->n; i++) {
+		if (r->findings[i].check == c)
+			put_finding(&r->findings[i], j);
+	}
+	json_end_array(j);
+	json_end_object(j);
+}
+
+void doctor_json(const struct doctor_facts *f, const struct doctor_report *r, struct json *j)
+{
+	json_begin_object(j);
+	json_kv_string(j, "verdict", doctor_verdict_name(doctor_report_verdict(r)));
+	json_kv_bool(j, "live", f->live);
+	json_key(j, "container");
+	if (f->container == DOCTOR_DONT_KNOW)
+		json_null(j);
+	else
+		json_bool(j, f->container == DOCTOR_YES);
+	json_key(j, "checks");
+	json_begin_array(j);
+	for (size_t i = 0; i < r->n_ran; i++)
+		put_check(r, r->ran[i], j);
+	json_end_array(j);
+	json_end_object(j);
+}

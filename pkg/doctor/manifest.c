@@ -1,0 +1,189 @@
+/*
+ * The kernel arguments that findings ask for, as what each platform takes. Several devices of one pci= option
+ * are joined by ';', which ends a command in GRUB's own language, so such a value is quoted: GRUB takes the
+ * quotes off, and where it does not, the kernel does.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "doctor/doctor-internal.h"
+
+#define ACS_OPTION "disable_acs_redir="
+#define ACS_KEY	   "pci=" ACS_OPTION
+
+struct args {
+	char **v;
+	size_t n, cap;
+};
+
+static void args_done(struct args *a)
+{
+	for (size_t i = 0; i < a->n; i++)
+		free(a->v[i]);
+	free(a->v);
+}
+
+static void add(struct args *a, char *arg)
+{
+	a->v = xgrow(a->v, &a->cap, a->n + 1, sizeof(*a->v));
+	a->v[a->n++] = arg;
+}
+
+/* Is it among the devices of "a;b"? */
+static bool list_holds(const char *list, const char *device)
+{
+	size_t len = strlen(device);
+
+	for (const char *at = list; at; at = strchr(at, ';') ? strchr(at, ';') + 1 : NULL) {
+		if (!strncmp(at, device, len) && (!at[len] || at[len] == ';'))
+			return true;
+	}
+	return false;
+}
+
+static void add_device(struct strbuf *list, const char *device)
+{
+	if (!list_holds(strbuf_str(list), device))
+		strbuf_printf(list, "%s%s", list->len ? ";" : "", device);
+}
+
+/* The option counts once, the last one: what the command line has already goes along, if it is what it should
+ * be. */
+static void add_present(const struct doctor_facts *f, struct strbuf *list)
+{
+	const char *options = doctor_boot_value(f, "pci="),
+		   *at = options ? strstr(options, ACS_OPTION) : NULL;
+	_cleanup_free_ char *devices = at ? xstrdup(at + strlen(ACS_OPTION)) : NULL;
+	char *save, *device;
+
+	if (!devices)
+		return;
+	devices[strcspn(devices, ",")] = '\0';
+	if (devices[strspn(devices, "0123456789abcdefABCDEFpci:./;")])
+		return;
+	for (device = strtok_r(devices, ";", &save); device; device = strtok_r(NULL, ";", &save))
+		add_device(list, device);
+}
+
+static char *acs_arg(const struct doctor_facts *f, const struct doctor_report *r)
+{
+	_cleanup_strbuf_ struct strbuf list = STRBUF_INIT;
+
+	add_present(f, &list);
+	for (size_t i = 0; i < r->n; i++) {
+		const char *arg = r->findings[i].kernel_arg;
+
+		if (arg && str_starts(arg, ACS_KEY))
+			add_device(&list, arg + strlen(ACS_KEY));
+	}
+	return xasprintf(strchr(strbuf_str(&list), ';') ? "pci=\"" ACS_OPTION "%s\"" : ACS_KEY "%s",
+			 strbuf_str(&list));
+}
+
+static bool holds(const struct args *a, const char *arg)
+{
+	for (size_t i = 0; i < a->n; i++) {
+		if (!strcmp(a->v[i], arg))
+			return true;
+	}
+	return false;
+}
+
+static void collect(const struct doctor_facts *f, const struct doctor_report *r, struct args *ret)
+{
+	bool acs = false;
+
+	for (size_t i = 0; i < r->n; i++) {
+		const char *arg = r->findings[i].kernel_arg;
+
+		if (arg && str_starts(arg, ACS_KEY))
+			acs = true;
+		else if (arg && !holds(ret, arg))
+			add(ret, xstrdup(arg));
+	}
+	if (acs)
+		add(ret, acs_arg(f, r));
+}
+
+static char *joined(const struct args *a)
+{
+	_cleanup_strbuf_ struct strbuf all = STRBUF_INIT;
+
+	for (size_t i = 0; i < a->n; i++)
+		strbuf_printf(&all, "%s%s", i ? " " : "", a->v[i]);
+	return xstrdup(strbuf_str(&all));
+}
+
+static void put_grub(const struct args *a, struct strbuf *out)
+{
+	_cleanup_free_ char *all = joined(a);
+
+	strbuf_puts(out, "# /etc/default/grub.d/90-railmate.cfg, from railmatectl doctor.\n"
+			 "# Debian, Ubuntu: put it there, run update-grub, reboot.\n"
+			 "# RHEL and its kin do not read that folder; there it is this, and a reboot:\n");
+	strbuf_printf(out, "#   grubby --update-kernel=ALL --args='%s'\n", all);
+	strbuf_puts(out, "GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX ");
+	for (const char *c = all; *c; c++)
+		strbuf_printf(out, "%s%c", *c == '"' ? "\\" : "", *c);
+	strbuf_puts(out, "\"\n");
+}
+
+/* In single quotes: no argument has one. */
+static void put_list(const struct args *a, const char *indent, struct strbuf *out)
+{
+	for (size_t i = 0; i < a->n; i++)
+		strbuf_printf(out, "%s- '%s'\n", indent, a->v[i]);
+}
+
+static void put_openshift(const struct args *a, struct strbuf *out)
+{
+	strbuf_puts(
+		out,
+		"# From railmatectl doctor. oc apply -f it: the nodes of the pool reboot one after the "
+		"other.\n"
+		"# The role is the pool: all its nodes get the arguments, so their boards should be alike.\n"
+		"apiVersion: machineconfiguration.openshift.io/v1\n"
+		"kind: MachineConfig\n"
+		"metadata:\n"
+		"  name: 99-worker-railmate\n"
+		"  labels:\n"
+		"    machineconfiguration.openshift.io/role: worker\n"
+		"spec:\n"
+		"  config:\n"
+		"    ignition:\n"
+		"      version: 3.2.0\n"
+		"  kernelArguments:\n");
+	put_list(a, "    ", out);
+}
+
+static void put_talos(const struct args *a, struct strbuf *out)
+{
+	strbuf_puts(out, "# From railmatectl doctor. talosctl patch machineconfig --patch @FILE, then "
+			 "talosctl upgrade with the\n"
+			 "# node's own installer image, which writes the boot entry. A node that boots by "
+			 "systemd-boot from an\n"
+			 "# image of the Image Factory takes them from the schematic "
+			 "(customization.extraKernelArgs) instead.\n"
+			 "machine:\n"
+			 "  install:\n"
+			 "    extraKernelArgs:\n");
+	put_list(a, "      ", out);
+}
+
+bool doctor_manifest(const struct doctor_facts *f, const struct doctor_report *r, enum doctor_platform p,
+		     struct strbuf *out)
+{
+	static void (*const put[])(const struct args *a, struct strbuf *out) = {
+		[DOCTOR_GRUB] = put_grub,
+		[DOCTOR_OPENSHIFT] = put_openshift,
+		[DOCTOR_TALOS] = put_talos,
+	};
+	_cleanup_(args_done) struct args args = { NULL, 0, 0 };
+
+	collect(f, r, &args);
+	if (args.n)
+		put[p](&args, out);
+	return args.n > 0;
+}

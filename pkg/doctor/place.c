@@ -1,0 +1,426 @@
+/* Are GPUs and VFs there, with the right driver, near each other, on links of full width? */
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "doctor/doctor-internal.h"
+#include "hw/inventory.h"
+
+#define MAX_NEAREST 64
+
+static const char no_switch_fix[] = "Move the NIC or the GPU to slots behind one PCIe switch if the board "
+				    "has any; else measure before raising "
+				    "NCCL_NET_GDR_LEVEL, and do not set it by default.";
+
+/* --- driver --- */
+
+static const struct doctor_advice user_space_driver = {
+	"A VF of vfio-pci or another driver of user space has no verbs device, so NCCL cannot see it.",
+	{ "Bind it back: driverctl unset-override ADDRESS (or echo > "
+	  "/sys/bus/pci/devices/ADDRESS/driver_override, "
+	  "then bind its own driver), and take it out of vfio-pci.ids= and /etc/modprobe.d.",
+	  "Give the SriovNetworkNodePolicy of these VFs deviceType: netdevice and isRdma: true, not "
+	  "vfio-pci.",
+	  "Take the VFs out of vfio-pci.ids= in machine.install.extraKernelArgs and of the vfio-pci entry in "
+	  "machine.kernel.modules." },
+};
+static const struct doctor_advice gpu_user_space = {
+	"A GPU of vfio-pci belongs to a virtual machine; containers on this host cannot use it.",
+	{ "Nothing if that is meant; else bind it to its vendor's driver (driverctl unset-override ADDRESS).",
+	  "Nothing if that is meant; else label the node nvidia.com/gpu.workload.config=container.",
+	  "Nothing if that is meant; else take its id out of vfio-pci.ids= in "
+	  "machine.install.extraKernelArgs." },
+};
+static const struct doctor_advice no_driver = {
+	"A function without a driver is not there for NCCL.",
+	{ "Load its driver (modprobe mlx5_core, nvidia, amdgpu …) and echo 1 > "
+	  "/sys/bus/pci/devices/PF/sriov_drivers_autoprobe before the VFs are made.",
+	  "Look at the SR-IOV network operator's config daemon and the GPU operator's driver pod of this "
+	  "node.",
+	  "Add the driver's system extension to the image and its modules to machine.kernel.modules." },
+};
+static const struct doctor_advice drivers_fine = {
+	"Every GPU and VF has a driver of the kernel, so NCCL can open it.",
+	{ NULL },
+};
+
+static bool is_user_space(const char *driver)
+{
+	static const char *const names[] = { "vfio-pci", "uio_pci_generic", "igb_uio",
+					     "pci-stub", "mlx5_vfio_pci",   "nvgrace_gpu_vfio_pci" };
+
+	for (size_t i = 0; driver && i < ARRAY_LEN(names); i++) {
+		if (!strcmp(driver, names[i]))
+			return true;
+	}
+	return false;
+}
+
+static void judge_driver(const struct doctor_facts *f, struct doctor_report *r, int pci, bool is_gpu)
+{
+	const struct hw_pci *p = &f->inv->pci[pci];
+	const char *who = doctor_address(f, pci), *kind = is_gpu ? "GPU" : "VF";
+
+	if (is_user_space(p->driver))
+		doctor_find(r, is_gpu ? DOCTOR_WARN : DOCTOR_FAIL,
+			    is_gpu ? &gpu_user_space : &user_space_driver, who, "%s %s is bound to %s.", kind,
+			    who, p->driver);
+	else if (!p->driver)
+		doctor_find(r, DOCTOR_WARN, &no_driver, who, "%s %s has no driver.", kind, who);
+}
+
+/* A VF counts when its PF is one of those that containers' VFs are of, or is itself what the machine shows.
+ */
+static bool is_our_vf(const struct doctor_facts *f, int pci)
+{
+	int place = f->inv->pci[pci].physfn >= 0 ? f->inv->pci[pci].physfn : pci;
+
+	if (!hw_is_nic_vf(f->inv, pci))
+		return false;
+	for (size_t i = 0; i < f->n_nic; i++) {
+		if (f->nic[i] == place)
+			return true;
+	}
+	return false;
+}
+
+static void run_driver(const struct doctor_facts *f, struct doctor_report *r)
+{
+	size_t vfs = 0;
+
+	for (size_t i = 0; i < f->inv->n_gpu; i++)
+		judge_driver(f, r, f->inv->gpu[i].pci, true);
+	for (size_t i = 0; i < f->inv->n_pci; i++) {
+		if (!is_our_vf(f, (int)i))
+			continue;
+		judge_driver(f, r, (int)i, false);
+		vfs++;
+	}
+	if (vfs + f->inv->n_gpu && doctor_worst_so_far(r) == DOCTOR_PASS)
+		doctor_find(r, DOCTOR_PASS, &drivers_fine, "host", "%zu GPUs and %zu VFs have their drivers.",
+			    f->inv->n_gpu, vfs);
+}
+
+/* --- vfs --- */
+
+static const struct doctor_advice no_vfs = {
+	"Without VFs there is nothing to hand to a container, and the nearest GPUs go over a farther NIC.",
+	{ "echo N > /sys/bus/pci/devices/ADDRESS/sriov_numvfs, kept over a reboot by a udev rule or a "
+	  "systemd unit; SR-IOV "
+	  "has to be on in the BIOS and in the card's firmware (mlxconfig SRIOV_EN=1 NUM_OF_VFS=N).",
+	  "Write a SriovNetworkNodePolicy with numVfs for this card (deploy/examples).",
+	  "Make the VFs by machine.udev.rules or a DaemonSet at boot; SR-IOV has to be on in the BIOS and "
+	  "the card." },
+};
+static const struct doctor_advice no_nic = {
+	"NCCL has no RDMA device here: it falls back to TCP sockets.",
+	{ "Load the card's RDMA driver (modprobe mlx5_ib, irdma, bnxt_re …), and look into the kernel's log "
+	  "for "
+	  "why it has none.",
+	  "Look at the NIC cluster policy or network operator's driver pod of this node.",
+	  "Add the RDMA modules (mlx5_ib, irdma, bnxt_re) to machine.kernel.modules." },
+};
+static const struct doctor_advice vfs_fine = {
+	"There are VFs to hand to containers.",
+	{ NULL },
+};
+
+static size_t count_vfs(const struct hw_inventory *inv, int pf)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < inv->n_pci; i++)
+		n += inv->pci[i].physfn == pf;
+	return n;
+}
+
+/* A card that is nobody's nearest is not missed: storage and management have no VFs on purpose. */
+static bool is_nearer(const struct doctor_facts *f, int pf)
+{
+	int nearest[MAX_NEAREST];
+	enum topo_class best;
+
+	for (size_t i = 0; i < f->inv->n_gpu; i++) {
+		int gpu = f->inv->gpu[i].pci;
+
+		doctor_nearest(f, gpu, nearest, MAX_NEAREST, &best);
+		if (topo_between(f->topo, gpu, pf).class < best)
+			return true;
+	}
+	return false;
+}
+
+static bool has_rdma(const struct doctor_facts *f, int pci)
+{
+	return hw_find_rdma(f->inv, pci) >= 0;
+}
+
+static void run_vfs(const struct doctor_facts *f, struct doctor_report *r)
+{
+	const struct hw_inventory *inv = f->inv;
+	size_t vfs = 0;
+
+	for (size_t i = 0; i < inv->n_pci; i++) {
+		const char *who = doctor_address(f, (int)i);
+
+		vfs += is_our_vf(f, (int)i);
+		if (!hw_is_pf(&inv->pci[i]) || !has_rdma(f, (int)i) || count_vfs(inv, (int)i))
+			continue;
+		for (size_t k = 0; k < f->n_nic; k++) {
+			if (f->nic[k] != (int)i)
+				continue;
+			doctor_find(r, DOCTOR_WARN, &no_vfs, who, "%s has none of its %d VFs.",
+				    doctor_nic_name(f, (int)i), inv->pci[i].sriov_total);
+		}
+		if (is_nearer(f, (int)i))
+			doctor_find(r, DOCTOR_WARN, &no_vfs, who,
+				    "%s has none of its %d VFs, and is nearer to a GPU than those that have.",
+				    doctor_nic_name(f, (int)i), inv->pci[i].sriov_total);
+	}
+	if (!inv->n_rdma)
+		doctor_find(r, DOCTOR_FAIL, &no_nic, "host", "No RDMA device is here.");
+	else if (vfs)
+		doctor_find(r, DOCTOR_PASS, &vfs_fine, "host", "%zu VFs on %zu cards.", vfs, f->n_nic);
+}
+
+/* --- path --- */
+
+static const struct doctor_advice path_near = {
+	"NCCL uses GPUDirect RDMA over these by default: the data stay below PCIe switches.",
+	{ NULL },
+};
+static const struct doctor_advice path_far = {
+	"NCCL leaves GPUDirect RDMA off when the way crosses the host bridge (its default level is PXB): "
+	"data go through "
+	"the host's memory.",
+	{ no_switch_fix, NULL, NULL },
+};
+static const struct doctor_advice path_hidden = {
+	"The hypervisor hides the PCIe switches, so neither NCCL nor this program can tell near from far.",
+	{ "Give railmated a hint file or let it know the instance shape (topology_file: auto): NCCL then "
+	  "reads the real tree "
+	  "from NCCL_TOPO_FILE.",
+	  NULL, NULL },
+};
+static const struct doctor_advice path_c2c = {
+	"The GPU hangs on its CPU by NVLink-C2C: NCCL 2.27 and later use GPUDirect RDMA over this way (P2C), "
+	"earlier ones not.",
+	{ NULL },
+};
+
+/* Their PCIe link carries little: data reach NICs through the CPU to which the GPU is soldered. */
+static bool is_on_c2c(const struct hw_gpu *gpu)
+{
+	static const char *const models[] = { "GH200", "GB200", "GB300" };
+
+	for (size_t i = 0; gpu->model && i < ARRAY_LEN(models); i++) {
+		if (strstr(gpu->model, models[i]))
+			return true;
+	}
+	return false;
+}
+
+static void judge_path(const struct doctor_facts *f, struct doctor_report *r, size_t gpu)
+{
+	int nearest[MAX_NEAREST], pci = f->inv->gpu[gpu].pci;
+	enum topo_class class;
+	size_t n = doctor_nearest(f, pci, nearest, MAX_NEAREST, &class);
+	const char *who = doctor_address(f, pci), *nic;
+
+	if (!n)
+		return;
+	nic = doctor_nic_name(f, nearest[0]);
+	if (class <= TOPO_PXB)
+		doctor_find(r, DOCTOR_PASS, &path_near, who, "%s reaches %s by %s.", doctor_gpu_name(f, gpu),
+			    nic, topo_class_name(class));
+	else if (topo_flattened_vm(f->topo))
+		doctor_find(r, DOCTOR_UNKNOWN, &path_hidden, who, "%s: how far its NICs are is not visible.",
+			    doctor_gpu_name(f, gpu));
+	else if (class <= TOPO_NODE && is_on_c2c(&f->inv->gpu[gpu]))
+		doctor_find(r, DOCTOR_PASS, &path_c2c, who, "%s reaches %s by its CPU.",
+			    doctor_gpu_name(f, gpu), nic);
+	else
+		doctor_find(r, DOCTOR_WARN, &path_far, who, "The nearest NIC of %s is %s, by %s.",
+			    doctor_gpu_name(f, gpu), nic, topo_class_name(class));
+}
+
+static void run_path(const struct doctor_facts *f, struct doctor_report *r)
+{
+	for (size_t i = 0; i < f->inv->n_gpu; i++)
+		judge_path(f, r, i);
+}
+
+/* --- numa --- */
+
+static const struct doctor_advice numa_unknown = {
+	"NCCL puts a device without a node on the first CPU, and its threads and buffers with it.",
+	{ "Set the NUMA or SLIT options of the BIOS so that the firmware tells the node (_PXM) of each host "
+	  "bridge, or update "
+	  "the firmware; in a virtual machine let the host give the guest a node for each device.",
+	  NULL, NULL },
+};
+static const struct doctor_advice numa_apart = {
+	"Every byte between this GPU and its nearest NIC crosses the link between NUMA nodes.",
+	{ "Move the card to a slot of the GPU's node, or take NPS/SNC back to one node for each socket if "
+	  "both are on one "
+	  "socket.",
+	  NULL, NULL },
+};
+static const struct doctor_advice numa_fine = {
+	"NCCL's threads and buffers are on the node of their GPU and NIC.",
+	{ NULL },
+};
+
+static void judge_numa_known(const struct doctor_facts *f, struct doctor_report *r, int pci, const char *name)
+{
+	if (f->inv->pci[pci].numa < 0)
+		doctor_find(r, DOCTOR_WARN, &numa_unknown, doctor_address(f, pci),
+			    "%s is on no NUMA node, and this machine has %zu.", name, f->inv->n_numa);
+}
+
+static void judge_numa_near(const struct doctor_facts *f, struct doctor_report *r, size_t gpu)
+{
+	int nearest[MAX_NEAREST], pci = f->inv->gpu[gpu].pci, numa = f->inv->pci[pci].numa;
+	enum topo_class class;
+	size_t n = doctor_nearest(f, pci, nearest, MAX_NEAREST, &class);
+
+	for (size_t i = 0; i < n; i++) {
+		int other = f->inv->pci[nearest[i]].numa;
+
+		if (numa < 0 || other < 0 || numa == other)
+			return;
+	}
+	if (n)
+		doctor_find(r, DOCTOR_WARN, &numa_apart, doctor_address(f, pci),
+			    "%s is on NUMA node %d, and the nearest to it, %s, on node %d.",
+			    doctor_gpu_name(f, gpu), numa, doctor_nic_name(f, nearest[0]),
+			    f->inv->pci[nearest[0]].numa);
+}
+
+static void run_numa(const struct doctor_facts *f, struct doctor_report *r)
+{
+	if (f->inv->n_numa < 2) {
+		if (f->inv->n_numa)
+			doctor_find(r, DOCTOR_PASS, &numa_fine, "host", "One NUMA node.");
+		return;
+	}
+	for (size_t i = 0; i < f->inv->n_gpu; i++) {
+		judge_numa_known(f, r, f->inv->gpu[i].pci, doctor_gpu_name(f, i));
+		judge_numa_near(f, r, i);
+	}
+	for (size_t i = 0; i < f->n_nic; i++)
+		judge_numa_known(f, r, f->nic[i], doctor_nic_name(f, f->nic[i]));
+	if (f->inv->n_gpu + f->n_nic && doctor_worst_so_far(r) == DOCTOR_PASS)
+		doctor_find(r, DOCTOR_PASS, &numa_fine, "host",
+			    "%zu NUMA nodes; every GPU and its nearest NIC are on one.", f->inv->n_numa);
+}
+
+/* --- link --- */
+
+static const struct doctor_advice link_narrow = {
+	"With fewer lanes than the device has, the GPU or NIC moves proportionally fewer bytes, whatever "
+	"NCCL does.",
+	{ "Reseat the card or riser, look for AER errors in the kernel's log, and check the slot's "
+	  "bifurcation in the BIOS; a "
+	  "slot with fewer lanes stays what it is.",
+	  NULL, NULL },
+};
+static const struct doctor_advice link_slow = {
+	"A link that is idle may save power at a low speed, so this is a hint: look again while NCCL runs.",
+	{ NULL },
+};
+static const struct doctor_advice link_unknown = {
+	"A link with fewer lanes than it should have would halve the bandwidth unseen.",
+	{ "Look on the host: lspci -vv -s ADDRESS shows LnkSta beside LnkCap.", NULL, NULL },
+};
+static const struct doctor_advice link_fine = {
+	"PCIe gives GPUs and NICs all the lanes they have.",
+	{ NULL },
+};
+
+static void judge_link(const struct doctor_facts *f, struct doctor_report *r, int pci, const char *name,
+		       size_t *slow)
+{
+	const struct hw_pci *p = &f->inv->pci[pci];
+	int max = p->link_width_max;
+
+	if (!p->link_width || !max)
+		doctor_find(r, DOCTOR_UNKNOWN, &link_unknown, doctor_address(f, pci),
+			    "%s does not tell its PCIe link.", name);
+	else if (p->link_width < max)
+		doctor_find(r, DOCTOR_WARN, &link_narrow, doctor_address(f, pci), "%s runs x%d of x%d.", name,
+			    p->link_width, max);
+	else if (p->link_mts < p->link_mts_max)
+		*slow += 1;
+}
+
+/* The ports above it, where a narrow link is everybody's. */
+static void judge_uplinks(const struct doctor_facts *f, struct doctor_report *r, int pci, bool *seen)
+{
+	const struct hw_inventory *inv = f->inv;
+
+	for (int up = inv->pci[pci].parent; up >= 0 && !seen[up]; up = inv->pci[up].parent) {
+		const struct hw_pci *p = &inv->pci[up];
+		int above = p->parent >= 0 ? inv->pci[p->parent].link_width_max : 0, max = p->link_width_max;
+
+		seen[up] = true;
+		if (f->pci[up].port_type != PORT_UPSTREAM || !p->link_width || !above || !max)
+			continue;
+		if (p->link_width < max && p->link_width < above)
+			doctor_find(r, DOCTOR_WARN, &link_narrow, doctor_address(f, up),
+				    "The switch at %s, above %s, runs x%d of x%d.", doctor_address(f, up),
+				    doctor_address(f, pci), p->link_width, max < above ? max : above);
+	}
+}
+
+static void run_link(const struct doctor_facts *f, struct doctor_report *r)
+{
+	_cleanup_free_ bool *seen = xcalloc(f->inv->n_pci + 1, sizeof(*seen));
+	size_t slow = 0;
+
+	for (size_t i = 0; i < f->inv->n_gpu; i++) {
+		judge_link(f, r, f->inv->gpu[i].pci, doctor_gpu_name(f, i), &slow);
+		judge_uplinks(f, r, f->inv->gpu[i].pci, seen);
+	}
+	for (size_t i = 0; i < f->n_nic; i++) {
+		judge_link(f, r, f->nic[i], doctor_nic_name(f, f->nic[i]), &slow);
+		judge_uplinks(f, r, f->nic[i], seen);
+	}
+	if (slow)
+		doctor_find(r, DOCTOR_PASS, &link_slow, "host", "%zu links run below their speed just now.",
+			    slow);
+	else if (f->inv->n_gpu + f->n_nic && doctor_worst_so_far(r) == DOCTOR_PASS)
+		doctor_find(r, DOCTOR_PASS, &link_fine, "host", "%zu links have their full width and speed.",
+			    f->inv->n_gpu + f->n_nic);
+}
+
+const struct doctor_check doctor_place_checks[] = {
+	{ "driver", "drivers of GPUs and VFs",
+	  "Looks at the driver of every GPU and VF. FAIL: a VF is bound to vfio-pci or another driver of "
+	  "user space, which has "
+	  "no verbs. WARN: no driver at all, or a GPU that belongs to a virtual machine.",
+	  run_driver },
+	{ "vfs", "VFs are there",
+	  "FAIL: no RDMA device at all. WARN: a card that could have VFs has none, if no card has any or if "
+	  "it is nearer to a "
+	  "GPU than those that have. Cards for storage and management without VFs are nobody's nearest and "
+	  "are left alone.",
+	  run_vfs },
+	{ "path", "PCIe way from each GPU to its nearest NIC",
+	  "PASS: the best class is PIX or PXB, which is where NCCL's GPUDirect RDMA is on by default; or the "
+	  "GPU hangs on its CPU "
+	  "by C2C. WARN: PHB, NODE or SYS. UNKNOWN: a virtual machine that does not show its switches.",
+	  run_path },
+	{ "numa", "NUMA nodes of GPUs and NICs",
+	  "WARN: a GPU or NIC on no node of a machine that has several, or a GPU whose nearest NICs are all "
+	  "on other nodes.",
+	  run_numa },
+	{ "link", "PCIe links at full width",
+	  "Compares the lanes in use with what the device has, of GPUs, NICs and the switches above them. "
+	  "WARN: fewer lanes. A "
+	  "speed below the maximum is a hint only: idle GPUs save power. UNKNOWN: the link is not shown, as "
+	  "for VFs in a virtual "
+	  "machine.",
+	  run_link },
+};
+const size_t doctor_place_checks_n = ARRAY_LEN(doctor_place_checks);
