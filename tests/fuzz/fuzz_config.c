@@ -9,8 +9,32 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "config/config.h"
+#include "config/policy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_gids(const struct pool_config *pool)
+{
+	assert(pool->gid_family <= GID_FAMILY_IPV6);
+	assert(pool->roce_version == 1 || pool->roce_version == 2);
+	assert(pool->pkey == -1 || (pool->pkey > 0 && pool->pkey <= 0xffff));
+	if (!pool->gid_range)
+		return;
+	assert(pool->gid_range_bits >= 0 && pool->gid_range_bits <= 128);
+	assert(pool->gid_family == (strchr(pool->gid_range, ':') ? GID_FAMILY_IPV6 : GID_FAMILY_IPV4));
+	assert(pool->gid_family == GID_FAMILY_IPV6 || pool->gid_range_bits >= 96);
+}
+
+/* What goes into environments is known, legal, and there once. */
+static void check_env(const struct pool_config *pool)
+{
+	for (size_t i = 0; i < pool->n_env; i++) {
+		const struct policy_var *v = policy_find(pool->env[i].name);
+
+		assert(v && v->class != POLICY_OURS && policy_accepts(v, pool->env[i].value));
+		assert(!i || strcmp(pool->env[i - 1].name, pool->env[i].name) < 0);
+	}
+}
 
 static void check_pool(const struct pool_config *pool)
 {
@@ -18,6 +42,9 @@ static void check_pool(const struct pool_config *pool)
 
 	assert(str_starts(pool->resource, pool->prefix) && pool->name[0]);
 	assert(pool->gid_index >= 0 && pool->gid_index <= 255);
+	assert(pool->profiles < 2 * PROFILE_ONECCL);
+	check_gids(pool);
+	check_env(pool);
 	for (size_t i = 0; i < pool->n_selectors; i++, s++) {
 		for (size_t k = 0; k < s->n_pf_names; k++) {
 			for (size_t n = 0; n < s->pf_names[k].n_ranges; n++)
