@@ -5,13 +5,13 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "render/render-internal.h"
 
 #define FILE_PREFIX "railmate.io-vf_"
 #define FILE_SUFFIX ".json"
 
 #define HCA	  "NCCL_IB_HCA"
 #define GID_INDEX "NCCL_IB_GID_INDEX"
-#define HCAS_MAX  32 /* later ones are dropped by NCCL without a word (nccl.md §1) */
 
 const char *cdi_device(const char *slot, struct arena *arena)
 {
@@ -74,34 +74,21 @@ static bool gid_holds(const struct edits *v, size_t n, const char *index)
 	return true;
 }
 
-static void add(struct edits *out, const char *key, const char *value)
-{
-	size_t k = out->n_envs++;
-
-	for (; k > 0 && strcmp(out->envs[k - 1].key, key) > 0; k--)
-		out->envs[k] = out->envs[k - 1];
-	out->envs[k] = (struct kv) { key, value };
-}
-
 struct edits cdi_join(const struct edits *v, size_t n, struct arena *arena)
 {
-	struct edits out = { 0 };
-	size_t room = 0;
+	struct env_set set = { .arena = arena };
 
-	for (size_t i = 0; i < n; i++)
-		room += v[i].n_envs;
-	out.envs = arena_array(arena, room, sizeof(*out.envs));
 	for (size_t i = 0; i < n; i++) {
 		for (size_t k = 0; k < v[i].n_envs; k++) {
 			const struct kv *kv = &v[i].envs[k];
 
-			if (value_of(&out, kv->key) ||
-			    (!strcmp(kv->key, GID_INDEX) && !gid_holds(v, n, kv->value)))
-				continue;
-			add(&out, kv->key, strcmp(kv->key, HCA) ? kv->value : join_hcas(v, n, arena));
+			if (!env_get(&set, kv->key) &&
+			    (strcmp(kv->key, GID_INDEX) != 0 || gid_holds(v, n, kv->value)))
+				env_put(&set, kv->key,
+					strcmp(kv->key, HCA) ? kv->value : join_hcas(v, n, arena));
 		}
 	}
-	return out;
+	return (struct edits) { .envs = set.v, .n_envs = set.n };
 }
 
 /* --- the text --- */

@@ -1,149 +1,195 @@
 /*
- * NCCL's variables. Source of every rule: NCCL 2.30 src/transport/net_ib/{init,connect}.cc and the kernel's
- * drivers/infiniband/core/cache.c, as collected in the reference page nccl.md §1.
+ * NCCL's variables but those about GIDs. Source of every rule: NCCL 2.30 src/transport/net_ib/init.cc and
+ * src/graph, as collected in the reference page nccl.md §1.
  */
-#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/err.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "discover/discover.h"
+#include "discover/vfstate.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
+#include "render/qos.h"
 #include "render/render-internal.h"
+#include "topo/topo.h"
 
-/* MAX_IB_DEVS since NCCL 2.18.5; later entries are dropped without a word. */
-#define HCAS_MAX 32
+static const struct pool_config *cfg_of(const struct rail *rail)
+{
+	return rail->grant->pool->cfg;
+}
 
 /*
- * "=dev:port,…": '=' asks for whole names (without it mlx5_1 also takes mlx5_10), the port is explicit, VFs
- * come in address order. An empty list would match every HCA of the node, so it is never written.
+ * "=dev:port,…": '=' asks for whole names (without it mlx5_1 also takes mlx5_10), the port is explicit. An
+ * empty list would match every HCA of the node, so it is never written.
  */
-static void put_hcas(const struct grant *grant, struct arena *arena, struct edits *edits)
+static void put_hcas(const struct rail *rails, size_t n, struct env_set *set, struct notes *notes)
 {
 	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
-	size_t n = 0;
 
-	for (size_t i = 0; i < grant->n_devs && n < HCAS_MAX; i++) {
-		if (!grant->devs[i].rdma)
-			continue;
-		strbuf_putc(&b, n++ ? ',' : '=');
-		put_hca(&b, grant, &grant->devs[i]);
+	for (size_t i = 0; i < n && i < HCAS_MAX; i++) {
+		strbuf_putc(&b, i ? ',' : '=');
+		put_hca(&b, rails[i].grant, rails[i].dev);
 	}
 	if (n)
-		add_env(edits, "NCCL_IB_HCA", arena_strdup(arena, strbuf_str(&b)));
+		env_put(set, "NCCL_IB_HCA", arena_strdup(set->arena, strbuf_str(&b)));
+	if (n > HCAS_MAX)
+		add_note(notes, arena_printf(set->arena,
+					     "NCCL takes %d devices at most: %zu of %zu VFs are left out",
+					     HCAS_MAX, n - HCAS_MAX, n));
 }
 
-static const struct gid_entry *gid_at(const struct grant_dev *dev, int index)
+/* It skips them without a word. */
+static void note_ports(const struct rail *rails, size_t n, struct env_set *set, struct notes *notes)
 {
-	for (size_t i = 0; i < dev->n_gids; i++) {
-		if (dev->gids[i].index == index)
-			return &dev->gids[i];
+	for (size_t i = 0; i < n; i++) {
+		const struct vf_state *state = rails[i].dev->state;
+
+		if (state && state->port_state && strcmp(state->port_state, "ACTIVE") != 0)
+			add_note(notes,
+				 arena_printf(set->arena, "port %d of %s (VF %s) is %s: NCCL leaves it out",
+					      grant_port(rails[i].grant, rails[i].dev), rails[i].dev->rdma,
+					      rails[i].dev->dev->id, state->port_state));
 	}
-	return NULL;
 }
 
-static bool is_ipv4_mapped(const uint8_t gid[16])
+/* NCCL takes a VF to be at its PF's place by rewriting its address; where that hits something else, it should
+ * not. */
+static void put_merge_vfs(const struct rail *rails, size_t n, struct env_set *set)
 {
-	static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
+	for (size_t i = 0; i < n; i++) {
+		int pci = rails[i].dev->dev->pci;
 
-	return !memcmp(gid, prefix, sizeof(prefix));
-}
-
-static bool is_link_local(const uint8_t gid[16])
-{
-	return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
-}
-
-/* The GID that NCCL would take: the first routable RoCE v2 one, IPv4 before IPv6; -1 if there is none. */
-static int best_gid(const struct grant_dev *dev)
-{
-	int v6 = -1;
-
-	for (size_t i = 0; i < dev->n_gids; i++) {
-		const struct gid_entry *g = &dev->gids[i];
-
-		if (strcmp(g->type, "RoCE v2") || is_link_local(g->gid))
+		if (pci < 0 || topo_vf_merges(rails[i].grant->node->inv, pci))
 			continue;
-		if (is_ipv4_mapped(g->gid))
-			return g->index;
-		if (v6 < 0)
-			v6 = g->index;
+		env_put(set, "NCCL_IB_MERGE_VFS", "0");
+		return;
 	}
-	return v6;
 }
 
-/* On InfiniBand NCCL ignores the index; a mixed grant has no index that is right for all. */
-static bool all_ethernet(const struct grant *grant)
+static bool same_wire(const struct rail *a, const struct rail *b)
 {
-	for (size_t i = 0; i < grant->n_devs; i++) {
-		if (grant_link(grant, &grant->devs[i]) != HW_LINK_ETHERNET)
-			return false;
-	}
-	return grant->n_devs > 0;
+	return bdf_cmp(a->pf, b->pf) == 0 && grant_port(a->grant, a->dev) == grant_port(b->grant, b->dev);
 }
 
-/* Only when the table is final (host network) and every VF agrees. */
-static int auto_gid(const struct grant *grant)
+/* Two functions on one port of a PF are one wire; NCCL would make a device of them and add up their rates. */
+static void put_merge_nics(const struct rail *rails, size_t n, struct env_set *set, struct notes *notes)
 {
-	int index;
-
-	if (grant->pool->cfg->network != NETWORK_HOST)
-		return -1;
-	index = best_gid(&grant->devs[0]);
-	for (size_t i = 1; i < grant->n_devs; i++) {
-		if (best_gid(&grant->devs[i]) != index)
-			return -1;
+	for (size_t i = 0; i < n; i++) {
+		for (size_t k = 0; k < i; k++) {
+			if (!same_wire(&rails[i], &rails[k]))
+				continue;
+			env_put(set, "NCCL_IB_MERGE_NICS", "0");
+			add_note(notes,
+				 arena_printf(
+					 set->arena,
+					 "VFs %s and %s share one port of their PF: NCCL takes them for two "
+					 "links of the full rate each",
+					 rails[k].dev->dev->id, rails[i].dev->dev->id));
+		}
 	}
+}
+
+/* --- partitions --- */
+
+static int pkey_index(const struct vf_state *state, int pkey)
+{
+	for (size_t i = 0; i < state->n_pkeys; i++) {
+		if (state->pkeys[i] == pkey)
+			return (int)i;
+	}
+	return -1;
+}
+
+/* Where NCCL has to look on this VF: at 0, its default, if the pool names no P_Key; -1: not there, or not
+ * known. */
+static int pkey_of(const struct rail *rail, struct arena *arena, struct notes *notes)
+{
+	const struct vf_state *state = rail->dev->state;
+	int pkey = cfg_of(rail)->pkey, index;
+
+	if (pkey <= 0)
+		return 0;
+	index = state ? pkey_index(state, pkey) : -1;
+	if (state && index < 0)
+		add_note(notes, arena_printf(arena,
+					     "P_Key 0x%04x of the pool %s is not in the table of %s (VF "
+					     "%s)%s: NCCL_IB_PKEY "
+					     "is left out",
+					     (unsigned)pkey, cfg_of(rail)->resource, rail->dev->rdma,
+					     rail->dev->dev->id,
+					     pkey_index(state, pkey ^ 0x8000) >= 0
+						     ? ", only with the other membership (bit 0x8000)"
+						     : ""));
 	return index;
 }
 
-/* In a pod's own network the table is made after Allocate and the index is the operator's word; on the host
- * it is checked. */
-static int check_fixed_gid(const struct grant *grant, struct err *err)
+/* NCCL takes an index, and the same for all. */
+static void put_pkey(const struct rail *rails, size_t n, struct env_set *set, struct notes *notes)
 {
-	const struct pool_config *cfg = grant->pool->cfg;
+	int common = -1;
+	bool asked = false;
 
-	if (cfg->network != NETWORK_HOST)
-		return 0;
-	for (size_t i = 0; i < grant->n_devs; i++) {
-		const struct grant_dev *dev = &grant->devs[i];
+	for (size_t i = 0; i < n; i++) {
+		int index;
 
-		if (!gid_at(dev, cfg->gid_index))
-			return err_set(err, EINVAL,
-				       "VF %s has no GID at index %d of %s (gid is fixed:%d in the pool %s): "
-				       "give its "
-				       "network interface an address, or set gid to auto",
-				       dev->dev->id, cfg->gid_index, dev->rdma, cfg->gid_index,
-				       cfg->resource);
+		if (grant_link(rails[i].grant, rails[i].dev) != HW_LINK_IB)
+			continue;
+		index = pkey_of(&rails[i], set->arena, notes);
+		if (index < 0)
+			return;
+		if (common >= 0 && index != common) {
+			add_note(notes,
+				 "the P_Key has not the same index on all VFs: NCCL_IB_PKEY is left out");
+			return;
+		}
+		common = index;
+		asked |= cfg_of(&rails[i])->pkey > 0;
 	}
-	return 0;
+	if (asked)
+		env_put(set, "NCCL_IB_PKEY", arena_printf(set->arena, "%d", common));
 }
 
-static int put_gid(const struct grant *grant, struct arena *arena, struct edits *edits, struct err *err)
+void render_nccl_env(const struct grant *grants, size_t n, struct env_set *set, struct notes *notes)
 {
-	const struct pool_config *cfg = grant->pool->cfg;
-	int index, r;
+	const struct rail *rails;
+	size_t n_rails = grant_rails(grants, n, PROFILES_NCCL, set->arena, &rails);
 
-	if (cfg->gid == GID_OFF || !all_ethernet(grant))
-		return 0;
-	if (cfg->gid == GID_FIXED) {
-		r = check_fixed_gid(grant, err);
-		if (r < 0)
-			return r;
-		index = cfg->gid_index;
-	} else {
-		index = auto_gid(grant);
-	}
-	if (index >= 0)
-		add_env(edits, "NCCL_IB_GID_INDEX", arena_printf(arena, "%d", index));
-	return 0;
+	put_hcas(rails, n_rails, set, notes);
+	note_ports(rails, n_rails, set, notes);
+	put_merge_vfs(rails, n_rails, set);
+	put_merge_nics(rails, n_rails, set, notes);
+	put_pkey(rails, n_rails, set, notes);
 }
 
-int render_nccl_env(const struct grant *grant, struct arena *arena, struct edits *edits, struct err *err)
+/* --- priorities --- */
+
+static const char *against_qos(const struct qos_facts *qos, int tc, struct arena *arena)
 {
-	put_hcas(grant, arena, edits);
-	return put_gid(grant, arena, edits, err);
+	int dscp = tc >> 2, prio = qos->dscp_prio[dscp];
+
+	if (qos->trust_dscp == 0)
+		return "its PF takes the priority from the VLAN tag (trust is pcp, not dscp)";
+	if (qos->trust_dscp != 1 || prio < 0 || prio > 7 || qos->pfc < 0 || (qos->pfc >> prio & 1))
+		return NULL;
+	return arena_printf(arena, "its PF has DSCP %d in priority %d, which has no flow control (PFC)", dscp,
+			    prio);
+}
+
+void note_qos(const struct rail *rails, size_t n, struct arena *arena, struct notes *notes)
+{
+	for (size_t i = 0; i < n; i++) {
+		const char *value = policy_value(cfg_of(&rails[i]), "NCCL_IB_TC"), *why;
+		long tc = value ? strtol(value, NULL, 0) : -1;
+
+		if (tc < 0 || tc > 255 || !rails[i].dev->qos ||
+		    grant_link(rails[i].grant, rails[i].dev) != HW_LINK_ETHERNET)
+			continue;
+		why = against_qos(rails[i].dev->qos, (int)tc, arena);
+		if (why)
+			add_note(notes,
+				 arena_printf(arena, "NCCL_IB_TC is %ld in the pool %s, but VF %s: %s", tc,
+					      cfg_of(&rails[i])->resource, rails[i].dev->dev->id, why));
+	}
 }

@@ -6,19 +6,12 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "hw/inventory.h"
+#include "discover/vfstate.h"
 #include "pool/node.h"
 #include "render/render-internal.h"
-
-#define ENV_MAX 16
-#define RDMA_CM "/dev/infiniband/rdma_cm"
-
-void add_env(struct edits *edits, const char *key, const char *value)
-{
-	edits->envs[edits->n_envs++] = (struct kv) { key, value };
-}
 
 const char *render_env_name(const char *prefix, const char *resource, const char *suffix, struct arena *arena)
 {
@@ -31,63 +24,6 @@ const char *render_env_name(const char *prefix, const char *resource, const char
 			*p = (char)toupper((unsigned char)*p);
 	}
 	return name;
-}
-
-static const struct hw_rdma *grant_rdma(const struct grant *grant, const struct grant_dev *dev)
-{
-	const struct hw_inventory *inv = grant->node->inv;
-	size_t first = !dev->rdma || dev->dev->rdma < 0 ? inv->n_rdma : (size_t)dev->dev->rdma;
-
-	for (size_t i = first; i < inv->n_rdma && inv->rdma[i].pci == dev->dev->pci; i++) {
-		if (!strcmp(inv->rdma[i].name, dev->rdma))
-			return &inv->rdma[i];
-	}
-	return NULL; /* renamed since the snapshot */
-}
-
-static const struct hw_port *grant_hw_port(const struct grant *grant, const struct grant_dev *dev)
-{
-	const struct hw_rdma *rdma = grant_rdma(grant, dev);
-
-	if (!rdma || !rdma->n_ports)
-		return NULL;
-	for (size_t i = 0; i < rdma->n_ports; i++) {
-		if (str_eq(rdma->ports[i].state, "ACTIVE"))
-			return &rdma->ports[i];
-	}
-	return &rdma->ports[0];
-}
-
-int grant_port(const struct grant *grant, const struct grant_dev *dev)
-{
-	const struct hw_port *port = grant_hw_port(grant, dev);
-
-	return port ? port->number : 1;
-}
-
-enum hw_link grant_link(const struct grant *grant, const struct grant_dev *dev)
-{
-	const struct hw_port *port = grant_hw_port(grant, dev);
-
-	return port ? port->link : HW_LINK_UNKNOWN;
-}
-
-void put_hca(struct strbuf *b, const struct grant *grant, const struct grant_dev *dev)
-{
-	strbuf_puts(b, dev->rdma);
-	strbuf_putc(b, ':');
-	strbuf_put_int(b, grant_port(grant, dev));
-}
-
-const char *verbs_node(const struct grant_dev *dev, struct arena *arena)
-{
-	static const char dir[] = "/dev/infiniband/";
-	size_t len = strlen(dev->uverbs) + 1;
-	char *path = arena_alloc(arena, sizeof(dir) - 1 + len);
-
-	memcpy(path, dir, sizeof(dir) - 1);
-	memcpy(path + sizeof(dir) - 1, dev->uverbs, len);
-	return path;
 }
 
 /* The kernel's own device names are plain words; one that is not would change the meaning of a list or a
@@ -117,57 +53,130 @@ static int check_names(const struct grant *grant, struct err *err)
 	return 0;
 }
 
-static void add_node(struct edits *edits, const char *path)
+/* --- Allocate --- */
+
+/* Another pool of the node with devices says something else: the kubelet would keep a random one of the two.
+ */
+static bool contradicted(const struct grant *grant, const char *name, const char *value)
 {
-	for (size_t i = 0; i < edits->n_devs; i++) {
-		if (!strcmp(edits->devs[i].host, path))
-			return;
+	for (size_t i = 0; i < grant->node->n_pools; i++) {
+		const struct pool *pool = &grant->node->pools[i];
+		const char *other = pool->n_devs ? policy_value(pool->cfg, name) : NULL;
+
+		if (other && strcmp(other, value) != 0)
+			return true;
 	}
-	edits->devs[edits->n_devs++] = (struct devnode) { path, path, "rw" };
+	return false;
 }
 
-/* /dev/infiniband/uverbsN of each VF, then rdma_cm; never umad or issm: they allow MAD sending (nccl.md
- * §1.2). */
-static void render_nodes(const struct grant *grant, struct arena *arena, struct edits *edits)
+/*
+ * A variable of the environment wins over nccl.conf, which is written when the container starts. So what is
+ * only known by then, or only for all pools of the container together, stays out of the environment.
+ */
+static bool is_for_file(const struct grant *grant, const struct kv *kv)
 {
-	edits->devs = arena_array(arena, grant->n_devs + 1, sizeof(*edits->devs));
-	for (size_t i = 0; i < grant->n_devs; i++) {
-		if (grant->devs[i].uverbs)
-			add_node(edits, verbs_node(&grant->devs[i], arena));
-	}
-	if (edits->n_devs && grant->node->inv->has_rdma_cm)
-		add_node(edits, RDMA_CM);
-}
+	const struct pool_config *cfg = grant->pool->cfg;
+	const char *policy = policy_value(cfg, kv->key);
 
-static void sort_envs(struct edits *edits)
-{
-	for (size_t i = 1; i < edits->n_envs; i++) {
-		struct kv kv = edits->envs[i];
-		size_t k = i;
-
-		for (; k > 0 && strcmp(edits->envs[k - 1].key, kv.key) > 0; k--)
-			edits->envs[k] = edits->envs[k - 1];
-		edits->envs[k] = kv;
-	}
+	if (!grant->files || cfg->binding != BINDING_EARLY || !strcmp(kv->key, "NCCL_CONF_FILE"))
+		return false;
+	if (policy)
+		return grant->conf_only && str_starts(kv->key, "NCCL_") &&
+		       contradicted(grant, kv->key, policy);
+	if (!strcmp(kv->key, "NCCL_IB_ADDR_FAMILY") && cfg->gid_family != GID_FAMILY_IPV6)
+		return true;
+	return grant->conf_only || !strcmp(kv->key, "NCCL_IB_ADDR_RANGE");
 }
 
 int render_grant(const struct grant *grant, struct arena *arena, struct edits *ret, struct err *err)
 {
-	struct edits edits = { .envs = arena_array(arena, ENV_MAX, sizeof(struct kv)) };
+	const struct grant *now = grants_now(grant, 1, arena);
+	struct env_set set = { .arena = arena }, joined = { .arena = arena };
+	struct edits edits = { 0 };
 	int r;
 
-	r = check_names(grant, err);
+	r = check_names(now, err);
+	if (r == 0)
+		r = render_joined_env(now, 1, &joined, NULL, err);
 	if (r < 0)
 		return r;
-	render_peer_env(grant, arena, &edits);
-	render_fact_env(grant, arena, &edits);
-	if (grant->pool->cfg->is_rdma) {
-		r = render_nccl_env(grant, arena, &edits, err);
+	render_own_env(now, &set);
+	for (size_t i = 0; i < joined.n; i++) {
+		if (!is_for_file(grant, &joined.v[i]))
+			env_put(&set, joined.v[i].key, joined.v[i].value);
+	}
+	render_nodes(now, 1, arena, &edits);
+	edits.envs = set.v;
+	edits.n_envs = set.n;
+	*ret = edits;
+	return 0;
+}
+
+/* Pools with one of the profiles whose variables the kubelet would have to merge. */
+static size_t pools_with(const struct node *node, unsigned profiles)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < node->n_pools; i++) {
+		const struct pool_config *cfg = node->pools[i].cfg;
+
+		count += node->pools[i].n_devs && cfg->is_rdma && cfg->binding == BINDING_EARLY &&
+			 (cfg->profiles & profiles);
+	}
+	return count;
+}
+
+bool render_needs_conf_only(const struct node *node)
+{
+	static const unsigned owners[] = { PROFILES_NCCL,   PROFILE_UCX, PROFILE_NVSHMEM,
+					   PROFILE_MSCCLPP, PROFILE_OFI, PROFILE_ONECCL };
+
+	for (size_t i = 0; i < ARRAY_LEN(owners); i++) {
+		if (pools_with(node, owners[i]) > 1)
+			return true;
+	}
+	return false;
+}
+
+/* --- a container --- */
+
+/* What could not be found out of a VF. */
+static void note_states(const struct grant *grant, struct notes *notes)
+{
+	for (size_t i = 0; i < grant->n_devs; i++) {
+		const struct vf_state *state = grant->devs[i].state;
+
+		if (state && state->why)
+			add_note(notes,
+				 arena_printf(notes->arena, "VF %s: %s", grant->devs[i].dev->id, state->why));
+	}
+}
+
+int render_container(const struct container *c, struct arena *arena, struct edits *ret_env,
+		     const char *const **ret_notes, size_t *ret_n_notes, struct err *err)
+{
+	const struct grant *now = grants_now(c->grants, c->n, arena);
+	struct env_set set = { .arena = arena };
+	struct notes notes = { .arena = arena };
+	struct edits edits = { 0 };
+	int r;
+
+	for (size_t i = 0; i < c->n; i++) {
+		r = check_names(&now[i], err);
 		if (r < 0)
 			return r;
-		render_nodes(grant, arena, &edits);
+		note_states(&now[i], &notes);
+		if (!now[i].joined_only)
+			render_own_env(&now[i], &set);
 	}
-	sort_envs(&edits);
-	*ret = edits;
+	r = render_joined_env(now, c->n, &set, &notes, err);
+	if (r < 0)
+		return r;
+	render_nodes(now, c->n, arena, &edits);
+	edits.envs = set.v;
+	edits.n_envs = set.n;
+	*ret_env = edits;
+	*ret_notes = notes.v;
+	*ret_n_notes = notes.n;
 	return 0;
 }

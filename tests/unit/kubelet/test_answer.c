@@ -16,9 +16,11 @@ static struct arena *a;
 static int setup(void **state)
 {
 	(void)state;
-	pool_cfg = (struct pool_config) {
-		.resource = "rdma/vf", .prefix = "rdma", .name = "vf", .is_rdma = true
-	};
+	pool_cfg = (struct pool_config) { .resource = "rdma/vf",
+					  .prefix = "rdma",
+					  .name = "vf",
+					  .is_rdma = true,
+					  .profiles = PROFILE_NCCL };
 	m = machine_open(MACHINE, &cfg);
 	a = arena_new(0);
 	return 0;

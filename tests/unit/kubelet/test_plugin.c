@@ -404,9 +404,11 @@ static int setup(void **state)
 	(void)state;
 	memset(&k, 0, sizeof(k));
 	memset(&pods, 0, sizeof(pods));
-	pool_cfg = (struct pool_config) {
-		.resource = RESOURCE, .prefix = "rdma", .name = "vf", .is_rdma = true
-	};
+	pool_cfg = (struct pool_config) { .resource = RESOURCE,
+					  .prefix = "rdma",
+					  .name = "vf",
+					  .is_rdma = true,
+					  .profiles = PROFILE_NCCL };
 	a = arena_new(0);
 	m = machine_open(MACHINE, &cfg);
 	plugin_dir = arena_printf(a, "%s/k", m.dir);

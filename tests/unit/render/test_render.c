@@ -65,6 +65,9 @@ static int setup(void **state)
 					.prefix = "my.org",
 					.name = "rail-0",
 					.is_rdma = true,
+					.profiles = PROFILE_NCCL,
+					.roce_version = 2,
+					.pkey = -1,
 					.extra = b->extra };
 	b->pool = (struct pool) { &b->cfg, b->devs, 2 };
 	b->node = (struct node) { .inv = &b->inv, .pools = &b->pool, .n_pools = 1 };

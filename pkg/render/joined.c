@@ -1,0 +1,169 @@
+/* All pools of a container → its variables, one value each, and its device nodes. */
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "config/config.h"
+#include "hw/inventory.h"
+#include "pool/node.h"
+#include "render/profiles.h"
+#include "render/render-internal.h"
+
+#define RDMA_CM "/dev/infiniband/rdma_cm"
+#define PROFILES_INDEXED                                                                                     \
+	(PROFILE_MSCCLPP | PROFILE_OFI | PROFILE_ONECCL) /* those that are told a GID index */
+
+/* --- the operator's variables --- */
+
+const char *policy_value(const struct pool_config *cfg, const char *name)
+{
+	for (size_t i = 0; i < cfg->n_env; i++) {
+		if (!strcmp(cfg->env[i].name, name))
+			return cfg->env[i].value;
+	}
+	return NULL;
+}
+
+/* The first pool that says it, which counts; NULL: none of them. */
+static const struct pool_config *said_before(const struct grant *grants, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (policy_value(grants[i].pool->cfg, name))
+			return grants[i].pool->cfg;
+	}
+	return NULL;
+}
+
+static void put_policy_of(const struct grant *grants, size_t at, struct env_set *set, struct notes *notes)
+{
+	const struct pool_config *cfg = grants[at].pool->cfg;
+
+	for (size_t i = 0; i < cfg->n_env; i++) {
+		const char *name = cfg->env[i].name, *value = cfg->env[i].value, *taken;
+		const struct pool_config *before = said_before(grants, at, name);
+
+		if (env_put(set, name, value))
+			continue;
+		taken = env_get(set, name);
+		if (!strcmp(taken, value))
+			continue;
+		add_note(
+			notes,
+			before ? arena_printf(set->arena, "%s is %s in the pool %s and %s in %s: %s is taken",
+					      name, taken, before->resource, value, cfg->resource, taken)
+			       : arena_printf(set->arena,
+					      "%s is %s in the pool %s, but railmate finds that it has to be "
+					      "%s: that is taken",
+					      name, value, cfg->resource, taken));
+	}
+}
+
+/* --- what railmate derives --- */
+
+static bool has_nccl(const struct grant *grant)
+{
+	return grant->pool->cfg->is_rdma && (grant->pool->cfg->profiles & PROFILES_NCCL);
+}
+
+/* A CDI spec holds every variable itself; and the file takes the place of one in the user's home. */
+static void put_files(const struct grant *grants, size_t n, struct env_set *set)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (!has_nccl(&grants[i]))
+			continue;
+		if (grants[i].files && grants[i].pool->cfg->binding == BINDING_EARLY)
+			env_put(set, "NCCL_CONF_FILE", RENDER_DIR "/" RENDER_CONF_NAME);
+		if (grants[i].topo_file)
+			env_put(set, "NCCL_TOPO_FILE", grants[i].topo_file);
+	}
+}
+
+static int put_gids(const struct grant *grants, size_t n, struct env_set *set, struct gid_decision *ret,
+		    struct notes *notes, struct err *err)
+{
+	const struct rail *rails;
+	size_t count = grant_rails(grants, n, PROFILES_NCCL, set->arena, &rails);
+	struct gid_decision nccl;
+	int r = decide_gids(rails, count, set->arena, &nccl, notes, err);
+
+	if (r < 0)
+		return r;
+	put_gid_env(&nccl, set);
+	note_qos(rails, count, set->arena, notes);
+	count = grant_rails(grants, n, PROFILES_INDEXED, set->arena, &rails);
+	return decide_gids(rails, count, set->arena, ret, NULL, err);
+}
+
+static void put_profiles(const struct grant *grants, size_t n, int gid_index, struct env_set *set)
+{
+	struct edits edits = { .envs = arena_array(set->arena, PROFILE_ENV_MAX, sizeof(struct kv)) };
+
+	render_profile_env(grants, n, gid_index, set->arena, &edits);
+	env_put_all(set, &edits);
+}
+
+int render_joined_env(const struct grant *grants, size_t n, struct env_set *set, struct notes *notes,
+		      struct err *err)
+{
+	struct gid_decision all;
+	int r;
+
+	render_nccl_env(grants, n, set, notes);
+	r = put_gids(grants, n, set, &all, notes, err);
+	if (r < 0)
+		return r;
+	put_profiles(grants, n, all.index, set);
+	put_files(grants, n, set);
+	for (size_t i = 0; i < n; i++)
+		put_policy_of(grants, i, set, notes);
+	return 0;
+}
+
+/* --- what is a pool's own --- */
+
+void render_own_env(const struct grant *grant, struct env_set *set)
+{
+	struct edits edits = { .envs = arena_array(set->arena, OWN_ENV_MAX, sizeof(struct kv)) };
+
+	render_peer_env(grant, set->arena, &edits);
+	render_fact_env(grant, set->arena, &edits);
+	env_put_all(set, &edits);
+}
+
+/* --- device nodes --- */
+
+static void add_node(struct edits *edits, const char *path)
+{
+	for (size_t i = 0; i < edits->n_devs; i++) {
+		if (!strcmp(edits->devs[i].host, path))
+			return;
+	}
+	edits->devs[edits->n_devs++] = (struct devnode) { path, path, "rw" };
+}
+
+/*
+ * /dev/infiniband/uverbsN of each VF, then rdma_cm; never umad or issm: they allow MAD sending (nccl.md
+ * §1.2).
+ */
+void render_nodes(const struct grant *grants, size_t n, struct arena *arena, struct edits *edits)
+{
+	bool rdma_cm = false;
+	size_t max = 1;
+
+	for (size_t i = 0; i < n; i++)
+		max += grants[i].n_devs;
+	edits->devs = arena_array(arena, max, sizeof(*edits->devs));
+	for (size_t i = 0; i < n; i++) {
+		const struct grant *grant = &grants[i];
+
+		for (size_t k = 0; grant->pool->cfg->is_rdma && k < grant->n_devs; k++) {
+			if (!grant->devs[k].uverbs)
+				continue;
+			add_node(edits, verbs_node(&grant->devs[k], arena));
+			rdma_cm |= grant->node->inv->has_rdma_cm && pool_wants_rdma_cm(grant->pool->cfg);
+		}
+	}
+	if (rdma_cm)
+		add_node(edits, RDMA_CM);
+}

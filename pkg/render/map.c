@@ -1,0 +1,250 @@
+/* map.json and cufile.json: what a container has, for programs in it and for people. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "config/config.h"
+#include "discover/vfstate.h"
+#include "hw/inventory.h"
+#include "pool/node.h"
+#include "render/render-internal.h"
+#include "topo/topo.h"
+
+#define MAP_VERSION 1
+
+/* The rails that NCCL uses, and what it was told about their GIDs. */
+struct gids {
+	const struct rail *rails;
+	size_t n;
+	struct gid_decision decision;
+	struct arena *arena;
+};
+
+static struct gids gids_of(const struct grant *grants, size_t n, struct arena *arena)
+{
+	struct gids gids = { .arena = arena };
+
+	gids.n = grant_rails(grants, n, PROFILES_NCCL, arena, &gids.rails);
+	if (decide_gids(gids.rails, gids.n, arena, &gids.decision, NULL, NULL) < 0 || !gids.decision.set)
+		gids.decision.env =
+			(struct gid_env) { .index = -1, .family = GID_FAMILY_IPV4, .roce_version = 2 };
+	return gids;
+}
+
+/* The GID that NCCL takes on this VF; NULL: not known, or none. */
+static const struct gid_entry *taken(const struct gids *gids, const struct grant_dev *dev)
+{
+	for (size_t i = 0; i < gids->n; i++) {
+		const struct rail *rail = &gids->rails[i];
+		struct gid_vf vf;
+
+		if (rail->dev != dev || !gids_known(rail) || grant_link(rail->grant, dev) != HW_LINK_ETHERNET)
+			continue;
+		vf = gid_vf_of(gids->rails, gids->n, i, gids->arena);
+		return gid_at(&vf, gid_nccl_picks(&vf, &gids->decision.env));
+	}
+	return NULL;
+}
+
+/* --- map.json --- */
+
+static void put_number(struct json *j, const char *key, int value, bool known)
+{
+	json_key(j, key);
+	if (known)
+		json_int(j, value);
+	else
+		json_null(j);
+}
+
+static void put_gid(struct json *j, const struct gid_entry *gid, struct arena *arena)
+{
+	json_key(j, "gid");
+	if (!gid) {
+		json_null(j);
+		return;
+	}
+	json_begin_object(j);
+	json_kv_int(j, "index", gid->index);
+	json_kv_string(j, "address", gid_format(gid->gid, arena));
+	json_kv_string(j, "type", gid->type[0] ? gid->type : NULL);
+	json_end_object(j);
+}
+
+struct element {
+	struct rail rail;		/* of a VF without RDMA too */
+	const struct choose_pair *pair; /* NULL: no GPU is known to use it */
+};
+
+static void put_element(struct json *j, const struct element *e, const struct gids *gids)
+{
+	const struct grant *grant = e->rail.grant;
+	const struct grant_dev *dev = e->rail.dev;
+	const struct vf_state *state = dev->state;
+	char buf[BDF_STRLEN];
+
+	json_begin_object(j);
+	json_kv_string(j, "gpu", e->pair ? bdf_format(e->rail.gpu, buf) : NULL);
+	json_kv_string(j, "vf", dev->dev->id);
+	json_kv_string(j, "hca", dev->rdma);
+	put_number(j, "port", dev->rdma ? grant_port(grant, dev) : 0, dev->rdma);
+	json_kv_string(j, "netdev", state ? state->netdev : NULL);
+	json_kv_string(j, "path", e->pair ? topo_class_name(e->pair->path.class) : NULL);
+	put_gid(j, taken(gids, dev), gids->arena);
+	put_number(j, "numa", dev->dev->numa, dev->dev->numa >= 0);
+	json_kv_string(j, "resource", grant->pool->cfg->resource);
+	json_end_object(j);
+}
+
+/* One a pair of GPU and VF, in rail order; one a VF that has no pair. */
+static size_t elements_of(const struct grant *grants, size_t n, struct arena *arena, struct element **ret)
+{
+	struct rail *rails;
+	size_t n_rails = all_rails(grants, n, arena, &rails), max = n_rails, count = 0;
+	struct element *v;
+
+	for (size_t i = 0; i < n; i++)
+		max += grants[i].n_pairs;
+	v = arena_array(arena, max, sizeof(*v));
+	for (size_t i = 0; i < n_rails; i++) {
+		const struct grant *grant = rails[i].grant;
+
+		v[count] = (struct element) { .rail = rails[i] };
+		if (!rails[i].has_gpu) {
+			count++;
+			continue;
+		}
+		for (size_t k = 0; k < grant->n_pairs; k++) {
+			const struct choose_pair *p = &grant->pairs[k];
+
+			if (strcmp(grant->pool->devs[p->dev].id, rails[i].dev->dev->id) != 0)
+				continue;
+			v[count] = (struct element) { .rail = rails[i], .pair = p };
+			v[count++].rail.gpu = grant->node->inv->pci[p->gpu].bdf;
+		}
+	}
+	*ret = v;
+	return count;
+}
+
+static int element_cmp(const void *a, const void *b)
+{
+	return rail_cmp(&((const struct element *)a)->rail, &((const struct element *)b)->rail);
+}
+
+static bool any_late(const struct container *c)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		if (c->grants[i].pool->cfg->binding == BINDING_LATE)
+			return true;
+	}
+	return false;
+}
+
+static void put_gpus(struct json *j, const struct container *c, struct arena *arena)
+{
+	const struct grant *now = grants_now(c->grants, c->n, arena);
+	struct gids gids = gids_of(now, c->n, arena);
+	struct element *v;
+	size_t count = elements_of(now, c->n, arena, &v);
+
+	qsort(v, count, sizeof(*v), element_cmp);
+	json_key(j, "gpus");
+	json_begin_array(j);
+	for (size_t i = 0; i < count; i++)
+		put_element(j, &v[i], &gids);
+	json_end_array(j);
+}
+
+const char *render_map(const struct container *c, struct arena *arena)
+{
+	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+	struct json j;
+
+	json_init(&j, &b, 1);
+	json_begin_object(&j);
+	json_kv_int(&j, "version", MAP_VERSION);
+	json_kv_string(&j, "pod", c->ns && c->pod ? arena_printf(arena, "%s/%s", c->ns, c->pod) : NULL);
+	json_kv_string(&j, "container", c->name);
+	json_kv_string(&j, "binding", any_late(c) ? "late" : "early");
+	put_gpus(&j, c, arena);
+	json_key(&j, "notes");
+	json_begin_array(&j);
+	for (size_t i = 0; i < c->n_notes; i++)
+		json_string(&j, c->notes[i]);
+	json_end_array(&j);
+	json_end_object(&j);
+	strbuf_putc(&b, '\n');
+	return arena_strdup(arena, strbuf_str(&b));
+}
+
+/* --- cufile.json --- */
+
+static bool is_listed(char *const *list, size_t n, const char *address)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (!strcmp(list[i], address))
+			return true;
+	}
+	return false;
+}
+
+/* Every IPv4 address that the VF's interfaces have in the container, once: RoCE v1 and v2 have an entry each.
+ */
+static void put_addresses(struct json *j, const struct rail *rails, size_t n, struct arena *arena)
+{
+	size_t count = 0, max = 0;
+	char **list;
+
+	for (size_t i = 0; i < n; i++)
+		max += rails[i].dev->state ? rails[i].dev->state->n_gids : rails[i].dev->n_gids;
+	list = arena_array(arena, max, sizeof(*list));
+	for (size_t i = 0; i < n; i++) {
+		struct gid_vf vf = gid_vf_of(rails, n, i, arena);
+
+		for (size_t k = 0; rails[i].grant->pool->cfg->cufile && k < vf.n_gids; k++) {
+			char *address = arena_strdup(arena, gid_format(vf.gids[k].gid, arena));
+
+			if (!gid_is_ipv4(vf.gids[k].gid) || (vf.here && !vf.here[k]) ||
+			    is_listed(list, count, address))
+				continue;
+			list[count++] = address;
+			json_string(j, address);
+		}
+	}
+}
+
+static bool any_cufile(const struct container *c)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		if (c->grants[i].pool->cfg->cufile && c->grants[i].pool->cfg->is_rdma)
+			return true;
+	}
+	return false;
+}
+
+const char *render_cufile(const struct container *c, struct arena *arena)
+{
+	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+	const struct rail *rails;
+	struct json j;
+	size_t n;
+
+	if (!any_cufile(c))
+		return NULL;
+	n = grant_rails(grants_now(c->grants, c->n, arena), c->n, ALL_PROFILES, arena, &rails);
+	json_init(&j, &b, 1);
+	json_begin_object(&j);
+	json_key(&j, "properties");
+	json_begin_object(&j);
+	json_key(&j, "rdma_dev_addr_list");
+	json_begin_array(&j);
+	put_addresses(&j, rails, n, arena);
+	json_end_array(&j);
+	json_end_object(&j);
+	json_end_object(&j);
+	strbuf_putc(&b, '\n');
+	return arena_strdup(arena, strbuf_str(&b));
+}

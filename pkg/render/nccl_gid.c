@@ -1,0 +1,371 @@
+/* What NCCL is told about GIDs: the rule of gid.h for the VFs of a container, as far as their tables are
+ * known. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "config/config.h"
+#include "discover/vfstate.h"
+#include "hw/inventory.h"
+#include "pool/node.h"
+#include "render/render-internal.h"
+
+static const struct pool_config *cfg_of(const struct rail *rail)
+{
+	return rail->grant->pool->cfg;
+}
+
+bool gids_known(const struct rail *rail)
+{
+	const struct vf_state *state = rail->dev->state;
+
+	if (state)
+		return state->seen != VF_SEEN_NOTHING && (state->n_gids || state->gid_table_len);
+	return cfg_of(rail)->network == NETWORK_HOST;
+}
+
+/* The network namespace of the container: where its VFs' interfaces were moved to; NULL: none was. */
+static const char *namespace_of(const struct rail *rails, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct vf_state *state = rails[i].dev->state;
+
+		if (state && state->seen == VF_SEEN_POD)
+			return state->netns;
+	}
+	return NULL;
+}
+
+static bool has_address(const struct vf_state *state, const struct gid_entry *gid)
+{
+	for (size_t i = 0; i < state->n_addrs; i++) {
+		const struct ip_addr *a = &state->addrs[i];
+
+		if (!memcmp(a->addr, gid->gid, sizeof(gid->gid)) &&
+		    (!a->netdev || !gid->ndev[0] || !strcmp(a->netdev, gid->ndev)))
+			return true;
+	}
+	return false;
+}
+
+/* Upper devices (VLAN, macvlan) may have been moved to the namespaces of others, and all their GIDs are in
+ * this table. */
+static const bool *which_are_here(const struct vf_state *state, const char *netns, struct arena *arena)
+{
+	bool elsewhere = netns && state->seen != VF_SEEN_OUTSIDE && !str_eq(state->netns, netns);
+	bool *here;
+
+	if (!state->addrs_known && !elsewhere)
+		return NULL;
+	here = arena_array(arena, state->n_gids, sizeof(*here));
+	for (size_t i = 0; i < state->n_gids; i++)
+		here[i] = !elsewhere && has_address(state, &state->gids[i]);
+	return here;
+}
+
+static struct gid_want want_of(const struct pool_config *cfg)
+{
+	return (struct gid_want) { .family = cfg->gid_family,
+				   .roce_version = cfg->roce_version == 1 ? 1 : 2,
+				   .range = cfg->gid_range ? cfg->gid_range_addr : NULL,
+				   .range_bits = cfg->gid_range_bits };
+}
+
+struct gid_vf gid_vf_of(const struct rail *rails, size_t n, size_t at, struct arena *arena)
+{
+	const struct rail *rail = &rails[at];
+	const struct vf_state *state = rail->dev->state;
+	int pci = rail->dev->dev->pci;
+	struct gid_vf vf = { .id = rail->dev->dev->id,
+			     .rdma = rail->dev->rdma,
+			     .driver = pci >= 0 ? rail->grant->node->inv->pci[pci].driver : NULL,
+			     .want = want_of(cfg_of(rail)),
+			     .gids = rail->dev->gids,
+			     .n_gids = rail->dev->n_gids };
+
+	if (state) {
+		vf.gids = state->gids;
+		vf.n_gids = state->n_gids;
+		vf.table_len = state->gid_table_len;
+		vf.here = which_are_here(state, namespace_of(rails, n), arena);
+	}
+	return vf;
+}
+
+static const struct gid_vf *gid_vfs_of(const struct rail *rails, size_t n, struct arena *arena)
+{
+	struct gid_vf *vfs = arena_array(arena, n, sizeof(*vfs));
+
+	for (size_t i = 0; i < n; i++)
+		vfs[i] = gid_vf_of(rails, n, i, arena);
+	return vfs;
+}
+
+/* --- what the operator says --- */
+
+/* The rail of the first pool in the configuration; grants_now() put them in that order. */
+static const struct rail *first_pool(const struct rail *rails, size_t n)
+{
+	const struct rail *first = &rails[0];
+
+	for (size_t i = 1; i < n; i++) {
+		if (rails[i].grant < first->grant)
+			first = &rails[i];
+	}
+	return first;
+}
+
+static bool same_want(const struct pool_config *a, const struct pool_config *b)
+{
+	return a->gid_family == b->gid_family && a->roce_version == b->roce_version &&
+	       str_eq(a->gid_range, b->gid_range);
+}
+
+/* Family, version and range as they are configured: right for any table that has such a GID at all. */
+static void take_words(const struct rail *rails, size_t n, struct arena *arena, struct gid_decision *ret,
+		       struct notes *notes)
+{
+	const struct pool_config *cfg = cfg_of(first_pool(rails, n));
+	struct gid_want want = want_of(cfg);
+
+	for (size_t i = 0; i < n; i++) {
+		if (!same_want(cfg, cfg_of(&rails[i])))
+			add_note(notes,
+				 arena_printf(arena,
+					      "the pools %s and %s want different GIDs (gidFamily, gidRange, "
+					      "roceVersion): NCCL is told what %s wants",
+					      cfg->resource, cfg_of(&rails[i])->resource, cfg->resource));
+	}
+	ret->set = true;
+	ret->env = (struct gid_env) { .index = -1,
+				      .family = want.family == GID_FAMILY_IPV6 ? GID_FAMILY_IPV6
+									       : GID_FAMILY_IPV4,
+				      .roce_version = want.roce_version,
+				      .range_bits = want.range ? want.range_bits : 0 };
+	if (want.range)
+		memcpy(ret->env.range, want.range, sizeof(ret->env.range));
+}
+
+/* --- what is known --- */
+
+/* False: some tables cannot be relied on, which is noted where it is news. */
+static bool all_known(const struct rail *rails, size_t n, struct arena *arena, struct notes *notes)
+{
+	bool known = true;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct vf_state *state = rails[i].dev->state;
+
+		if (gids_known(&rails[i]))
+			continue;
+		known = false;
+		if (state)
+			add_note(notes,
+				 arena_printf(arena,
+					      "the GIDs of VF %s are not known: NCCL chooses by itself",
+					      rails[i].dev->dev->id));
+	}
+	return known;
+}
+
+static bool all_ethernet(const struct rail *rails, size_t n, struct arena *arena, struct notes *notes)
+{
+	size_t ethernet = 0, unknown = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		enum hw_link link = grant_link(rails[i].grant, rails[i].dev);
+
+		ethernet += link == HW_LINK_ETHERNET;
+		unknown += link == HW_LINK_UNKNOWN;
+	}
+	if (unknown)
+		add_note(notes,
+			 arena_printf(
+				 arena,
+				 "the link layer of %zu of %zu VFs is not known: no GID is chosen for NCCL",
+				 unknown, n));
+	else if (ethernet && ethernet < n)
+		add_note(notes, "some VFs are on InfiniBand, where NCCL takes no GID index, and some on "
+				"RoCE: no GID is "
+				"chosen for NCCL");
+	return n && ethernet == n;
+}
+
+/* All rails have the GID at one index that NCCL takes by env. */
+static int index_of_all(const struct gid_vf *vfs, size_t n, const struct gid_env *env)
+{
+	int index = -1;
+
+	for (size_t i = 0; i < n; i++) {
+		int picked = gid_nccl_picks(&vfs[i], env);
+		const struct gid_entry *g = gid_at(&vfs[i], picked);
+
+		if (!g || !gid_is_candidate(&vfs[i], g) || (i && picked != index))
+			return -1;
+		index = picked;
+	}
+	return index;
+}
+
+static void decide_auto(const struct rail *rails, size_t n, struct arena *arena, struct gid_decision *ret,
+			struct notes *notes)
+{
+	const struct gid_vf *vfs;
+	const char *why;
+
+	if (!all_known(rails, n, arena, notes)) {
+		take_words(rails, n, arena, ret, notes);
+		return;
+	}
+	vfs = gid_vfs_of(rails, n, arena);
+	if (gid_auto(vfs, n, arena, &ret->env, &why)) {
+		ret->set = true;
+		ret->index = index_of_all(vfs, n, &ret->env);
+		return;
+	}
+	add_note(notes, why);
+	take_words(rails, n, arena, ret, notes);
+}
+
+/* --- fixed --- */
+
+static bool is_fixed(const struct rail *rail)
+{
+	return cfg_of(rail)->gid == GID_FIXED;
+}
+
+static int refuse_infiniband(const struct rail *rail, struct err *err)
+{
+	return err_set(err, EINVAL,
+		       "gid is fixed:%d in the pool %s, but %s of VF %s is an InfiniBand port, where NCCL "
+		       "takes no GID "
+		       "index: leave gid out",
+		       cfg_of(rail)->gid_index, cfg_of(rail)->resource, rail->dev->rdma, rail->dev->dev->id);
+}
+
+/* Only when a container starts: before, pools on InfiniBand ran with it, and it does no harm. */
+static int check_infiniband(const struct rail *rails, size_t n, struct err *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (is_fixed(&rails[i]) && rails[i].dev->state &&
+		    grant_link(rails[i].grant, rails[i].dev) == HW_LINK_IB)
+			return refuse_infiniband(&rails[i], err);
+	}
+	return 0;
+}
+
+/* The VFs whose tables refute it are told by gid_check_fixed(); a VF of another pool is only in the way. */
+static int check_tables(const struct rail *rails, size_t n, struct arena *arena, struct err *err)
+{
+	struct gid_vf *vfs = arena_array(arena, n, sizeof(*vfs));
+	const struct pool_config *cfg = NULL;
+	size_t count = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!is_fixed(&rails[i]) || !gids_known(&rails[i]))
+			continue;
+		cfg = cfg_of(&rails[i]);
+		vfs[count++] = gid_vf_of(rails, n, i, arena);
+	}
+	return cfg ? gid_check_fixed(vfs, count, cfg->gid_index, cfg->resource, err) : 0;
+}
+
+/* NULL: none is against it. */
+static const struct rail *against(const struct rail *rails, size_t n, int index, struct arena *arena)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct gid_vf vf;
+		const struct gid_entry *g;
+
+		if (is_fixed(&rails[i]) ? cfg_of(&rails[i])->gid_index == index : !gids_known(&rails[i]))
+			continue;
+		vf = gid_vf_of(rails, n, i, arena);
+		g = gid_at(&vf, index);
+		if (is_fixed(&rails[i]) || !g || !gid_is_candidate(&vf, g))
+			return &rails[i];
+	}
+	return NULL;
+}
+
+static int decide_fixed(const struct rail *rails, size_t n, const struct rail *fixed, struct arena *arena,
+			struct gid_decision *ret, struct notes *notes, struct err *err)
+{
+	int index = cfg_of(fixed)->gid_index, r;
+	const struct rail *other = against(rails, n, index, arena);
+
+	if (other && cfg_of(other) != cfg_of(fixed)) {
+		add_note(notes,
+			 arena_printf(
+				 arena,
+				 "gid is fixed:%d in the pool %s, which is not right for VF %s of the pool "
+				 "%s: no GID is chosen for NCCL",
+				 index, cfg_of(fixed)->resource, other->dev->dev->id,
+				 cfg_of(other)->resource));
+		return 0;
+	}
+	r = check_tables(rails, n, arena, err);
+	if (r < 0)
+		return r;
+	ret->set = true;
+	ret->env = (struct gid_env) { .index = index };
+	ret->index = index;
+	return 0;
+}
+
+/* --- */
+
+static const struct rail *find_fixed(const struct rail *rails, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (is_fixed(&rails[i]))
+			return &rails[i];
+	}
+	return NULL;
+}
+
+static bool any_off(const struct rail *rails, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (cfg_of(&rails[i])->gid == GID_OFF)
+			return true;
+	}
+	return false;
+}
+
+int decide_gids(const struct rail *rails, size_t n, struct arena *arena, struct gid_decision *ret,
+		struct notes *notes, struct err *err)
+{
+	struct gid_decision decision = { .index = -1 };
+	const struct rail *fixed = find_fixed(rails, n);
+	int r = check_infiniband(rails, n, err);
+
+	if (r == 0 && !any_off(rails, n) && all_ethernet(rails, n, arena, notes)) {
+		if (fixed)
+			r = decide_fixed(rails, n, fixed, arena, &decision, notes, err);
+		else
+			decide_auto(rails, n, arena, &decision, notes);
+	}
+	if (r == 0)
+		*ret = decision;
+	return r;
+}
+
+void put_gid_env(const struct gid_decision *decision, struct env_set *set)
+{
+	const struct gid_env *env = &decision->env;
+
+	if (!decision->set)
+		return;
+	if (env->index >= 0) {
+		env_put(set, "NCCL_IB_GID_INDEX", arena_printf(set->arena, "%d", env->index));
+		return;
+	}
+	if (env->family == GID_FAMILY_IPV6)
+		env_put(set, "NCCL_IB_ADDR_FAMILY", "AF_INET6");
+	if (env->roce_version != 2)
+		env_put(set, "NCCL_IB_ROCE_VERSION_NUM", "1");
+	if (env->range_bits)
+		env_put(set, "NCCL_IB_ADDR_RANGE", gid_format_range(env->range, env->range_bits, set->arena));
+}
