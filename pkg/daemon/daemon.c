@@ -14,6 +14,7 @@
 #include "daemon/load.h"
 #include "daemon/specs.h"
 #include "daemon/state.h"
+#include "daemon/unlisted.h"
 #include "discover/cgroup.h"
 #include "discover/sysroot.h"
 #include "hw/inventory.h"
@@ -22,7 +23,9 @@
 #include "kubelet/keeper.h"
 #include "kubelet/plugin.h"
 #include "kubelet/podres.h"
+#include "kubelet/rundir.h"
 #include "kubelet/runtime.h"
+#include "kubelet/truth.h"
 #include "pool/node.h"
 #include "rpc/rpc.h"
 #include "watch/watch.h"
@@ -33,6 +36,8 @@
 #define POD_RESOURCES_TIMEOUT_MS 200
 /* A runtime reads a spec that changed within some milliseconds (reference kubelet.md §4). */
 #define CDI_SETTLE_MS 20
+/* After so long the kubelet has told which containers run, also where the ledger was lost. */
+#define RUN_DIR_PATIENCE_MS 120000
 
 struct daemon {
 	const struct daemon_options *opt;
@@ -47,6 +52,7 @@ struct daemon {
 	const char *plugin_dirs[2]; /* of all device plugins */
 	struct specs *specs;
 	struct plugin **plugins; /* one per pool; rpc thread */
+	struct rpc_timer *patience; /* NULL: directories of containers that nobody knows go */
 
 	struct watch_dir *dir;
 	struct watch_hw *hw;
@@ -55,6 +61,7 @@ struct daemon {
 	uv_timer_t settle, rescan;
 	uv_poll_t dir_poll, hw_poll[2];
 	struct control *control;
+	struct unlisted *unlisted;
 };
 
 /* --- on the rpc thread --- */
@@ -64,10 +71,26 @@ struct publication {
 	struct node *node;
 };
 
-/* VFs drain, or drain no more; slots are bound. */
+static void sweep(struct daemon *d)
+{
+	if (d->env.rundir)
+		rundir_sweep(d->env.rundir, keeper_ledger(d->env.keeper), d->patience != NULL);
+}
+
+static void sweep_all(void *arg)
+{
+	struct daemon *d = arg;
+
+	d->patience = NULL;
+	sweep(d);
+}
+
+/* VFs drain, or drain no more, or are free; slots are bound. */
 static void relist(void *arg)
 {
 	struct daemon *d = arg;
+
+	sweep(d);
 
 	if (d->env.binder)
 		binder_tidy(d->env.binder);
@@ -75,6 +98,13 @@ static void relist(void *arg)
 		if (d->plugins[i])
 			plugin_relist(d->plugins[i]);
 	}
+}
+
+static void note_unlisted(void *arg, const struct node_seed *seed)
+{
+	struct daemon *d = arg;
+
+	unlisted_add(d->unlisted, seed);
 }
 
 static void note_of_binder(void *arg, const char *sentence)
@@ -93,6 +123,8 @@ static struct binder *open_binder(struct daemon *d)
 					.specs = specs_source(d->specs),
 					.cdi_dir = d->opt->cdi_dir,
 					.checkpoint = d->checkpoint,
+					.rundir = d->env.rundir,
+					.truth = d->env.truth,
 					.settle_ms = CDI_SETTLE_MS,
 					.note = note_of_binder,
 					.changed = relist,
@@ -108,16 +140,32 @@ static bool pod_runs(void *arg, const char *cgroup_uid)
 	return cgroup_pod_runs(d->opt->cgroup_dir, cgroup_uid);
 }
 
+/* What containers are given when they start. */
+static void open_contents(struct daemon *d)
+{
+	const struct truth_env env = { .rpc = d->rpc,
+				       .root = d->opt->root,
+				       .netns_dir = d->opt->netns_dir };
+
+	d->env.truth = truth_new(&env);
+	if (!d->opt->run_dir)
+		return;
+	d->env.rundir = rundir_new(d->opt->run_dir);
+	d->patience = rpc_after(d->rpc, RUN_DIR_PATIENCE_MS, sweep_all, d);
+}
+
 /* With the first node: what all plugins share. */
 static void open_on_rpc(struct daemon *d)
 {
 	if (d->opt->pod_resources)
 		d->env.podres = podres_open(d->rpc, d->pod_resources);
 	d->env.keeper = state_make_keeper(&d->state, d->rpc, relist, d);
+	keeper_listen_unlisted(d->env.keeper, note_unlisted, d);
 	if (d->env.podres)
 		keeper_watch(d->env.keeper, d->env.podres);
 	if (d->opt->cgroup_dir)
 		keeper_follow(d->env.keeper, d->checkpoint, pod_runs, d);
+	open_contents(d);
 	d->env.binder = open_binder(d);
 	if (d->opt->ask_runtime)
 		d->env.runtime = runtime_open(d->rpc, d->opt->root, d->opt->runtime_socket);
@@ -134,6 +182,7 @@ static void publish_on_rpc(void *arg)
 	if (!d->env.keeper)
 		open_on_rpc(d);
 	keeper_update(d->env.keeper, p->node);
+	sweep(d);
 	if (d->env.binder)
 		binder_update(d->env.binder, p->node);
 	for (size_t i = 0; i < d->cfg->n_pools; i++) {
@@ -168,7 +217,10 @@ static void close_on_rpc(void *arg)
 	gpuplugin_close(STEAL(d->env.gpus));
 	runtime_close(STEAL(d->env.runtime));
 	binder_free(STEAL(d->env.binder));
+	rpc_timer_cancel(STEAL(d->patience));
 	keeper_free(STEAL(d->env.keeper));
+	truth_free(STEAL(d->env.truth));
+	rundir_free(STEAL(d->env.rundir));
 	podres_close(STEAL(d->env.podres));
 	specs_close(STEAL(d->specs));
 }
@@ -227,13 +279,15 @@ static void log_pools(const struct node *node)
 	}
 }
 
+/* The strings of the ledger's seeds are its own, and it goes to the rpc thread with the first node. */
 static int load_next_node(struct daemon *d, struct node **ret, struct err *err)
 {
-	const struct state *s = &d->state;
+	const struct node_seed *seeds = d->state.seeds;
+	size_t n = d->state.n_seeds;
 
 	if (d->node)
-		return load_node(d->root, d->cfg, d->node, ret, err);
-	return load_first_node(d->root, d->cfg, s->seeds, s->n_seeds, ret, err);
+		seeds = unlisted_seeds(d->unlisted, &n);
+	return load_node_seeded(d->root, d->cfg, d->node, seeds, n, ret, err);
 }
 
 /* A failed scan keeps the last good picture: the kubelet must not lose devices to a passing error. */
@@ -263,6 +317,11 @@ static void scan_again(struct daemon *d)
 
 	if (scan(d, &err) < 0)
 		log_error("discover", "%s; the last picture of the node stays", err.msg);
+}
+
+static void on_unlisted(void *arg)
+{
+	scan_again(arg);
 }
 
 static void on_settled(uv_timer_t *timer)
@@ -418,6 +477,7 @@ static int run(struct daemon *d, struct err *err)
 	d->plugins = xcalloc(d->cfg->n_pools, sizeof(struct plugin *));
 	if (uv_loop_init(&d->loop) < 0)
 		return err_set(err, EIO, "cannot make the event loop");
+	d->unlisted = unlisted_new(&d->loop, on_unlisted, d);
 	r = specs_open(d->rpc, &d->opt->specs, d->opt->kubelet_root, &d->specs, err);
 	d->env.specs = specs_are_there(d->specs) ? specs_source(d->specs) : NULL;
 	if (r == 0)
@@ -434,6 +494,7 @@ static int run(struct daemon *d, struct err *err)
 	control_close(d->control);
 	close_loop(d);
 	control_free(d->control);
+	unlisted_free(d->unlisted);
 	return r;
 }
 

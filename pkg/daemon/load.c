@@ -69,18 +69,11 @@ int load_config(const char *path, const char *default_prefix, struct config **re
 int load_node(const struct sysroot *root, const struct config *cfg, const struct node *previous,
 	      struct node **ret, struct err *err)
 {
-	struct hw_inventory *inv;
-	int r;
-
-	r = discover_host(root, cfg->gpus, cfg->n_gpus, &inv, err);
-	if (r < 0)
-		return r;
-	*ret = node_new(inv, cfg, previous);
-	return 0;
+	return load_node_seeded(root, cfg, previous, NULL, 0, ret, err);
 }
 
-int load_first_node(const struct sysroot *root, const struct config *cfg, const struct node_seed *seeds,
-		    size_t n, struct node **ret, struct err *err)
+int load_node_seeded(const struct sysroot *root, const struct config *cfg, const struct node *previous,
+		     const struct node_seed *seeds, size_t n, struct node **ret, struct err *err)
 {
 	struct hw_inventory *inv;
 	int r;
@@ -88,6 +81,6 @@ int load_first_node(const struct sysroot *root, const struct config *cfg, const 
 	r = discover_host(root, cfg->gpus, cfg->n_gpus, &inv, err);
 	if (r < 0)
 		return r;
-	*ret = node_new_seeded(inv, cfg, seeds, n);
+	*ret = node_new_seeded(inv, cfg, previous, seeds, n);
 	return 0;
 }

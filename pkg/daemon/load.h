@@ -17,8 +17,8 @@ int load_config(const char *path, const char *default_prefix, struct config **re
 /* Scan below root and build the node; previous may be NULL. cfg outlives the node. */
 int load_node(const struct sysroot *root, const struct config *cfg, const struct node *previous, struct node **ret,
 	      struct err *err);
-/* The first one after a restart (pool/node.h). */
-int load_first_node(const struct sysroot *root, const struct config *cfg, const struct node_seed *seeds, size_t n,
-		    struct node **ret, struct err *err);
+/* With what containers hold (pool/node.h). */
+int load_node_seeded(const struct sysroot *root, const struct config *cfg, const struct node *previous, const struct node_seed *seeds,
+		     size_t n, struct node **ret, struct err *err);
 
 #endif

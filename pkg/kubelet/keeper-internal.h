@@ -51,6 +51,8 @@ struct keeper {
 	void (*note)(void *ctx, bool bad, const char *sentence);
 	void (*changed)(void *ctx);
 	void *listener;
+	void (*unlisted)(void *ctx, const struct node_seed *seed);
+	void *unlisted_ctx;
 
 	/* keeper_pods.c */
 	const char *checkpoint;

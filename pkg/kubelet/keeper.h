@@ -12,7 +12,9 @@ struct err;
 struct keeper;
 struct ledger;
 struct ledger_file;
+struct ledger_hold;
 struct node;
+struct node_seed;
 struct pod_list;
 struct podres;
 struct pool;
@@ -25,9 +27,14 @@ typedef int (*keeper_users_fn)(void *ctx, const char *rdma, unsigned *ret_users)
 /* file may be NULL: memory only (no --state-dir). ledger and file are taken. [rpc thread, or before it runs] */
 struct keeper *keeper_new(struct rpc *rpc, struct ledger *ledger, struct ledger_file *file, keeper_users_fn users, void *users_ctx);
 /* note: a sentence for the log, once for each thing that happens (bad: somebody should look). changed: by what the keeper
- * saw, VFs drain, drain no more, or lost their slot: the lists of all resources have to be sent anew; not from within a function of the
+ * saw, VFs drain, drain no more, are free, or lost their slot: the lists of all resources have to be sent anew; not from within a function of the
  * keeper that was called. Either may be NULL. */
 void keeper_listen(struct keeper *k, void (*note)(void *ctx, bool bad, const char *sentence), void (*changed)(void *ctx), void *ctx);
+/* unlisted: a container holds this VF, it is on the bus, and no pool lists it, because its RDMA device was out of sight before we knew of
+ * it: the node has to be made anew with this seed, whose strings live until the return. */
+void keeper_listen_unlisted(struct keeper *k, void (*unlisted)(void *ctx, const struct node_seed *seed), void *ctx);
+/* A hold that the ledger does not know, with its resource. False: the node has no such VF. */
+bool keeper_adopt(struct keeper *k, const struct node *node, const struct ledger_hold *hold);
 /* A new picture of the node (a reference is taken): what is at rest is judged by it. */
 void keeper_update(struct keeper *k, struct node *node);
 /* From now on look by itself, while something is held: Get of each pod every few seconds; a List only where Get does not work or a pod's

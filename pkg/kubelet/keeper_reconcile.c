@@ -346,6 +346,7 @@ static void hold_gone(struct reconcile *r, const struct ledger_hold *hold)
 		ledger_put(r->k->ledger, &drained);
 	} else {
 		ledger_drop(r->k->ledger, hold->vf);
+		keeper_tell_changed(r->k); /* what was made for its container can go */
 	}
 }
 
@@ -419,20 +420,15 @@ static void judge(struct reconcile *r, const struct ledger_hold *hold, struct ke
  * us. */
 static void enter(struct reconcile *r, const struct sighting *s)
 {
-	const struct pool *pool = node_pool(r->node, s->resource);
-	const struct pool_dev *dev = pool ? pool_find(pool, s->id) : NULL;
-	struct ledger_hold hold = {
+	const struct ledger_hold hold = {
 		.vf = s->id,
 		.resource = s->resource,
 		.owner = { .ns = s->ns, .pod = s->pod, .container = s->container },
 		.since_ms = clock_wall_ms(),
 	};
 
-	if (!dev || pool->cfg->binding == BINDING_LATE || ledger_find(r->k->ledger, s->id))
-		return;
-	if (dev->rdma >= 0)
-		hold.rdma = r->node->inv->rdma[dev->rdma].name;
-	ledger_put(r->k->ledger, &hold);
+	if (!is_late(r->node, s->resource) && !ledger_find(r->k->ledger, s->id))
+		keeper_adopt(r->k, r->node, &hold);
 }
 
 /* What others have to hear of: the draining VFs, the slots that have one, and the VFs that no slot of a late

@@ -31,7 +31,7 @@ struct build {
 	const struct hw_inventory *inv;
 	const struct config *cfg;
 	const struct node *previous;
-	const struct node_seed *seeds; /* without previous: what was held before we started */
+	const struct node_seed *seeds; /* what is held, beside what previous knows */
 	size_t n_seeds;
 	struct nic *nics;
 	size_t n_nics;
@@ -131,13 +131,13 @@ static int pool_of_resource(const struct build *b, const char *resource)
 }
 
 /* As rdma_is_away(), from what was written down when it was given. */
-static bool seed_is_away(const struct nic *nic, const struct node_seed *seed)
+static bool seed_is_away(const struct nic *nic, const struct node_seed *seed, const struct pool_config *cfg)
 {
-	return seed->rdma && nic->rdma < 0 && !nic->fn->netdev && nic->fn->driver &&
+	return (seed->rdma || cfg->is_rdma) && nic->rdma < 0 && !nic->fn->netdev && nic->fn->driver &&
 	       (!seed->driver || str_eq(nic->fn->driver, seed->driver));
 }
 
-/* What containers held when we started stays in its pool, too, in sight or not. */
+/* What containers hold stays in its pool, too, in sight or not. */
 static void keep_seeds(struct build *b)
 {
 	for (size_t i = 0; i < b->n_seeds; i++) {
@@ -145,11 +145,11 @@ static void keep_seeds(struct build *b)
 		int pool = pool_of_resource(b, seed->resource);
 		struct nic *nic = nic_of_id(b, seed->vf);
 
-		if (pool < 0)
+		if (pool < 0 || (nic && nic->before) || (!nic && b->previous))
 			continue;
 		if (nic) {
 			nic->owner = pool;
-			nic->rdma_away = seed_is_away(nic, seed);
+			nic->rdma_away = seed_is_away(nic, seed, &b->cfg->pools[pool]);
 			continue;
 		}
 		if (!b->gone[pool])
@@ -435,10 +435,10 @@ struct node *node_new(struct hw_inventory *inv, const struct config *cfg, const 
 	return build_node(inv, cfg, previous, NULL, 0);
 }
 
-struct node *node_new_seeded(struct hw_inventory *inv, const struct config *cfg,
+struct node *node_new_seeded(struct hw_inventory *inv, const struct config *cfg, const struct node *previous,
 			     const struct node_seed *seeds, size_t n)
 {
-	return build_node(inv, cfg, NULL, seeds, n);
+	return build_node(inv, cfg, previous, seeds, n);
 }
 
 struct node *node_ref(struct node *n)

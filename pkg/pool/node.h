@@ -46,15 +46,17 @@ struct node {
  */
 struct node *node_new(struct hw_inventory *inv, const struct config *cfg, const struct node *previous);
 /*
- * The first node after a restart: what containers held before (the ledger knows) stays listed as if there had been a node before,
- * also while the VF, or its RDMA device, is out of sight. Resources that are not configured are left out. Strings are copied.
+ * What containers hold, as the ledger, the kubelet or a CDI spec says, is listed as if the node before had listed it, also while the VF's RDMA
+ * device is out of sight. For the first node after a restart (previous NULL; then a VF that is not on the bus is listed, too), or when a hold
+ * comes to light later. Resources that are not configured are left out, and what previous lists is as it was. Strings are copied.
  */
 struct node_seed {
 	const char *resource, *vf;
-	const char *rdma;	/* the RDMA device it had; NULL none */
+	const char *rdma;	/* the RDMA device it had; NULL not known: it had one if its pool needs that */
 	const char *driver;	/* that it was bound to; NULL not known */
 };
-struct node *node_new_seeded(struct hw_inventory *inv, const struct config *cfg, const struct node_seed *seeds, size_t n);
+struct node *node_new_seeded(struct hw_inventory *inv, const struct config *cfg, const struct node *previous, const struct node_seed *seeds,
+			     size_t n);
 struct node *node_ref(struct node *n);
 struct node *node_unref(struct node *n); /* returns NULL; NULL is fine */
 const struct pool *node_pool(const struct node *n, const char *resource);	   /* NULL unknown */

@@ -310,6 +310,26 @@ class Node:
         if driver:
             os.symlink(os.path.join(os.path.dirname(old), driver), link)
 
+    def take_away(self, bdf):
+        """Its devices are in a container's network namespace, out of sight. Returns what `bring_back` needs."""
+        moved = []
+        for kind in ("infiniband", "infiniband_verbs", "net"):
+            here = os.path.join(self.device_dir(bdf), kind)
+            for name in os.listdir(here) if os.path.exists(here) else ():
+                link = os.path.join(self.root, "sys/class", kind, name)
+                moved.append((link, os.readlink(link)))
+                os.unlink(link)
+            if os.path.exists(here):
+                os.rename(here, self.path(f"away-{bdf}-{kind}"))
+        return moved
+
+    def bring_back(self, bdf, moved):
+        for kind in ("infiniband", "infiniband_verbs", "net"):
+            if os.path.exists(self.path(f"away-{bdf}-{kind}")):
+                os.rename(self.path(f"away-{bdf}-{kind}"), os.path.join(self.device_dir(bdf), kind))
+        for link, target in moved:
+            os.symlink(target, link)
+
     def write(self, relative, text):
         with open(os.path.join(self.root, relative), "w", encoding="utf-8") as f:
             f.write(text)

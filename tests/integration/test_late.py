@@ -4,6 +4,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 
@@ -221,6 +222,26 @@ class Restarts(LateCase):
                 self.assertEqual(vfs_in(again), vfs_in(first))
                 _, other = self.run_pod(node, "other", f"main:{VF}=2")
                 self.assertFalse(set(vfs_in(other)) & set(vfs_in(first)))
+
+    def test_a_lost_ledger_does_not_lose_a_vf_that_is_in_the_container(self):
+        """Its devices are in the container's network namespace: its CDI spec tells that it is there, and whose."""
+        node = self.late()
+        healthy = node.kubelet.resource(VF)["allocatable"]
+        _, first = self.run_pod(node, "pod", f"main:{GPU}=2,{VF}=2")
+        inside = vfs_in(first)[0]
+        moved = node.take_away(inside)
+        node.processes[-1].end(signal.SIGTERM)
+        shutil.rmtree(node.state_dir)
+        node.kubelet.wait(VF, "=0")
+        d = node.start_daemon("--config-file", node.path("config.json"))
+        node.kubelet.wait(VF, f"={healthy}")
+        _, other = self.run_pod(node, "other", f"main:{VF}=2")
+        self.assertFalse(set(vfs_in(other)) & set(vfs_in(first)))
+        holds = {h["vf"]: h["pod"] for h in self.ledger(node)["holds"]}
+        self.assertEqual({holds.get(v) for v in vfs_in(first)}, {"pod"})
+        node.bring_back(inside, moved)
+        d.child.send_signal(signal.SIGHUP)
+        until(lambda: vfs_in(self.start(node, "pod")["main"]) == vfs_in(first), "its VFs again")
 
     def test_a_pod_that_was_admitted_before_our_restart_starts_after(self):
         node = self.late()

@@ -184,50 +184,54 @@ class Two(LedgerCase):
 class Away(LedgerCase):
     """The devices of a VF are in a container's network namespace, out of sight."""
 
-    def take_away(self, node, vf):
-        """Directories of the device and links of the classes. Returns what `bring_back` needs."""
-        moved = []
-        for kind in ("infiniband", "infiniband_verbs", "net"):
-            here = os.path.join(node.device_dir(vf), kind)
-            for name in os.listdir(here) if os.path.exists(here) else ():
-                link = os.path.join(node.root, "sys/class", kind, name)
-                moved.append((link, os.readlink(link)))
-                os.unlink(link)
-            if os.path.exists(here):
-                shutil.move(here, node.path(f"away-{kind}"))
-        return moved
-
-    def bring_back(self, node, vf, moved):
-        for away in glob.glob(node.path("away-*")):
-            shutil.move(away, os.path.join(node.device_dir(vf), os.path.basename(away)[len("away-"):]))
-        for link, target in moved:
-            os.symlink(target, link)
-
     def test_a_restart_keeps_the_vf_on_the_list(self):
         node = self.node()
         kubelet, daemon = node.start()
         capacity = kubelet.resource(VF)["capacity"]
         p, q = self.two_pods(kubelet)
         self.await_holds(node, p + q)
-        self.take_away(node, p[0])
+        node.take_away(p[0])
         self.assertEqual(daemon.end(), 0, daemon.stderr())
         node.start_daemon()
         kubelet.wait(VF, f"={capacity}")
         self.assertEqual(kubelet.resource(VF)["capacity"], capacity)
         self.assertEqual(self.unhealthy(kubelet), set())
 
+    def test_a_lost_ledger_does_not_lose_it(self):
+        """The kubelet's word is enough to list it again; its pod keeps it, and afterwards it is as any other."""
+        node = self.node()
+        kubelet, daemon = node.start()
+        capacity = kubelet.resource(VF)["capacity"]
+        p, q = self.two_pods(kubelet)
+        self.await_holds(node, p + q)
+        moved = node.take_away(p[0])
+        for _ in range(2):  # what was found is found again
+            self.assertEqual(daemon.end(), 0, daemon.stderr())
+            shutil.rmtree(node.state_dir)
+            daemon = node.start_daemon()
+            until(lambda: kubelet.resource(VF)["capacity"] == capacity and p[0] in self.holds(node), "that it is listed")
+            self.await_holds(node, p + q)
+            self.assertEqual((kubelet.resource(VF)["capacity"], self.unhealthy(kubelet)), (capacity, set()))
+        kubelet.ask("prestart p")  # its container restarts
+        kubelet.ask("remove p")
+        until(lambda: self.unhealthy(kubelet) == {p[0]}, "that it drains")
+        node.bring_back(p[0], moved)
+        daemon.child.send_signal(signal.SIGHUP)
+        until(lambda: not self.unhealthy(kubelet), "that it is free again")
+        self.await_holds(node, q)
+
     def test_a_vf_whose_pod_is_gone_is_not_offered_before_it_is_back(self):
         node = self.node()
         kubelet, daemon = node.start()
         p, q = self.two_pods(kubelet)
         self.await_holds(node, p + q)
-        moved = self.take_away(node, p[0])
+        moved = node.take_away(p[0])
         daemon.child.send_signal(signal.SIGHUP)
         kubelet.ask("remove p")
         until(lambda: self.unhealthy(kubelet) == {p[0]}, "that it drains")
         self.assertIn(f"{p[0]}: default/p is gone, but its RDMA device", daemon.stderr())
         until(lambda: self.holds(node)[p[0]].get("draining"), "that this is on disk")
-        self.bring_back(node, p[0], moved)
+        node.bring_back(p[0], moved)
         daemon.child.send_signal(signal.SIGHUP)
         until(lambda: not self.unhealthy(kubelet), "that it is free again")
         self.await_holds(node, q)
@@ -238,7 +242,7 @@ class Away(LedgerCase):
         kubelet, daemon = node.start()
         p, q = self.two_pods(kubelet)
         self.await_holds(node, p + q)
-        self.take_away(node, p[0])
+        node.take_away(p[0])
         self.assertEqual(daemon.end(), 0, daemon.stderr())
         kubelet.ask("remove p")
         node.start_daemon()

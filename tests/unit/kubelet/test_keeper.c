@@ -365,6 +365,101 @@ static void rebuild(void *arg)
 	assert_false(is_free(0, "p2"));
 }
 
+static unsigned n_unlisted;
+static const char *unlisted_vf, *unlisted_driver;
+
+static void on_unlisted(void *ctx, const struct node_seed *seed)
+{
+	(void)ctx;
+	n_unlisted++;
+	assert_string_equal(seed->resource, "rdma/vf");
+	unlisted_vf = arena_strdup(a, seed->vf);
+	unlisted_driver = arena_strdup(a, seed->driver);
+}
+
+/* The first picture of the node: nobody remembers that these VFs had RDMA devices. */
+static void start_with_away(size_t n)
+{
+	struct hw_inventory *inv = inventory();
+
+	for (size_t i = 0; i < n; i++)
+		take_rdma_away(inv, i);
+	node = node_unref(node);
+	set_node(inv);
+	n_unlisted = 0;
+	keeper_listen_unlisted(k, on_unlisted, NULL);
+}
+
+static void see_unlisted(const struct node_seed *seeds, size_t n)
+{
+	struct hw_inventory *inv = inventory();
+	struct node *before = node;
+
+	take_rdma_away(inv, 0);
+	node = node_new_seeded(inv, cfg, before, seeds, n);
+	node_unref(before);
+	keeper_update(k, node);
+}
+
+static void held_out_of_sight(void *arg)
+{
+	const struct pool_dev *dev;
+
+	(void)arg;
+	start_with_away(1);
+	assert_null(pool_find(&node->pools[0], vf[0]));
+	told(SAYS({ "p1", vf[0] }, { "p2", vf[1] }));
+	assert_int_equal(n_unlisted, 1);
+	assert_string_equal(unlisted_vf, vf[0]);
+	assert_string_equal(hold_of(0)->owner.pod, "p1");
+	assert_string_equal(hold_of(0)->driver, unlisted_driver);
+	told(SAYS({ "p1", vf[0] }, { "p2", vf[1] }));
+	assert_int_equal(n_unlisted, 1); /* once is enough */
+
+	see_unlisted(&(struct node_seed) { "rdma/vf", unlisted_vf, NULL, unlisted_driver }, 1);
+	dev = pool_find(&node->pools[0], vf[0]);
+	assert_true(dev && dev->rdma_away && dev->healthy);
+	assert_true(is_free(0, "p1"));
+	assert_false(is_free(0, "p3"));
+
+	told(SAYS({ "p2", vf[1] }));
+	assert_true(keeper_is_draining(k, vf[0]));
+	set_node(inventory()); /* it is back */
+	assert_null(hold_of(0));
+	assert_true(is_free(0, "p3"));
+}
+
+static void a_vf_that_was_out_of_sight_when_the_ledger_was_lost_is_found(void **state)
+{
+	(void)state;
+	on_rpc(held_out_of_sight, NULL);
+}
+
+static void no_vf_of_ours(void *arg)
+{
+	struct hw_inventory *inv = inventory();
+	char pf[BDF_STRLEN];
+
+	(void)arg;
+	bdf_format(inv->pci[inv->pci[synth_vf(inv, 0)].physfn].bdf, pf);
+	take_rdma_away(inv, 0);
+	fn_of(inv, 0)->driver = NULL;
+	node = node_unref(node);
+	set_node(inv);
+	n_unlisted = 0;
+	told(SAYS({ "p1", vf[0] })); /* nobody listens */
+	keeper_listen_unlisted(k, on_unlisted, NULL);
+	told(SAYS({ "p1", vf[0] }, { "p2", "0000:77:00.1" }, { "p3", "mlx5_0" }, { "p4", pf }));
+	assert_int_equal(n_unlisted, 0);
+	assert_int_equal(ledger_holds(keeper_ledger(k)), 0);
+}
+
+static void what_is_no_vf_with_a_driver_is_not_looked_for(void **state)
+{
+	(void)state;
+	on_rpc(no_vf_of_ours, NULL);
+}
+
 static void a_lost_ledger_is_rebuilt_from_what_containers_hold(void **state)
 {
 	(void)state;
@@ -1459,6 +1554,8 @@ int main(void)
 		TEST(with_every_vf_held_the_hosts_users_are_those_of_before),
 		TEST(where_nobody_tells_which_pods_live_rest_alone_decides),
 		TEST(a_lost_ledger_is_rebuilt_from_what_containers_hold),
+		TEST(a_vf_that_was_out_of_sight_when_the_ledger_was_lost_is_found),
+		TEST(what_is_no_vf_with_a_driver_is_not_looked_for),
 		TEST(a_hold_and_its_decision_get_the_name_of_their_pod),
 		TEST(what_a_gone_pod_held_is_free_at_once_if_it_is_at_rest),
 		TEST(a_hold_that_is_younger_than_the_answer_is_left_alone),

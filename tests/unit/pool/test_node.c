@@ -271,13 +271,43 @@ static void what_was_held_before_a_restart_stays_listed(void **state)
 	}
 	unseeded = node_new(inv[0], cfg, NULL);
 	assert_pool(unseeded, "rdma/ib", "3b:00.2");
-	first = node_new_seeded(inv[1], cfg, seeds, ARRAY_LEN(seeds));
+	first = node_new_seeded(inv[1], cfg, NULL, seeds, ARRAY_LEN(seeds));
 	assert_pool(first, "rdma/ib", "3b:00.1 3b:00.2 3b:00.3! 77:00.1!");
 	assert_true(pool_find(node_pool(first, "rdma/ib"), "0000:3b:00.1")->rdma_away);
 	assert_int_equal(first->generation, 1);
 	second = node_new(inv[2], cfg, first);
 	assert_pool(second, "rdma/ib", "3b:00.1 3b:00.2 3b:00.3! 77:00.1!");
 	assert_int_equal(second->generation, 1);
+}
+
+/* The ledger was lost: what the kubelet says comes after the first node. */
+static void what_is_held_comes_to_light_later(void **state)
+{
+	static const struct node_seed seeds[] = {
+		{ "rdma/ib", "0000:3b:00.1", NULL, "mlx5_core" }, /* RDMA device away */
+		{ "rdma/ib", "0000:3b:00.2", NULL, "mlx5_core" }, /* listed already */
+		{ "rdma/ib", "0000:77:00.1", NULL, NULL },	  /* not on the bus, and never was */
+	};
+	_cleanup_config_ struct config *cfg = machine_config(two_pools);
+	_cleanup_node_ struct node *first = NULL, *second = NULL, *third = NULL;
+	struct hw_inventory *inv[3];
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		inv[i] = machine();
+		if (i < 2)
+			machine_take_rdma(inv[i], "0000:3b:00.1");
+	}
+	first = node_new(inv[0], cfg, NULL);
+	assert_pool(first, "rdma/ib", "3b:00.2 3b:00.3");
+	second = node_new_seeded(inv[1], cfg, first, seeds, ARRAY_LEN(seeds));
+	assert_pool(second, "rdma/ib", "3b:00.1 3b:00.2 3b:00.3");
+	assert_true(pool_find(node_pool(second, "rdma/ib"), "0000:3b:00.1")->rdma_away);
+	assert_false(pool_find(node_pool(second, "rdma/ib"), "0000:3b:00.2")->rdma_away);
+	assert_int_equal(second->generation, 2);
+	third = node_new_seeded(inv[2], cfg, second, seeds, ARRAY_LEN(seeds));
+	assert_pool(third, "rdma/ib", "3b:00.1 3b:00.2 3b:00.3");
+	assert_false(pool_find(node_pool(third, "rdma/ib"), "0000:3b:00.1")->rdma_away);
 }
 
 static void a_device_that_is_not_selected_any_more_stays_listed(void **state)
@@ -527,6 +557,7 @@ int main(void)
 		cmocka_unit_test(an_rdma_device_in_a_container_does_not_make_unhealthy),
 		cmocka_unit_test(a_netdev_that_came_back_without_its_rdma_device_tells_that_it_is_gone),
 		cmocka_unit_test(what_was_held_before_a_restart_stays_listed),
+		cmocka_unit_test(what_is_held_comes_to_light_later),
 		cmocka_unit_test(a_device_that_is_not_selected_any_more_stays_listed),
 		cmocka_unit_test(a_new_configuration_keeps_pools_of_the_same_name),
 		cmocka_unit_test(a_pf_without_carrier_takes_its_vfs_down),
