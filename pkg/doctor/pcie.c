@@ -99,7 +99,7 @@ static bool asks_for_passthrough(const struct doctor_host *h)
 }
 
 struct tally {
-	size_t fine, ats, shown; /* devices that need no line of their own */
+	size_t fine, ats; /* devices that need no line of their own */
 };
 
 static void judge_iommu(const struct doctor_facts *f, struct doctor_report *r, int pci, const char *name,
@@ -137,30 +137,36 @@ static void judge_iommu(const struct doctor_facts *f, struct doctor_report *r, i
 	}
 }
 
-/* The VFs of a card that differ from the card are one line. */
-static void judge_iommu_vfs(const struct doctor_facts *f, struct doctor_report *r, int pf, struct tally *t)
+/* VFs of a card in groups of one type, where that is not the card's own: one line. */
+static void judge_iommu_vfs_of(const struct doctor_facts *f, struct doctor_report *r, int pf,
+			       enum doctor_iommu type, struct tally *t)
 {
 	const struct hw_inventory *inv = f->inv;
-	size_t n = 0, all = 0;
+	size_t n = 0;
 	int first = -1;
 
 	for (size_t i = 0; i < inv->n_pci; i++) {
-		if (inv->pci[i].physfn != pf)
+		if (inv->pci[i].physfn != pf || f->pci[i].iommu != type)
 			continue;
-		all++;
-		if (f->pci[i].iommu == f->pci[pf].iommu && ats_is_on(&f->pci[i]) == ats_is_on(&f->pci[pf])) {
-			t->fine += f->pci[i].iommu == DOCTOR_IOMMU_NONE ||
-				   f->pci[i].iommu == DOCTOR_IOMMU_IDENTITY;
-			continue;
-		}
-		first = first < 0 ? (int)i : first;
 		n++;
+		if (first < 0 || !ats_is_on(&f->pci[i]))
+			first = (int)i;
 	}
-	if (n)
+	if (!n)
+		return;
+	if (type == f->pci[pf].iommu && ats_is_on(&f->pci[first]) == ats_is_on(&f->pci[pf]))
+		t->fine += type == DOCTOR_IOMMU_NONE || type == DOCTOR_IOMMU_IDENTITY ? n : 0;
+	else
 		judge_iommu(f, r, first,
-			    arena_printf(f->arena, "Of the %zu VFs of %s %zu differ from it: %s", all,
-					 doctor_nic_name(f, pf), n, doctor_address(f, first)),
+			    arena_printf(f->arena, "VF %s, one of %zu of %s,", doctor_address(f, first), n,
+					 doctor_nic_name(f, pf)),
 			    t);
+}
+
+static void judge_iommu_vfs(const struct doctor_facts *f, struct doctor_report *r, int pf, struct tally *t)
+{
+	for (int type = 0; type <= DOCTOR_IOMMU_OTHER; type++)
+		judge_iommu_vfs_of(f, r, pf, (enum doctor_iommu)type, t);
 }
 
 static void run_iommu(const struct doctor_facts *f, struct doctor_report *r)
@@ -174,8 +180,8 @@ static void run_iommu(const struct doctor_facts *f, struct doctor_report *r)
 		judge_iommu_vfs(f, r, f->nic[i], &t);
 	}
 	if (t.ats)
-		doctor_find(r, DOCTOR_PASS, &iommu_ats, "host", "%zu GPUs and NICs are translated, with ATS.",
-			    t.ats);
+		doctor_find(r, DOCTOR_PASS, &iommu_ats, "host",
+			    "GPUs and NICs that are translated, with ATS: %zu.", t.ats);
 	if (t.fine && doctor_worst_so_far(r) == DOCTOR_PASS)
 		doctor_find(r, DOCTOR_PASS, &iommu_fine, "host",
 			    "%zu GPUs, NICs and VFs are in groups of type identity or in none.", t.fine);
@@ -293,8 +299,8 @@ static void say_redirects(const struct doctor_facts *f, struct doctor_report *r,
 	const char *who = doctor_address(f, bridge);
 	struct doctor_finding *found = doctor_find(
 		r, advice == &acs_far ? DOCTOR_PASS : DOCTOR_WARN, advice, who,
-		"Bridge %s between GPU %s and NIC %s (%s) redirects: ACS %s.", who, doctor_address(f, gpu),
-		doctor_address(f, nic), topo_class_name(class), acs_words(f, bridge));
+		"%s redirects (ACS %s) between GPU %s and NIC %s (%s).", who, acs_words(f, bridge),
+		doctor_address(f, gpu), doctor_address(f, nic), topo_class_name(class));
 
 	if (advice == &acs_on)
 		found->kernel_arg = arena_printf(doctor_report_arena(r), "pci=disable_acs_redir=%s", who);
@@ -382,17 +388,18 @@ static void run_acs(const struct doctor_facts *f, struct doctor_report *r)
 	for (enum topo_class c = TOPO_PIX; c < TOPO_CLASS_MAX; c++)
 		judge_acs_class(f, r, &w, c);
 	if (w.direct)
-		doctor_find(r, DOCTOR_PASS, &acs_direct, "host", "%zu bridges redirect, with DT and ATS.",
-			    w.direct);
+		doctor_find(r, DOCTOR_PASS, &acs_direct, "host",
+			    "Bridges that redirect, with DT and ATS: %zu.", w.direct);
 	if (w.judged && r->n == r->first && f->inv->hypervisor)
 		doctor_find(r, DOCTOR_UNKNOWN, &acs_hidden, "host",
 			    "The %zu bridges that this virtual machine sees redirect nothing; the host's are "
 			    "hidden.",
 			    w.judged);
 	else if (w.judged && r->n == r->first)
-		doctor_find(r, DOCTOR_PASS, &acs_fine, "host",
-			    "%zu bridges on the ways of %zu GPU and NIC pairs redirect nothing.", w.judged,
-			    w.pairs);
+		doctor_find(
+			r, DOCTOR_PASS, &acs_fine, "host",
+			"Nothing is redirected by the ports between GPUs and NICs (pairs: %zu, ports: %zu).",
+			w.pairs, w.judged);
 }
 
 /* --- relaxed-ordering --- */
@@ -456,7 +463,7 @@ static void run_ordering(const struct doctor_facts *f, struct doctor_report *r)
 		judge_ordering(f, r, f->nic[i], doctor_nic_name(f, f->nic[i]), &on);
 	if (on && doctor_worst_so_far(r) == DOCTOR_PASS)
 		doctor_find(r, DOCTOR_PASS, &ordering_fine, "host",
-			    "%zu GPUs and NICs have relaxed ordering on.", on);
+			    "GPUs and NICs with relaxed ordering on: %zu.", on);
 }
 
 /* --- payload --- */
@@ -564,7 +571,7 @@ static void run_payload(const struct doctor_facts *f, struct doctor_report *r)
 		judge_requests(f, r, f->nic[i]);
 	if (fine && doctor_worst_so_far(r) == DOCTOR_PASS)
 		doctor_find(r, DOCTOR_PASS, &payload_fine, "host",
-			    "The ways of %zu GPUs have one payload size from end to end.", fine);
+			    "One payload size from end to end, for GPUs: %zu.", fine);
 }
 
 const struct doctor_check doctor_pcie_checks[] = {

@@ -97,8 +97,8 @@ static void run_driver(const struct doctor_facts *f, struct doctor_report *r)
 		vfs++;
 	}
 	if (vfs + f->inv->n_gpu && doctor_worst_so_far(r) == DOCTOR_PASS)
-		doctor_find(r, DOCTOR_PASS, &drivers_fine, "host", "%zu GPUs and %zu VFs have their drivers.",
-			    f->inv->n_gpu, vfs);
+		doctor_find(r, DOCTOR_PASS, &drivers_fine, "host",
+			    "GPUs: %zu, VFs: %zu, all with a driver of the kernel.", f->inv->n_gpu, vfs);
 }
 
 /* --- vfs --- */
@@ -180,7 +180,7 @@ static void run_vfs(const struct doctor_facts *f, struct doctor_report *r)
 	if (!inv->n_rdma)
 		doctor_find(r, DOCTOR_FAIL, &no_nic, "host", "No RDMA device is here.");
 	else if (vfs)
-		doctor_find(r, DOCTOR_PASS, &vfs_fine, "host", "%zu VFs on %zu cards.", vfs, f->n_nic);
+		doctor_find(r, DOCTOR_PASS, &vfs_fine, "host", "VFs: %zu, cards: %zu.", vfs, f->n_nic);
 }
 
 /* --- path --- */
@@ -312,7 +312,8 @@ static void run_numa(const struct doctor_facts *f, struct doctor_report *r)
 		judge_numa_known(f, r, f->nic[i], doctor_nic_name(f, f->nic[i]));
 	if (f->inv->n_gpu + f->n_nic && doctor_worst_so_far(r) == DOCTOR_PASS)
 		doctor_find(r, DOCTOR_PASS, &numa_fine, "host",
-			    "%zu NUMA nodes; every GPU and its nearest NIC are on one.", f->inv->n_numa);
+			    "Each GPU is on one NUMA node with its nearest NIC; there are %zu.",
+			    f->inv->n_numa);
 }
 
 /* --- link --- */
@@ -387,10 +388,10 @@ static void run_link(const struct doctor_facts *f, struct doctor_report *r)
 		judge_uplinks(f, r, f->nic[i], seen);
 	}
 	if (slow)
-		doctor_find(r, DOCTOR_PASS, &link_slow, "host", "%zu links run below their speed just now.",
+		doctor_find(r, DOCTOR_PASS, &link_slow, "host", "Links below their speed just now: %zu.",
 			    slow);
 	else if (f->inv->n_gpu + f->n_nic && doctor_worst_so_far(r) == DOCTOR_PASS)
-		doctor_find(r, DOCTOR_PASS, &link_fine, "host", "%zu links have their full width and speed.",
+		doctor_find(r, DOCTOR_PASS, &link_fine, "host", "Links at full width and speed: %zu.",
 			    f->inv->n_gpu + f->n_nic);
 }
 
