@@ -48,6 +48,10 @@ static const char usage_text[] =
 	"                          (/var/run/k8s.cni.cncf.io/devinfo/dp)\n"
 	"  --control-socket PATH   for railmatectl explain and railmate-cni, root only; none: no socket\n"
 	"                          (" CONTROL_SOCKET ")\n"
+	"  --run-dir DIR           the files of containers, mounted into them as /run/railmate; the same path\n"
+	"                          on the host; none: no files (/run/railmate)\n"
+	"  --netns-dir DIR         network namespaces of pods, to see a VF's addresses and GIDs when its\n"
+	"                          container starts; none: only what the host sees (/run/netns)\n"
 	"  --state-dir DIR         the ledger: which VF is held by which container; none: memory only\n"
 	"                          (/var/lib/railmate)\n"
 	"  --cdi-dir DIR           where the runtime looks for CDI specs, for pools that bind late\n"
@@ -285,6 +289,8 @@ static const struct flag flags[] = {
 	{ "cgroup-dir", required_argument, set_text_or_none, FIELD(daemon.cgroup_dir) },
 	{ "devinfo-dir", required_argument, set_text_or_none, FIELD(daemon.devinfo_dir) },
 	{ "control-socket", required_argument, set_text_or_none, FIELD(daemon.control_socket) },
+	{ "run-dir", required_argument, set_text_or_none, FIELD(daemon.run_dir) },
+	{ "netns-dir", required_argument, set_text_or_none, FIELD(daemon.netns_dir) },
 	{ "state-dir", required_argument, set_text_or_none, FIELD(daemon.state_dir) },
 	{ "cdi-dir", required_argument, set_text, FIELD(daemon.cdi_dir) },
 	{ "cdi", required_argument, set_cdi, 0 },
@@ -363,6 +369,8 @@ int main(int argc, char **argv)
 			    .cgroup_dir = "/sys/fs/cgroup",
 			    .devinfo_dir = "/var/run/k8s.cni.cncf.io/devinfo/dp",
 			    .control_socket = CONTROL_SOCKET,
+			    .run_dir = "/run/railmate",
+			    .netns_dir = "/run/netns",
 			    .state_dir = "/var/lib/railmate",
 			    .cdi_dir = "/var/run/cdi",
 			    .registration = REGISTER_CLASSIC,

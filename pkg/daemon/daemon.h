@@ -17,6 +17,8 @@ struct daemon_options {
 	const char *cgroup_dir;	   /* /sys/fs/cgroup; NULL: whether containers run is not looked at */
 	const char *devinfo_dir;   /* NULL: no device-info files */
 	const char *control_socket; /* for railmatectl explain and railmate-cni; NULL: none */
+	const char *run_dir;	   /* /run/railmate: files that are mounted into containers; the same path on the host; NULL: none */
+	const char *netns_dir;	   /* /run/netns: the network namespaces of pods; NULL: they are not looked into */
 	const char *state_dir;	   /* /var/lib/railmate: the ledger; NULL: memory only */
 	const char *cdi_dir;	   /* the runtime's, for pools that bind late: /var/run/cdi */
 	enum plugin_cdi cdi;

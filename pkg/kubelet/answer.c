@@ -331,8 +331,8 @@ static void read_gids(const struct sysroot *root, struct grant_dev *dev, struct 
 	dev->gids = arena_copy(a, gids, dev->n_gids * sizeof(*gids));
 }
 
-static int grant_one(const struct node *node, const struct pool *pool, const struct sysroot *root,
-		     const struct pool_dev *dev, struct arena *a, struct grant_dev *ret, struct err *err)
+int answer_dev(const struct node *node, const struct pool *pool, const struct sysroot *root,
+	       const struct pool_dev *dev, struct arena *a, struct grant_dev *ret, struct err *err)
 {
 	const struct hw_rdma *rdma = dev->rdma >= 0 ? &node->inv->rdma[dev->rdma] : NULL;
 	int r = 0;
@@ -368,9 +368,27 @@ static int pick_asked(const struct pool *pool, const struct ids *ids, struct pic
 	return 0;
 }
 
-int answer_allocate(const struct node *node, const struct pool *pool, const struct ids *ids,
-		    const struct sysroot *root, const int *gpus, size_t n_gpus, struct arena *a,
-		    struct edits *ret, struct err *err)
+void answer_pairs(struct grant *grant, const int *devs, const int *gpus, size_t n_gpus, struct arena *a)
+{
+	struct choose_in in = { .node = grant->node,
+				.pool = grant->pool,
+				.available = devs,
+				.n_available = grant->n_devs,
+				.want = grant->n_devs,
+				.gpus = gpus,
+				.n_gpus = n_gpus };
+	struct choose_out out;
+
+	if (!n_gpus)
+		return;
+	out = choose_pairs(&in, devs, grant->n_devs, a);
+	grant->pairs = out.pairs;
+	grant->n_pairs = out.n_pairs;
+}
+
+int answer_grant(const struct node *node, const struct pool *pool, const struct ids *ids,
+		 const struct sysroot *root, const int *gpus, size_t n_gpus, struct arena *a,
+		 struct grant *ret, struct err *err)
 {
 	struct picks picks = picks_new(pool, a);
 	struct grant grant = { .node = node, .pool = pool };
@@ -384,24 +402,23 @@ int answer_allocate(const struct node *node, const struct pool *pool, const stru
 		return r;
 	devs = arena_array(a, picks.n, sizeof(*devs));
 	for (size_t i = 0; i < picks.n; i++) {
-		r = grant_one(node, pool, root, &pool->devs[picks.v[i]], a, &devs[i], err);
+		r = answer_dev(node, pool, root, &pool->devs[picks.v[i]], a, &devs[i], err);
 		if (r < 0)
 			return r;
 	}
 	grant.devs = devs;
 	grant.n_devs = picks.n;
-	if (n_gpus) {
-		struct choose_in in = { .node = node,
-					.pool = pool,
-					.available = picks.v,
-					.n_available = picks.n,
-					.want = picks.n,
-					.gpus = gpus,
-					.n_gpus = n_gpus };
-		struct choose_out out = choose_pairs(&in, picks.v, picks.n, a);
+	answer_pairs(&grant, picks.v, gpus, n_gpus, a);
+	*ret = grant;
+	return 0;
+}
 
-		grant.pairs = out.pairs;
-		grant.n_pairs = out.n_pairs;
-	}
-	return render_grant(&grant, a, ret, err);
+int answer_allocate(const struct node *node, const struct pool *pool, const struct ids *ids,
+		    const struct sysroot *root, const int *gpus, size_t n_gpus, struct arena *a,
+		    struct edits *ret, struct err *err)
+{
+	struct grant grant;
+	int r = answer_grant(node, pool, ids, root, gpus, n_gpus, a, &grant, err);
+
+	return r < 0 ? r : render_grant(&grant, a, ret, err);
 }

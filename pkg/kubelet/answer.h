@@ -14,6 +14,7 @@ struct err;
 struct ledger;
 struct node;
 struct pool;
+struct pool_dev;
 struct sysroot;
 
 struct device_list answer_list(const struct pool *pool, struct arena *a);
@@ -29,6 +30,18 @@ struct ids answer_preferred(const struct node *node, const struct pool *pool, co
  */
 struct ids answer_choice(struct node *node, const struct pool *pool, const struct preferred_container *req,
 			 const struct identified *who, const struct ledger *ledger, struct arena *a, struct choice *ret);
+
+/*
+ * The grant of these ids, which is all that answer_allocate() renders; its flags are the caller's. root: where the functions are looked at
+ * again, now.
+ */
+int answer_grant(const struct node *node, const struct pool *pool, const struct ids *ids, const struct sysroot *root,
+		 const int *gpus, size_t n_gpus, struct arena *a, struct grant *ret, struct err *err);
+/* One VF as it is now, in the host's network namespace. */
+int answer_dev(const struct node *node, const struct pool *pool, const struct sysroot *root, const struct pool_dev *dev,
+	       struct arena *a, struct grant_dev *ret, struct err *err);
+/* Which of the GPUs goes with which VF of the grant; devs: its VFs by their index in the pool. */
+void answer_pairs(struct grant *grant, const int *devs, const int *gpus, size_t n_gpus, struct arena *a);
 
 /* One container_request. root: where the functions are looked at again, now. gpus: those the preceding GetPreferredAllocation
  * learnt, n_gpus 0 when unknown. An id that is unknown, gone, or bound to a driver without RDMA is an error that tells the operator what to do. */

@@ -7,10 +7,15 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/err.h"
 #include "kubelet/binder.h"
+#include "hw/bdf.h"
 #include "ledger/ledger.h"
 
+struct binding_slot;
 struct pool_dev;
+struct share;
+struct vf_state;
 
 /* A slot that was allocated since a VF was last bound to it. */
 struct promise {
@@ -35,6 +40,7 @@ struct binder {
 	struct spec_file *specs; /* what we wrote, by slot; binder_cdi.c */
 	size_t n_specs, cap_specs;
 	LIST_HEAD(, request) requests;
+	int64_t doubted_ms;	/* when it was last told that not all is known of a VF; 0 never */
 	bool doubles;		/* the last List showed a slot with two containers */
 	int64_t began_ms;	/* Unix time */
 	struct rpc_timer *tell; /* something changed: the kubelet will be told */
@@ -62,7 +68,19 @@ struct request {
 	binder_done_fn done;
 	void *arg;
 	struct rpc_timer *timer;
+	unsigned n_under_way; /* callbacks that will come */
+	/* what was decided */
+	struct node *node;
+	struct ledger_owner owner;
+	int *gpus;
+	size_t n_gpus;
+	struct binding_slot *bindings;
+	bool *fresh; /* this one was not bound before */
+	size_t n_bindings;
+	struct share *shares; /* all that the container has, also of early pools */
+	size_t n_shares;
 	/* the outcome */
+	struct err err; /* code 0: none */
 	struct bound *bound;
 	size_t n_bound;
 	bool replaced; /* a spec that was there changed */
@@ -70,6 +88,8 @@ struct request {
 
 void binder_say(const struct binder *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void binder_tell_changed(struct binder *b);
+/* The container starts now, and its VFs can be looked at. A CNI plugin asks before it has moved them. */
+bool binder_looks_first(const struct request *r);
 
 /* --- binder_pods.c --- */
 
@@ -92,7 +112,7 @@ const char *binder_rdma_of(const struct binder *b, const struct pool_dev *dev);
 /* --- binder_bind.c --- */
 
 /*
- * Binds the container that r is about: ledger and specs are written, nothing is on disk yet. pods: sorted by identify_sort(). complete:
+ * Binds the container that r is about, in the ledger; nothing is on disk yet. pods: sorted by identify_sort(). complete:
  * they are a List, and what is not in it is not there. -EINPROGRESS: the ages of pods would tell which container starts. What it leaves
  * behind is for the caller to tidy, also on failure.
  */
@@ -188,12 +208,18 @@ void spec_scan(struct binder *b, void (*found)(struct binder *b, const struct sp
 void spec_remember(struct binder *b, const char *slot, const char *text);
 void specs_done(struct binder *b);
 /* The variables that make a spec tell its story. */
-struct edits spec_story(const struct target *target, const struct binding_slot *slots, size_t n, struct arena *a);
+struct edits spec_story(const struct ledger_owner *owner, const struct binding_slot *slots, size_t n, struct arena *a);
 
 /* --- what the container gets: binder_grant.c --- */
 
-/* The variables of the whole container, and the device nodes of each slot's VF (nodes: n_slots entries). */
-int grant_container(const struct binder *b, const struct binding *c, struct arena *a, struct edits *ret_env, struct edits *ret_nodes,
-		    struct err *err);
+/*
+ * What was decided → files and specs. states: its VFs as they are now, NULL: not known, and why (NULL: nobody was asked). On failure
+ * nothing is left of what was not bound before, and the kubelet may try again.
+ */
+int grant_bound(struct request *r, const struct vf_state *states, size_t n, const char *why, struct err *err);
+/* The functions to be looked at first. */
+size_t grant_functions(const struct request *r, struct bdf **ret);
+/* What the container has beside its slots, before the list that says so ends. */
+void grant_note(struct request *r, const struct target *t);
 
 #endif

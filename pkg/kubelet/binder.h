@@ -18,7 +18,9 @@ struct node;
 struct podres;
 struct podspec_source;
 struct rpc;
+struct rundir;
 struct sysroot;
+struct truth;
 
 struct binder_env {
 	struct rpc *rpc;
@@ -28,6 +30,8 @@ struct binder_env {
 	const struct podspec_source *specs; /* NULL: none */
 	const char *cdi_dir;		    /* the runtime's, e.g. /var/run/cdi */
 	const char *checkpoint;	/* the kubelet's; NULL: do without */
+	struct rundir *rundir;	/* files that are mounted into containers; NULL: none */
+	struct truth *truth;	/* what VFs are when containers start; NULL: as the host shows them */
 	unsigned settle_ms;	/* after a spec that was there changed: the runtime notices by inotify (reference kubelet.md §4) */
 	/* A sentence for the log, and: what the kubelet has to be told of late pools changed. Either may be NULL. */
 	void (*note)(void *ctx, const char *sentence);
@@ -55,7 +59,7 @@ struct slot_list binder_slots(const struct binder *b, const struct pool *pool, s
 void binder_allocated(struct binder *b, const struct ids *slots);
 /*
  * Bind the container that holds these slots: all its slots of all late pools at once. The CDI specs and the ledger are durable when
- * done is called. Errors are retryable (EAGAIN, EBUSY) unless a slot is unknown (ENOENT). pod may be NULL.
+ * done is called, and the specs say what the VFs are then: who names no pod is the kubelet, whose container starts now. Errors are retryable (EAGAIN, EBUSY) unless a slot is unknown (ENOENT). pod may be NULL.
  */
 void binder_bind(struct binder *b, const struct ids *slots, const struct binder_pod *pod, unsigned timeout_ms,
 		 binder_done_fn done, void *arg);

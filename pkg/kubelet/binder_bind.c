@@ -263,49 +263,6 @@ static void hold_all(struct binder *b, const struct target *t, const struct bind
 	}
 }
 
-/* It came to nothing: no spec of what was not bound before stays. */
-static void undo(struct binder *b, const struct binding *c, const bool *fresh)
-{
-	for (size_t i = 0; i < c->n_slots; i++) {
-		if (fresh[i])
-			spec_remove(b, c->slots[i].id);
-	}
-}
-
-/* The kubelet tries again, whatever it was. */
-static int again(struct err *err, struct arena *a)
-{
-	return err_set(err, EAGAIN, "%s", arena_strdup(a, err->msg));
-}
-
-static int write_specs(struct binder *b, const struct target *t, const struct binding *c, struct request *r,
-		       struct err *err)
-{
-	struct edits *nodes = arena_array(r->arena, c->n_slots, sizeof(*nodes));
-	struct edits parts[2], all;
-	int result;
-
-	result = grant_container(b, c, r->arena, &parts[0], nodes, err);
-	if (result < 0)
-		return again(err, r->arena);
-	parts[1] = spec_story(t, c->slots, c->n_slots, r->arena);
-	all = cdi_join(parts, 2, r->arena);
-	for (size_t i = 0; i < c->n_slots; i++) {
-		struct edits e = { .envs = all.envs,
-				   .n_envs = all.n_envs,
-				   .devs = nodes[i].devs,
-				   .n_devs = nodes[i].n_devs };
-		bool replaced = false;
-
-		result = spec_write(b, c->slots[i].id, render_cdi(c->slots[i].id, &e, r->arena), &replaced,
-				    err);
-		if (result < 0)
-			return again(err, r->arena);
-		r->replaced |= replaced;
-	}
-	return 0;
-}
-
 static void tell_bound(struct request *r, const struct binding *c)
 {
 	r->n_bound = c->n_slots;
@@ -317,6 +274,26 @@ static void tell_bound(struct request *r, const struct binding *c)
 					       arena_strdup(r->arena, s->pool->cfg->resource),
 					       arena_strdup(r->arena, s->dev->id) };
 	}
+}
+
+/* The list of pods ends with this call; what is left to do comes after it. */
+static void note_decided(struct request *r, const struct target *t, const struct binding *c)
+{
+	struct arena *a = r->arena;
+
+	node_unref(r->node);
+	r->node = node_ref(r->b->node);
+	r->owner =
+		(struct ledger_owner) { arena_strdup(a, t->owner.ns), arena_strdup(a, t->owner.pod),
+					arena_strdup(a, t->owner.uid), arena_strdup(a, t->owner.container) };
+	r->gpus = t->gpus;
+	r->n_gpus = t->n_gpus;
+	r->bindings = c->slots;
+	r->n_bindings = c->n_slots;
+	r->n_shares = 0;
+	for (size_t i = 0; i < c->n_slots; i++)
+		c->slots[i].id = arena_strdup(a, c->slots[i].id);
+	grant_note(r, t);
 }
 
 static int bind_target(struct request *r, const struct target *t, const struct pod_list *pods, bool complete,
@@ -336,11 +313,13 @@ static int bind_target(struct request *r, const struct target *t, const struct p
 		result = choose_bound(&c, r->arena, &chosen, err);
 	if (result < 0)
 		return result;
-	result = write_specs(b, t, &c, r, err);
-	if (result < 0) {
-		undo(b, &c, fresh);
+	note_decided(r, t, &c);
+	r->fresh = fresh;
+	/* A container that starts gets its specs when its VFs have been looked at. */
+	if (!binder_looks_first(r))
+		result = grant_bound(r, NULL, 0, NULL, err);
+	if (result < 0)
 		return result;
-	}
 	if (any)
 		decision = note_decision(b, t, &c, &chosen, r->arena);
 	hold_all(b, t, &c, fresh, decision);

@@ -81,11 +81,10 @@ void specs_done(struct binder *b)
 
 /* --- what a spec says --- */
 
-struct edits spec_story(const struct target *target, const struct binding_slot *slots, size_t n,
+struct edits spec_story(const struct ledger_owner *o, const struct binding_slot *slots, size_t n,
 			struct arena *a)
 {
 	_cleanup_strbuf_ struct strbuf binding = STRBUF_INIT;
-	const struct ledger_owner *o = &target->owner;
 	struct edits e = { .envs = arena_array(a, 3, sizeof(*e.envs)) };
 
 	for (size_t i = 0; i < n; i++)

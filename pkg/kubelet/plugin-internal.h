@@ -15,10 +15,12 @@
 struct ask;
 struct attempt;
 struct choice;
+struct contents_in;
 struct device_list;
 struct devinfo;
 struct edits;
 struct err;
+struct grant;
 struct late;
 struct preferred_request;
 struct holders;
@@ -30,6 +32,7 @@ struct pod;
 struct pod_list;
 struct pool;
 struct recent;
+struct record;
 struct seen_pods;
 struct seen_specs;
 struct start;
@@ -42,7 +45,7 @@ struct listener {
 	bool ending; /* we have ended it; the kubelet has not seen that yet */
 };
 
-enum warning { WARN_SERVE, WARN_REGISTER, WARN_DEVINFO, WARN_PODS, WARN_START, WARN_LATE, WARN_MAX };
+enum warning { WARN_SERVE, WARN_REGISTER, WARN_DEVINFO, WARN_PODS, WARN_START, WARN_LATE, WARN_FILES, WARN_TRUTH, WARN_MAX };
 
 struct plugin {
 	const struct plugin_env *env;
@@ -146,6 +149,13 @@ void late_preferred(struct plugin *p, struct rpc_call *call, const struct prefer
 int late_allocate(struct plugin *p, const struct ids *ids, struct arena *a, struct edits *ret, struct err *err);
 void late_pre_start(struct plugin *p, struct rpc_call *call, struct bytes request);
 void late_done(struct plugin *p);
+
+/* The files of containers, for pools that bind early. Allocate: the answer, with the mount if the directory could be made; and, after the
+ * reply, what is in it. */
+int files_allocate(struct plugin *p, struct grant *grant, struct arena *a, struct edits *ret, struct err *err);
+void files_given(struct plugin *p, const struct record *r, const int *gpus, size_t n_gpus);
+/* Of a container that starts. -EINVAL: it must not, with a sentence. */
+int files_start(struct plugin *p, const struct contents_in *in, struct arena *a, struct err *err);
 
 struct devinfo *devinfo_new(struct plugin *p);
 void devinfo_update(struct devinfo *d);	/* write what changed, a little at a time */

@@ -151,25 +151,33 @@ static void list_closed(void *ctx, struct rpc_stream *stream)
 		plugin_register_event(p, REG_EV_CLOSED);
 }
 
-/* What was given, for the ledger. */
+/* What was given, for the ledger and the container's files. */
+struct given {
+	struct record record;
+	int *gpus;
+	size_t n_gpus;
+};
 struct grants {
-	struct arena *arena;
-	struct record *v;
+	struct arena *arena; /* beyond the reply */
+	struct given *v;
 	size_t n;
 };
 
 static int allocate_one(struct plugin *p, const struct pool *pool, const struct ids *ids, struct arena *a,
 			struct grants *grants, struct edits *ret, struct err *err)
 {
-	int *gpus, r;
 	struct choice *choice = recent_take(p->recent, clock_mono_ms(), ids);
-	size_t n = choice_known_gpus(choice, p->node->inv, a, &gpus);
-	struct record *record = &grants->v[grants->n++];
+	struct given *given = &grants->v[grants->n++];
+	struct grant grant;
+	int r;
 
-	record_begin(record, p, choice, ids, grants->arena);
-	r = answer_allocate(p->node, pool, ids, p->env->root, gpus, n, a, ret, err);
+	given->n_gpus = choice_known_gpus(choice, p->node->inv, grants->arena, &given->gpus);
+	record_begin(&given->record, p, choice, ids, grants->arena);
+	r = answer_grant(p->node, pool, ids, p->env->root, given->gpus, given->n_gpus, a, &grant, err);
 	if (r == 0)
-		record_answer(record, ret, grants->arena);
+		r = files_allocate(p, &grant, a, ret, err);
+	if (r == 0)
+		record_answer(&given->record, ret, grants->arena);
 	if (r == 0 && p->devinfo)
 		devinfo_ensure(p->devinfo, ids);
 	return r;
@@ -200,12 +208,17 @@ static int allocate_all(struct plugin *p, struct bytes request, struct arena *a,
 	return 0;
 }
 
+/* The kubelet does not wait for this. */
 static void record_all(struct plugin *p, struct grants *grants, bool given)
 {
 	for (size_t i = 0; i < grants->n; i++) {
-		if (given)
-			record_commit(&grants->v[i], p);
-		record_end(&grants->v[i]);
+		struct given *g = &grants->v[i];
+
+		if (given) {
+			record_commit(&g->record, p);
+			files_given(p, &g->record, g->gpus, g->n_gpus);
+		}
+		record_end(&g->record);
 	}
 }
 

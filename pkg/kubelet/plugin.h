@@ -30,7 +30,6 @@ struct plugin_env {
 	const char *plugin_dir;		/* <kubelet-dir>: device-plugins/ with kubelet.sock */
 	const char *registry_dir;	/* <kubelet-root>/plugins_registry */
 	const char *devinfo_dir;	/* NULL: write no device-info files */
-	const char *run_dir;		/* <run-dir>, the same path on the host: files that are mounted into containers; NULL: none */
 	enum plugin_registration registration;
 	enum plugin_cdi cdi;		/* what late pools need */
 	unsigned pod_resources_timeout_ms; /* 200; the kubelet's sync loop waits for us */
@@ -40,6 +39,8 @@ struct plugin_env {
 	struct keeper *keeper;		/* the ledger */
 	const struct podspec_source *specs;
 	struct binder *binder;		/* late pools */
+	struct rundir *rundir;		/* files that are mounted into containers */
+	struct truth *truth;		/* what VFs are when containers start */
 	struct runtime *runtime;	/* asked whether it does CDI; NULL: nobody is asked */
 	struct gpuplugin *gpus;		/* which GPUs come when VFs are asked for first; needs podres */
 };

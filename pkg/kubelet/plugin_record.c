@@ -234,13 +234,12 @@ void record_commit(struct record *r, struct plugin *p)
 	_cleanup_arena_ struct arena *a = arena_new(8192);
 	static const struct ledger_owner nobody;
 	const struct ledger_owner *owner = r->choice ? &r->choice->owner : &nobody;
-	uint64_t decision;
 
 	if (!p->env->keeper)
 		return;
-	decision = decide(p, r, a);
+	r->decision = decide(p, r, a);
 	for (size_t i = 0; i < r->n_devs; i++)
-		hold_one(p, r->devs[i], owner, decision, a);
+		hold_one(p, r->devs[i], owner, r->decision, a);
 	keeper_save(p->env->keeper, NULL, NULL);
 }
 

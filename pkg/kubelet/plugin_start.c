@@ -20,6 +20,7 @@
 #include "discover/discover.h"
 #include "discover/sysroot.h"
 #include "hw/inventory.h"
+#include "kubelet/contents.h"
 #include "kubelet/identify.h"
 #include "kubelet/keeper.h"
 #include "kubelet/messages.h"
@@ -41,6 +42,8 @@ struct start {
 	int64_t asked_ms;
 	unsigned waits;
 	struct rpc_timer *timer; /* waits for a quiet moment */
+	struct node *node;	 /* as of the decision; NULL before */
+	struct starter *who;	 /* of that node */
 };
 
 /* The container that starts. pod NULL: not known. */
@@ -48,12 +51,15 @@ struct starter {
 	struct ledger_owner owner;
 	int *gpus;
 	size_t n_gpus;
+	struct share *shares; /* what it has of all pools */
+	size_t n_shares;
 };
 
 static void start_free(struct start *s)
 {
 	if (s->plugin)
 		LIST_REMOVE(s, link);
+	node_unref(s->node);
 	free(s);
 }
 
@@ -346,6 +352,67 @@ static void refuse(struct start *s, const char *why)
 	start_free(s);
 }
 
+static bool is_over(struct start *s)
+{
+	if (s->plugin)
+		return false;
+	start_free(s);
+	return true;
+}
+
+static void let_start(struct start *s)
+{
+	rpc_reply(s->call, RPC_OK, NULL, (struct bytes) { NULL, 0 });
+	start_free(s);
+}
+
+static void looked(void *arg, const struct vf_state *states, size_t n, const char *why)
+{
+	struct start *s = arg;
+	const struct starter *me = s->who;
+	struct contents_in in = { .node = s->node,
+				  .owner = me->owner,
+				  .gpus = me->gpus,
+				  .n_gpus = me->n_gpus,
+				  .shares = me->shares,
+				  .n_shares = me->n_shares,
+				  .states = states,
+				  .n_states = states ? n : 0,
+				  .why = why };
+	struct err err = { 0 };
+
+	if (is_over(s))
+		return;
+	in.root = s->plugin->env->root;
+	in.ledger = plugin_ledger(s->plugin);
+	in.rundir = s->plugin->env->rundir;
+	if (files_start(s->plugin, &in, s->arena, &err) < 0)
+		refuse(s, err.msg);
+	else
+		let_start(s);
+}
+
+/* Who starts is decided; now its sandbox and its network are done: what are its VFs there? */
+static void look(struct start *s, const struct starter *me)
+{
+	struct plugin *p = s->plugin;
+	struct bdf *bdfs;
+	size_t n;
+
+	s->node = node_ref(p->node);
+	s->who = arena_copy(s->arena, me, sizeof(*me));
+	if (!me->n_shares) {
+		s->who->shares = arena_alloc(s->arena, sizeof(*me->shares));
+		s->who->shares[0] = (struct share) { plugin_pool(p), s->ids };
+		s->who->n_shares = 1;
+	}
+	n = contents_functions(s->node, s->who->shares, s->who->n_shares, s->arena, &bdfs);
+	if (p->env->truth && n && plugin_pool(p)->cfg->is_rdma)
+		truth_look(p->env->truth, bdfs, n, looked, s);
+	else
+		let_start(s);
+}
+
 static void settle(struct start *s, const struct starter *me)
 {
 	struct plugin *p = s->plugin;
@@ -371,8 +438,7 @@ static void settle(struct start *s, const struct starter *me)
 	if (me->owner.pod)
 		check(s, me, number);
 	keeper_save(p->env->keeper, NULL, NULL);
-	rpc_reply(s->call, RPC_OK, NULL, (struct bytes) { NULL, 0 });
-	start_free(s);
+	look(s, me);
 }
 
 /* --- who is it? --- */
@@ -384,6 +450,7 @@ static struct starter starter_of(const struct start *s, const struct pod *pod, c
 					 .container = arena_strdup(s->arena, c->name) } };
 
 	me.n_gpus = identify_gpus(c, s->plugin->resource, s->plugin->node->inv, s->arena, &me.gpus);
+	me.n_shares = contents_shares(s->plugin->node, plugin_ledger(s->plugin), c, s->arena, &me.shares);
 	return me;
 }
 
@@ -440,14 +507,6 @@ static struct starter find_starter(const struct start *s, const struct pod_list 
 }
 
 /* --- asking --- */
-
-static bool is_over(struct start *s)
-{
-	if (s->plugin)
-		return false;
-	free(s);
-	return true;
-}
 
 static void unknown(struct start *s, const char *why)
 {
@@ -594,6 +653,6 @@ void plugin_start_done(struct plugin *p)
 		if (!s->timer)
 			continue;
 		rpc_timer_cancel(s->timer);
-		free(s);
+		start_free(s);
 	}
 }

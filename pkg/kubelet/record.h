@@ -13,6 +13,7 @@ struct record {
 	struct node *node;	/* owns the devices */
 	struct choice *choice;	/* NULL: the kubelet did not ask, or took others */
 	const struct pool_dev **devs;	size_t n_devs;	/* in the arena of record_begin() */
+	uint64_t decision;		/* its number, by record_commit(); 0 none */
 	const char **nodes;		/* the verbs node that the answer has for each, "uverbs5"; NULL */
 };
 

@@ -204,7 +204,8 @@ class Node:
         self.kubelet_root = os.path.join(self.dir, "kubelet")
         self.devinfo = os.path.join(self.dir, "devinfo")
         self.cdi = os.path.join(self.dir, "cdi")
-        self.control_socket = os.path.join(self.dir, "run", "railmate.sock")
+        self.run_dir = os.path.join(self.dir, "run")
+        self.control_socket = os.path.join(self.run_dir, "railmate.sock")
         self.state_dir = os.path.join(self.dir, "state")
         self.processes, self.kubelet = [], None
         for d in (self.root, self.kubelet_dir, self.kubelet_root, self.devinfo):
@@ -264,7 +265,7 @@ class Node:
     def daemon_argv(self, *options):
         return [program("railmated"), "--root", self.root, "--kubelet-dir", self.kubelet_dir, "--kubelet-root",
                 self.kubelet_root, "--devinfo-dir", self.devinfo, "--control-socket", self.control_socket,
-                "--state-dir", self.state_dir, "--cdi-dir", self.cdi, "--rescan", "0", *options]
+                "--run-dir", self.run_dir, "--state-dir", self.state_dir, "--cdi-dir", self.cdi, "--rescan", "0", *options]
 
     def start_daemon(self, *options):
         d = Daemon(self.daemon_argv(*options), self.path(f"railmated{len(self.processes)}.log"),

@@ -1,0 +1,304 @@
+#include "kubelet/rundir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "hw/bdf.h"
+#include "ledger/ledger.h"
+
+#define PREFIX	  "vf-"
+#define DIR_MODE  0755
+#define FILE_MODE 0644
+#define TEMPORARY ".new"
+#define COPY_MAX  (1u << 20)
+
+struct rundir {
+	char *path;
+	char **held; /* VFs whose directories had a hold when it was last looked */
+	size_t n_held, cap_held;
+};
+
+struct rundir *rundir_new(const char *path)
+{
+	struct rundir *r = xcalloc(1, sizeof(*r));
+
+	r->path = xstrdup(path);
+	return r;
+}
+
+static void forget(struct rundir *r)
+{
+	for (size_t i = 0; i < r->n_held; i++)
+		free(r->held[i]);
+	r->n_held = 0;
+}
+
+void rundir_free(struct rundir *r)
+{
+	if (!r)
+		return;
+	forget(r);
+	free(r->held);
+	free(r->path);
+	free(r);
+}
+
+const char *rundir_path(const struct rundir *r, const char *vf, struct arena *a)
+{
+	return arena_printf(a, "%s/" PREFIX "%s", r->path, vf);
+}
+
+bool rundir_has(const struct rundir *r, const char *name)
+{
+	_cleanup_free_ char *path = xasprintf("%s/%s", r->path, name);
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* --- directories --- */
+
+static int open_top(const struct rundir *r, struct err *err)
+{
+	int fd = open(r->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0 && errno == ENOENT && mkdir(r->path, DIR_MODE) == 0)
+		fd = open(r->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? err_sys(err, "run directory %s", r->path) : fd;
+}
+
+static void name_of(const char *vf, char ret[64])
+{
+	snprintf(ret, 64, PREFIX "%s", vf);
+}
+
+static int refuse(const struct rundir *r, const char *what, const char *vf, int code, struct err *err)
+{
+	return err_set(err, code, "%s %s/" PREFIX "%s: %s", what, r->path, vf,
+		       code == ENOTDIR || code == ELOOP ? "something that is no directory is in its place"
+							: strerror(code));
+}
+
+static int make(const struct rundir *r, int top, const char *vf, bool *ret_new, struct err *err)
+{
+	char name[64];
+	struct stat st;
+
+	name_of(vf, name);
+	*ret_new = mkdirat(top, name, DIR_MODE) == 0;
+	if (*ret_new && fchmodat(top, name, DIR_MODE, 0) == 0) /* whatever our umask is */
+		return 0;
+	if (errno != EEXIST)
+		return refuse(r, "make", vf, errno, err);
+	if (fstatat(top, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return refuse(r, "look at", vf, errno, err);
+	return S_ISDIR(st.st_mode) ? 0 : refuse(r, "make", vf, ENOTDIR, err);
+}
+
+int rundir_make(struct rundir *r, const char *vf, bool *ret_new, struct err *err)
+{
+	_cleanup_close_ int top = open_top(r, err);
+	bool new;
+
+	return top < 0 ? top : make(r, top, vf, ret_new ? ret_new : &new, err);
+}
+
+static int open_dir(const struct rundir *r, int top, const char *vf, struct err *err)
+{
+	char name[64];
+	bool new;
+	int fd, e = make(r, top, vf, &new, err);
+
+	if (e < 0)
+		return e;
+	name_of(vf, name);
+	fd = openat(top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? refuse(r, "open", vf, errno, err) : fd;
+}
+
+/* --- files --- */
+
+static int write_all(int fd, const char *text, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, text, len);
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		text += n > 0 ? n : 0;
+		len -= n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}
+
+static int write_new(int dir, const char *temporary, const char *text, size_t len)
+{
+	_cleanup_close_ int fd =
+		openat(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
+
+	if (fd < 0)
+		return -errno;
+	if (fchmod(fd, FILE_MODE) < 0)
+		return -errno;
+	return write_all(fd, text, len);
+}
+
+static int copy_new(int top, const char *from, int dir, const char *temporary)
+{
+	_cleanup_close_ int fd = openat(top, from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	_cleanup_free_ char *text = NULL;
+	struct stat st;
+	size_t len = 0;
+	ssize_t n;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	if (st.st_size > (off_t)COPY_MAX)
+		return -EFBIG;
+	text = xcalloc(1, (size_t)st.st_size + 1);
+	while (len < (size_t)st.st_size && (n = read(fd, text + len, (size_t)st.st_size - len)) != 0) {
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		len += n > 0 ? (size_t)n : 0;
+	}
+	return write_new(dir, temporary, text, len);
+}
+
+/* It is written once and then replaced as a whole: a link stays what it was. */
+static int share(int top, const char *from, int dir, const char *temporary)
+{
+	struct stat st;
+
+	if (fstatat(top, from, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (S_ISREG(st.st_mode) && linkat(top, from, dir, temporary, 0) == 0)
+		return 0;
+	return copy_new(top, from, dir, temporary);
+}
+
+static int remove_file(int dir, const char *name)
+{
+	return unlinkat(dir, name, 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+static int put(int top, int dir, const struct rundir_file *f)
+{
+	char temporary[64];
+	int r;
+
+	if (!f->text && !f->same)
+		return remove_file(dir, f->name);
+	snprintf(temporary, sizeof(temporary), ".%s" TEMPORARY, f->name);
+	unlinkat(dir, temporary, 0); /* of one of us who was killed */
+	r = f->text ? write_new(dir, temporary, f->text, strlen(f->text))
+		    : share(top, f->same, dir, temporary);
+	if (r == 0 && renameat(dir, temporary, dir, f->name) < 0)
+		r = -errno;
+	/* Two names of one file: rename() did nothing. */
+	unlinkat(dir, temporary, 0);
+	return r;
+}
+
+int rundir_write(struct rundir *r, const char *vf, const struct rundir_file *files, size_t n, struct err *err)
+{
+	_cleanup_close_ int top = open_top(r, err);
+	_cleanup_close_ int dir = top < 0 ? -1 : open_dir(r, top, vf, err);
+	int e;
+
+	if (dir < 0)
+		return -err->code;
+	for (size_t i = 0; i < n; i++) {
+		e = put(top, dir, &files[i]);
+		if (e < 0)
+			return err_set(err, -e, "write %s/" PREFIX "%s/%s: %s", r->path, vf, files[i].name,
+				       strerror(-e));
+	}
+	return 0;
+}
+
+/* --- removing --- */
+
+static void close_dir(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
+}
+#define _cleanup_dirp_ __attribute__((cleanup(close_dir)))
+
+static bool is_dot(const char *name)
+{
+	return !strcmp(name, ".") || !strcmp(name, "..");
+}
+
+/* There are only files in it. */
+static void remove_dir(int top, const char *name)
+{
+	int fd = openat(top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_dirp_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+
+	while (dir && (e = readdir(dir))) {
+		if (!is_dot(e->d_name))
+			unlinkat(fd, e->d_name, 0);
+	}
+	unlinkat(top, name, AT_REMOVEDIR);
+}
+
+static bool was_held(const struct rundir *r, const char *vf)
+{
+	for (size_t i = 0; i < r->n_held; i++) {
+		if (!strcmp(r->held[i], vf))
+			return true;
+	}
+	return false;
+}
+
+static void note_held(struct rundir *r, const char *vf)
+{
+	if (was_held(r, vf))
+		return;
+	r->held = xgrow(r->held, &r->cap_held, r->n_held + 1, sizeof(*r->held));
+	r->held[r->n_held++] = xstrdup(vf);
+}
+
+/* The address of a directory of ours; NULL: another's. */
+static const char *vf_of(const char *name)
+{
+	char text[BDF_STRLEN];
+	struct bdf bdf;
+
+	if (!str_starts(name, PREFIX) || bdf_parse(name + strlen(PREFIX), &bdf) < 0 ||
+	    strcmp(bdf_format(bdf, text), name + strlen(PREFIX)) != 0)
+		return NULL;
+	return name + strlen(PREFIX);
+}
+
+void rundir_sweep(struct rundir *r, const struct ledger *ledger, bool patient)
+{
+	_cleanup_close_ int top = open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_dirp_ DIR *dir = top < 0 ? NULL : fdopendir(fcntl(top, F_DUPFD_CLOEXEC, 0));
+	const struct dirent *e;
+
+	while (dir && (e = readdir(dir))) {
+		const char *vf = vf_of(e->d_name);
+
+		if (!vf)
+			continue;
+		if (ledger_find(ledger, vf))
+			note_held(r, vf);
+		else if (!patient || was_held(r, vf))
+			remove_dir(top, e->d_name);
+	}
+}
