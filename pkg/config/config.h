@@ -21,6 +21,7 @@
 
 struct arena;
 struct err;
+struct topo_hints;
 
 struct index_range { int first, last; };
 
@@ -99,6 +100,7 @@ struct config {
 	const struct pool_config *pools;	size_t n_pools;
 	const struct gpu_match *gpus;		size_t n_gpus;	/* railmate.gpus; none: the built-in table */
 	const char *const *warnings;		size_t n_warnings; /* sentences for the operator */
+	const struct topo_hints *hints;		/* config/hints.h; NULL: none */
 };
 
 /* Larger files are refused unread; the API server's limit for a ConfigMap is 1 MiB. */

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
+#include "config/hints.h"
 #include "discover/discover.h"
 #include "pool/node.h"
 
@@ -64,6 +65,17 @@ int load_config(const char *path, const char *default_prefix, struct config **re
 	if (r < 0)
 		return r;
 	return config_parse(text, len, path, default_prefix, ret, err);
+}
+
+int load_hints(const char *path, struct config *cfg, struct err *err)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t len;
+	int r = path ? load_file(path, HINTS_BYTES_MAX, &text, &len, err) : 0;
+
+	if (r < 0 || !path)
+		return r;
+	return config_parse_hints(text, len, path, cfg, err);
 }
 
 int load_node(const struct sysroot *root, const struct config *cfg, const struct node *previous,

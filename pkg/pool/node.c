@@ -364,6 +364,15 @@ static void note_same_names(struct build *b)
 	}
 }
 
+static void note_hints(struct build *b, const struct topo *topo)
+{
+	size_t n;
+	const char *const *notes = topo_notes(topo, &n);
+
+	for (size_t i = 0; i < n; i++)
+		note(b, "%s", notes[i]);
+}
+
 static void take_notes(struct build *b, struct node *node)
 {
 	node->notes = arena_copy(b->arena, b->notes, b->n_notes * sizeof(*b->notes));
@@ -420,7 +429,8 @@ static struct node *build_node(struct hw_inventory *inv, const struct config *cf
 	build_pools(&b);
 	c->arena = arena;
 	c->inv = inv;
-	c->topo = topo_new(inv);
+	c->topo = topo_new_hinted(inv, cfg->hints);
+	note_hints(&b, c->topo);
 	atomic_init(&c->refs, 1);
 	c->node = (struct node) {
 		.inv = inv, .topo = c->topo, .cfg = cfg, .pools = b.pools, .n_pools = cfg->n_pools

@@ -1,0 +1,587 @@
+/*
+ * Which elements the file has. Every GPU and every NIC is a leaf at the address by which NCCL looks for it;
+ * above it stand the switches as NCCL sees them (each by its upstream port; root ports do not count), or the
+ * one that the hints tell of. Facts: reference nccl.md §2.4-2.5, NCCL's src/graph/xml.cc.
+ */
+#include "render/topofile.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "hw/inventory.h"
+#include "render/topofile-internal.h"
+#include "topo/hints.h"
+#include "topo/topo.h"
+
+#define CHAIN_MAX  64
+#define SWITCH	   0x060400
+#define DOMAIN_MAX 0xffff /* four digits: NCCL's addresses have no room for more */
+
+struct link {
+	int mts, width; /* 0 unknown */
+};
+
+struct element {
+	struct bdf bdf;
+	uint32_t class_code;
+	struct link link;
+	const struct hw_pci *ids; /* of a switch; NULL: not told */
+	int group;		  /* of the hints, if it is their switch; -1 */
+	int parent;		  /* element; -1: directly at the CPU */
+	int cpu;		  /* index, if parent is -1 */
+};
+
+struct net {
+	int element;
+	const char *name;
+	int speed_mbps; /* 0: not told */
+};
+
+/* A NUMA node. What no node is known of gets a number below zero, one for each root complex. */
+struct cpu {
+	int id;
+	int pci; /* with id < 0: a function of the root complex */
+};
+
+struct build {
+	const struct topofile_in *in;
+	struct arena *arena;
+	struct element v[TOPOFILE_ELEMENTS_MAX + 1];
+	struct net nets[TOPOFILE_ELEMENTS_MAX + 1];
+	struct cpu cpus[TOPOFILE_ELEMENTS_MAX + 1];
+	size_t n, n_nets, n_cpus;
+	bool full; /* one of the tables */
+	const char **notes;
+	size_t n_notes, cap_notes;
+};
+
+static const struct {
+	int mts;
+	const char *word;
+} link_speeds[] = {
+	{ 2500, "2.5 GT/s PCIe" },   { 5000, "5.0 GT/s PCIe" },	  { 8000, "8.0 GT/s PCIe" },
+	{ 16000, "16.0 GT/s PCIe" }, { 32000, "32.0 GT/s PCIe" }, { 64000, "64.0 GT/s PCIe" },
+};
+
+const char *topofile_link_speed(int mts)
+{
+	for (size_t i = 0; i < ARRAY_LEN(link_speeds); i++) {
+		if (link_speeds[i].mts == mts)
+			return link_speeds[i].word;
+	}
+	return NULL;
+}
+
+bool topofile_is_link_speed(const char *text)
+{
+	for (size_t i = 0; i < ARRAY_LEN(link_speeds); i++) {
+		if (!strcmp(link_speeds[i].word, text))
+			return true;
+	}
+	return false;
+}
+
+bool topofile_is_plain(int c)
+{
+	return c >= ' ' && c < 0x7f && !strchr("\"'<>&", c);
+}
+
+bool *topofile_nics(const struct hw_inventory *inv, const struct topo *topo)
+{
+	bool *is_place = xcalloc(inv->n_pci + 1, sizeof(*is_place)),
+	     *ret = xcalloc(inv->n_pci + 1, sizeof(*ret));
+
+	for (size_t i = 0; i < inv->n_rdma; i++) {
+		if (inv->rdma[i].pci >= 0)
+			is_place[topo_place(topo, inv->rdma[i].pci)] = true;
+	}
+	for (int i = 0; i < (int)inv->n_pci; i++)
+		ret[i] = is_place[topo_place(topo, i)] && (hw_is_pf(&inv->pci[i]) || hw_is_nic_vf(inv, i));
+	free(is_place);
+	return ret;
+}
+
+__attribute__((format(printf, 2, 3))) static void note(struct build *b, const char *fmt, ...)
+{
+	_cleanup_free_ char *text = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) < 0)
+		abort();
+	va_end(ap);
+	b->notes = xgrow(b->notes, &b->cap_notes, b->n_notes + 1, sizeof(*b->notes));
+	b->notes[b->n_notes++] = arena_strdup(b->arena, text);
+}
+
+/* --- links --- */
+
+static int least(int a, int b)
+{
+	if (!a || !b)
+		return a ? a : b;
+	return a < b ? a : b;
+}
+
+/* What the function and the port above it both can do. */
+static struct link link_of(const struct hw_inventory *inv, int pci)
+{
+	const struct hw_pci *f = &inv->pci[pci], *up = f->parent >= 0 ? &inv->pci[f->parent] : NULL;
+
+	return (struct link) { least(f->link_mts_max, up ? up->link_mts_max : 0),
+			       least(f->link_width_max, up ? up->link_width_max : 0) };
+}
+
+/* A VM may know nothing of its links. */
+static struct link link_of_leaf(const struct build *b, int place)
+{
+	const struct topo_hints *hints = topo_hints_used(b->in->topo);
+	struct link link = link_of(b->in->inv, place);
+
+	if (!hints || topo_group_of(b->in->topo, place) < 0)
+		return link;
+	if (!link.mts)
+		link.mts = hints->link_mts;
+	if (!link.width)
+		link.width = hints->link_width;
+	return link;
+}
+
+/* --- CPUs --- */
+
+/* The only NUMA node that there is; -1: none is known. */
+static int only_node(const struct hw_inventory *inv)
+{
+	if (inv->n_numa)
+		return inv->numa[0].id;
+	for (size_t i = 0; i < inv->n_pci; i++) {
+		if (inv->pci[i].numa >= 0)
+			return inv->pci[i].numa;
+	}
+	return -1;
+}
+
+static bool same_root(const struct hw_pci *a, const struct hw_pci *b)
+{
+	if (!a->has_root || !b->has_root)
+		return a == b;
+	return a->root_domain == b->root_domain && a->root_bus == b->root_bus;
+}
+
+/* `top` is the uppermost function of a way. */
+static int cpu_of(struct build *b, int top)
+{
+	const struct hw_inventory *inv = b->in->inv;
+	int numa = topo_numa(b->in->topo, top), unknown = 0;
+	bool known = numa >= 0 || topo_one_node(b->in->topo);
+
+	if (numa < 0 && known)
+		numa = only_node(inv);
+	for (size_t i = 0; i < b->n_cpus; i++) {
+		if (known ? b->cpus[i].id == numa
+			  : b->cpus[i].id < 0 && same_root(&inv->pci[b->cpus[i].pci], &inv->pci[top]))
+			return (int)i;
+		unknown += b->cpus[i].id < 0;
+	}
+	if (b->n_cpus == ARRAY_LEN(b->cpus)) {
+		b->full = true;
+		return 0;
+	}
+	b->cpus[b->n_cpus] = (struct cpu) { known ? numa : -1 - unknown, top };
+	return (int)b->n_cpus++;
+}
+
+/* --- switches --- */
+
+static int find(const struct build *b, struct bdf bdf)
+{
+	for (size_t i = 0; i < b->n; i++) {
+		if (!bdf_cmp(b->v[i].bdf, bdf))
+			return (int)i;
+	}
+	return -1;
+}
+
+/* Full: everything further lands in the last one, and the file is refused. */
+static int add(struct build *b, const struct element *e)
+{
+	if (b->n == ARRAY_LEN(b->v)) {
+		b->full = true;
+		return (int)b->n - 1;
+	}
+	b->v[b->n] = *e;
+	return (int)b->n++;
+}
+
+/* The bridges above a function, nearest first. A loop has none, as in the topo room. */
+static size_t bridges_above(const struct hw_inventory *inv, int pci, int ret[CHAIN_MAX])
+{
+	size_t n = 0;
+
+	for (int up = inv->pci[pci].parent; up >= 0; up = inv->pci[up].parent) {
+		if (n == CHAIN_MAX)
+			return 0;
+		ret[n++] = up;
+	}
+	return n;
+}
+
+static int add_switch(struct build *b, int pci, int parent, int cpu)
+{
+	const struct hw_pci *f = &b->in->inv->pci[pci];
+	const struct element e = { .bdf = f->bdf,
+				   .class_code = SWITCH,
+				   .link = link_of(b->in->inv, pci),
+				   .ids = f->vendor ? f : NULL,
+				   .group = -1,
+				   .parent = parent,
+				   .cpu = cpu };
+	int known = find(b, f->bdf);
+
+	return known >= 0 ? known : add(b, &e);
+}
+
+/* Where a leaf hangs: an element, or -1 and a CPU. */
+struct spot {
+	int parent, cpu;
+};
+
+/* Root ports have no bridge above, upstream ports an odd number of them. */
+static struct spot spot_below_switches(struct build *b, int place)
+{
+	int above[CHAIN_MAX];
+	size_t n = bridges_above(b->in->inv, place, above);
+	struct spot spot = { -1, cpu_of(b, n >= 2 ? above[n - 2] : place) };
+
+	for (size_t depth = 1; depth < n; depth += 2)
+		spot.parent = add_switch(b, above[n - 1 - depth], spot.parent, spot.cpu);
+	return spot;
+}
+
+/* Addresses that no machine has: the last devices of the last buses of the last domain. */
+static struct bdf invented_bdf(const struct build *b)
+{
+	struct bdf bdf = { DOMAIN_MAX, 0xff, 1, 0 };
+
+	while (find(b, bdf) >= 0 || hw_find_pci(b->in->inv, bdf) >= 0) {
+		if (++bdf.dev > 0x1f) {
+			bdf.dev = 1;
+			bdf.bus--;
+		}
+	}
+	return bdf;
+}
+
+static struct spot spot_in_group(struct build *b, int place, int group)
+{
+	const struct topo_hints *hints = topo_hints_used(b->in->topo);
+	struct element e = { .class_code = SWITCH,
+			     .link = { hints->link_mts, hints->link_width },
+			     .group = group,
+			     .parent = -1 };
+
+	for (size_t i = 0; i < b->n; i++) {
+		if (b->v[i].group == group)
+			return (struct spot) { (int)i, -1 };
+	}
+	e.bdf = invented_bdf(b);
+	e.cpu = cpu_of(b, place);
+	return (struct spot) { add(b, &e), -1 };
+}
+
+static struct spot spot_of(struct build *b, int place)
+{
+	int group = topo_group_of(b->in->topo, place);
+
+	return group >= 0 ? spot_in_group(b, place, group) : spot_below_switches(b, place);
+}
+
+/* --- leaves --- */
+
+/* No other function has this address: it is free, or in the same slot. */
+static bool is_own(const struct build *b, struct bdf bdf, int place)
+{
+	const struct hw_inventory *inv = b->in->inv;
+	int there = hw_find_pci(inv, bdf);
+	struct bdf of_place = inv->pci[place].bdf;
+
+	if (there < 0 || topo_place(b->in->topo, there) == place)
+		return true;
+	of_place.fn = bdf.fn;
+	return !bdf_cmp(of_place, bdf);
+}
+
+/* The leaf at an address with the place's facts; -1: the address is somebody else's. */
+static int claim(struct build *b, struct bdf bdf, int place)
+{
+	struct spot spot;
+	struct element e;
+	int known = find(b, bdf);
+
+	if (!is_own(b, bdf, place))
+		return -1;
+	spot = spot_of(b, place);
+	if (known >= 0)
+		return b->v[known].parent == spot.parent && (spot.parent >= 0 || b->v[known].cpu == spot.cpu)
+			       ? known
+			       : -1;
+	e = (struct element) { .bdf = bdf,
+			       .class_code = b->in->inv->pci[place].class_code,
+			       .link = link_of_leaf(b, place),
+			       .group = -1,
+			       .parent = spot.parent,
+			       .cpu = spot.cpu };
+	return add(b, &e);
+}
+
+static bool is_plain_name(const char *name)
+{
+	for (; *name; name++) {
+		if (!topofile_is_plain((unsigned char)*name))
+			return false;
+	}
+	return true;
+}
+
+static void add_net(struct build *b, int element, const char *name, int speed_mbps)
+{
+	if (!is_plain_name(name)) {
+		note(b, "the RDMA device '%s' is not told of: NCCL's parser has no way to write its name",
+		     name);
+		return;
+	}
+	if (b->n_nets == ARRAY_LEN(b->nets)) {
+		b->full = true;
+		return;
+	}
+	b->nets[b->n_nets++] = (struct net) { element, name, speed_mbps };
+}
+
+static void add_nets(struct build *b, int pci, int element, int speed_mbps)
+{
+	const struct hw_inventory *inv = b->in->inv;
+	int i = hw_find_rdma(inv, pci);
+
+	for (; i >= 0 && (size_t)i < inv->n_rdma && inv->rdma[i].pci == pci; i++) {
+		if (!inv->rdma[i].soft)
+			add_net(b, element, inv->rdma[i].name, speed_mbps);
+	}
+}
+
+/*
+ * A NIC is at the address that NCCL makes of its own: with NCCL_IB_MERGE_VFS=0, which the container of a VF
+ * that needs it is given, and with the default, should somebody turn it back. Where neither is its own, its
+ * name tells.
+ */
+static void add_nic(struct build *b, int pci)
+{
+	const struct hw_pci *f = &b->in->inv->pci[pci];
+	int place = topo_place(b->in->topo, pci);
+	bool merges = topo_vf_merges(b->in->inv, pci), hidden = topo_group_of(b->in->topo, place) >= 0;
+	int merged = claim(b, topo_nccl_address(f->bdf, true), place), plain = -1, looked;
+
+	if (!merges || hidden)
+		plain = claim(b, topo_nccl_address(f->bdf, false), place);
+	looked = merges ? merged : plain;
+	if (looked >= 0 && !f->rate_mbps)
+		return;
+	if (hw_find_rdma(b->in->inv, pci) >= 0)
+		add_nets(b, pci, looked >= 0 ? looked : claim(b, f->bdf, place), f->rate_mbps);
+}
+
+static bool is_told(struct build *b, int pci)
+{
+	char address[BDF_STRLEN];
+
+	if (b->in->inv->pci[pci].bdf.domain <= DOMAIN_MAX)
+		return true;
+	note(b, "%s is left out: NCCL has no name for a PCI domain of more than four digits",
+	     bdf_format(b->in->inv->pci[pci].bdf, address));
+	return false;
+}
+
+static void add_all(struct build *b)
+{
+	const struct hw_inventory *inv = b->in->inv;
+	_cleanup_free_ bool *nics = topofile_nics(inv, b->in->topo);
+
+	for (size_t i = 0; i < inv->n_gpu; i++) {
+		int pci = inv->gpu[i].pci;
+
+		if (is_told(b, pci))
+			claim(b, inv->pci[pci].bdf, pci);
+	}
+	for (int i = 0; i < (int)inv->n_pci && !b->full; i++) {
+		if (nics[i] && is_told(b, i))
+			add_nic(b, i);
+	}
+}
+
+/* --- text --- */
+
+static void put_link(struct strbuf *out, struct link link)
+{
+	const char *speed = topofile_link_speed(link.mts);
+
+	if (speed)
+		strbuf_printf(out, " link_speed=\"%s\"", speed);
+	if (link.width > 0)
+		strbuf_printf(out, " link_width=\"%d\"", link.width);
+}
+
+/* NCCL counts the two levels of some switches as one, by these. */
+static void put_ids(struct strbuf *out, const struct hw_pci *f)
+{
+	strbuf_printf(out, " vendor=\"0x%04x\" device=\"0x%04x\"", f->vendor, f->device);
+	if (f->subvendor || f->subdevice)
+		strbuf_printf(out, " subsystem_vendor=\"0x%04x\" subsystem_device=\"0x%04x\"", f->subvendor,
+			      f->subdevice);
+}
+
+static void put_nets(const struct build *b, int element, int indent, struct strbuf *out)
+{
+	strbuf_printf(out, "%*s<nic>\n", indent, "");
+	for (size_t i = 0; i < b->n_nets; i++) {
+		if (b->nets[i].element != element)
+			continue;
+		strbuf_printf(out, "%*s<net name=\"%s\"", indent + 2, "", b->nets[i].name);
+		if (b->nets[i].speed_mbps)
+			strbuf_printf(out, " speed=\"%d\"", b->nets[i].speed_mbps);
+		strbuf_puts(out, "/>\n");
+	}
+	strbuf_printf(out, "%*s</nic>\n", indent, "");
+}
+
+static bool has_nets(const struct build *b, int element)
+{
+	for (size_t i = 0; i < b->n_nets; i++) {
+		if (b->nets[i].element == element)
+			return true;
+	}
+	return false;
+}
+
+static bool has_kids(const struct build *b, int element)
+{
+	for (size_t i = 0; i < b->n; i++) {
+		if (b->v[i].parent == element)
+			return true;
+	}
+	return false;
+}
+
+/* order: the elements by address. Depth is that of the bridges, which CHAIN_MAX bounds. */
+static void put_element(const struct build *b, const int *order, int element, int indent, struct strbuf *out)
+{
+	const struct element *e = &b->v[element];
+	char busid[BDF_STRLEN];
+
+	strbuf_printf(out, "%*s<pci busid=\"%s\" class=\"0x%06x\"", indent, "", bdf_format(e->bdf, busid),
+		      e->class_code);
+	put_link(out, e->link);
+	if (e->ids)
+		put_ids(out, e->ids);
+	if (!has_kids(b, element) && !has_nets(b, element)) {
+		strbuf_puts(out, "/>\n");
+		return;
+	}
+	strbuf_puts(out, ">\n");
+	if (has_nets(b, element))
+		put_nets(b, element, indent + 2, out);
+	for (size_t i = 0; i < b->n; i++) {
+		if (b->v[order[i]].parent == element)
+			put_element(b, order, order[i], indent + 2, out);
+	}
+	strbuf_printf(out, "%*s</pci>\n", indent, "");
+}
+
+static int by_address(const void *x, const void *y, void *arg)
+{
+	const struct build *b = arg;
+
+	return bdf_cmp(b->v[*(const int *)x].bdf, b->v[*(const int *)y].bdf);
+}
+
+/* Nodes by number, and behind them what no node is known of. */
+static int by_id(const void *x, const void *y, void *arg)
+{
+	const struct build *b = arg;
+	int i = b->cpus[*(const int *)x].id, k = b->cpus[*(const int *)y].id;
+
+	if ((i < 0) != (k < 0))
+		return i < 0 ? 1 : -1;
+	return i < 0 ? k - i : i - k;
+}
+
+static int *order_of(struct build *b, size_t n, int (*compare)(const void *, const void *, void *))
+{
+	int *order = arena_array(b->arena, n + 1, sizeof(*order));
+
+	for (size_t i = 0; i < n; i++)
+		order[i] = (int)i;
+	qsort_r(order, n, sizeof(*order), compare, b);
+	return order;
+}
+
+static void put_system(struct build *b, struct strbuf *out)
+{
+	const int *elements = order_of(b, b->n, by_address), *cpus = order_of(b, b->n_cpus, by_id);
+
+	strbuf_printf(out, "<system version=\"%d\">\n", b->in->version);
+	for (size_t c = 0; c < b->n_cpus; c++) {
+		strbuf_printf(out, "  <cpu numaid=\"%d\">\n", b->cpus[cpus[c]].id);
+		for (size_t i = 0; i < b->n; i++) {
+			const struct element *e = &b->v[elements[i]];
+
+			if (e->parent < 0 && e->cpu == cpus[c])
+				put_element(b, elements, elements[i], 4, out);
+		}
+		strbuf_puts(out, "  </cpu>\n");
+	}
+	strbuf_puts(out, "</system>\n");
+}
+
+static int write_text(struct build *b, struct strbuf *out, struct err *err)
+{
+	if (!b->n)
+		return err_set(err, ENODATA,
+			       "there is neither a GPU nor an RDMA NIC that NCCL could be told of");
+	put_system(b, out);
+	if (!b->full && topofile_check(strbuf_str(out), out->len, b->in->version, err) < 0)
+		return err_wrap(err, "NCCL would not read the topology file of this node");
+	if (b->full)
+		return err_set(
+			err, E2BIG,
+			"this node has too many GPUs, switches and NICs for NCCL: more than %d elements",
+			TOPOFILE_ELEMENTS_MAX);
+	return 0;
+}
+
+int topofile_render(const struct topofile_in *in, struct arena *arena, struct topofile_out *ret,
+		    struct err *err)
+{
+	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+	struct build *b = arena_alloc(arena, sizeof(*b));
+	int r;
+
+	assert(in->version == 1 || in->version == 2);
+	b->in = in;
+	b->arena = arena;
+	add_all(b);
+	r = write_text(b, &out, err);
+	if (r == 0) {
+		ret->text = arena_strdup(arena, strbuf_str(&out));
+		ret->notes = arena_copy(arena, b->notes, b->n_notes * sizeof(*b->notes));
+		ret->n_notes = b->n_notes;
+	}
+	free(b->notes);
+	return r;
+}

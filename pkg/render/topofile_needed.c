@@ -1,0 +1,189 @@
+/* When the file is better than what NCCL finds by itself (reference nccl.md §2.5), and which one a container
+ * is shown. */
+#include <stdio.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "config/config.h"
+#include "hw/inventory.h"
+#include "pool/node.h"
+#include "render/topofile-internal.h"
+#include "render/topofile.h"
+#include "topo/hints.h"
+#include "topo/topo.h"
+
+/* Functions that share a reason. */
+struct reason {
+	size_t n;
+	struct bdf first;
+};
+
+static void count(struct reason *r, const struct hw_pci *f)
+{
+	if (!r->n++)
+		r->first = f->bdf;
+}
+
+static void put_reason(struct strbuf *why, const char *sentence)
+{
+	strbuf_printf(why, "%s%s", why->len ? "; " : "", sentence);
+}
+
+/* "0000:12:00.1 and 3 more <rest>" */
+static void put_functions(struct strbuf *why, const struct reason *r, const char *one, const char *many)
+{
+	char address[BDF_STRLEN];
+
+	if (!r->n)
+		return;
+	strbuf_printf(why, "%s%s", why->len ? "; " : "", bdf_format(r->first, address));
+	if (r->n > 1)
+		strbuf_printf(why, " and %zu more", r->n - 1);
+	strbuf_printf(why, " %s", r->n > 1 ? many : one);
+}
+
+static void hidden_switches(const struct topo *topo, struct strbuf *why)
+{
+	const struct topo_hints *hints = topo_hints_used(topo);
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+
+	if (!hints)
+		return;
+	strbuf_printf(&text, "this virtual machine hides its PCIe switches, and %s tells them",
+		      hints->source);
+	put_reason(why, strbuf_str(&text));
+}
+
+/* NCCL with its default looks for a VF in its PF's slot, or so it thinks. */
+static bool is_found_elsewhere(const struct hw_inventory *inv, const struct topo *topo, int vf)
+{
+	struct bdf merged = topo_nccl_address(inv->pci[vf].bdf, true),
+		   place = inv->pci[topo_place(topo, vf)].bdf;
+
+	place.fn = 0;
+	return hw_is_nic_vf(inv, vf) && bdf_cmp(merged, place);
+}
+
+/* The function whose numa_node NCCL reads: the upstream port of the uppermost switch, else the function
+ * itself. */
+static int top_of(const struct hw_inventory *inv, int pci)
+{
+	int up = inv->pci[pci].parent, last = pci;
+
+	for (int n = 0; up >= 0 && inv->pci[up].parent >= 0 && n < 64; n++) {
+		last = up;
+		up = inv->pci[up].parent;
+	}
+	return last;
+}
+
+struct reasons {
+	struct reason elsewhere, limited, way;
+	struct reason told, above,
+		untold; /* NUMA nodes: by the function itself, by a bridge above, by nobody */
+};
+
+static void look_at_node(const struct hw_inventory *inv, const struct topo *topo, int pci, struct reasons *r)
+{
+	const struct hw_pci *top = &inv->pci[top_of(inv, pci)];
+
+	if (topo_place(topo, pci) != pci || topo_group_of(topo, pci) >= 0)
+		return;
+	if (top->numa_above)
+		count(&r->above, &inv->pci[pci]);
+	else
+		count(top->numa < 0 ? &r->untold : &r->told, &inv->pci[pci]);
+}
+
+static void look_at(const struct hw_inventory *inv, const struct topo *topo, int pci, struct reasons *r)
+{
+	const struct hw_pci *f = &inv->pci[pci];
+
+	look_at_node(inv, topo, pci, r);
+	if (!f->has_root)
+		count(&r->way, f);
+	if (hw_find_gpu(inv, pci) >= 0)
+		return;
+	if (is_found_elsewhere(inv, topo, pci))
+		count(&r->elsewhere, f);
+	if (f->rate_mbps)
+		count(&r->limited, f);
+}
+
+/* Without a second node it is wrong only to tell some functions' node and not others'. */
+static const struct reason *node_reason(const struct topo *topo, const struct reasons *r)
+{
+	if (topo_one_node(topo) && !r->told.n)
+		return NULL;
+	if (r->above.n)
+		return &r->above;
+	return topo_one_node(topo) && r->untold.n ? &r->untold : NULL;
+}
+
+bool topofile_needed(const struct hw_inventory *inv, const struct topo *topo, struct strbuf *why)
+{
+	_cleanup_free_ bool *nics = topofile_nics(inv, topo);
+	const struct reason *node;
+	struct reasons r = { 0 };
+	size_t before = why->len;
+
+	hidden_switches(topo, why);
+	for (int i = 0; i < (int)inv->n_pci; i++) {
+		if (nics[i] || hw_find_gpu(inv, i) >= 0)
+			look_at(inv, topo, i, &r);
+	}
+	node = node_reason(topo, &r);
+	put_functions(why, &r.elsewhere, "is a VF that NCCL does not look for at its PF",
+		      "are VFs that NCCL does not look for at their PFs");
+	put_functions(why, &r.limited, "has a rate limit, which NCCL does not see",
+		      "have a rate limit, which NCCL does not see");
+	if (node)
+		put_functions(why, node, "has no NUMA node by the firmware",
+			      "have no NUMA node by the firmware");
+	put_functions(why, &r.way, "has no way to a root complex in sysfs",
+		      "have no way to a root complex in sysfs");
+	if (why->len > before)
+		return true;
+	put_reason(why, topo_flattened_vm(topo)
+				? "this virtual machine hides its PCIe switches, and nothing tells them"
+				: "NCCL finds everything of this node by itself");
+	return false;
+}
+
+/* AMD's GPUs are RCCL's, whatever a pool calls it. */
+static bool is_for_rccl(const struct hw_inventory *inv, unsigned profiles)
+{
+	bool amd = inv->n_gpu > 0;
+
+	for (size_t i = 0; i < inv->n_gpu; i++)
+		amd = amd && str_eq(inv->gpu[i].vendor, "AMD");
+	return amd || !(profiles & PROFILE_NCCL);
+}
+
+static bool is_wanted(const struct node *node, const struct pool_config *pool)
+{
+	_cleanup_strbuf_ struct strbuf why = STRBUF_INIT;
+
+	if (!(pool->profiles & (PROFILE_NCCL | PROFILE_RCCL)) || pool->topology_file == TOPOLOGY_FILE_NEVER)
+		return false;
+	return pool->topology_file == TOPOLOGY_FILE_ALWAYS || topofile_needed(node->inv, node->topo, &why);
+}
+
+const char *topofile_name(const struct node *node, const struct pool_config *pool)
+{
+	bool rccl = is_for_rccl(node->inv, pool->profiles);
+	const struct topofile_in in = { node->inv, node->topo, rccl ? 2 : 1 };
+	struct topofile_out out;
+	struct arena *arena;
+	int r;
+
+	if (!is_wanted(node, pool))
+		return NULL;
+	arena = arena_new(0);
+	r = topofile_render(&in, arena, &out, NULL);
+	arena_free(arena);
+	if (r < 0)
+		return NULL;
+	return rccl ? TOPOFILE_RCCL : TOPOFILE_NCCL;
+}
