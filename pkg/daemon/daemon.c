@@ -23,7 +23,9 @@
 #include "kubelet/keeper.h"
 #include "kubelet/plugin.h"
 #include "kubelet/podres.h"
+#include "kubelet/rundir.h"
 #include "kubelet/runtime.h"
+#include "kubelet/truth.h"
 #include "pool/node.h"
 #include "rpc/rpc.h"
 #include "watch/watch.h"
@@ -34,6 +36,8 @@
 #define POD_RESOURCES_TIMEOUT_MS 200
 /* A runtime reads a spec that changed within some milliseconds (reference kubelet.md §4). */
 #define CDI_SETTLE_MS 20
+/* After so long the kubelet has told which containers run, also where the ledger was lost. */
+#define RUN_DIR_PATIENCE_MS 120000
 
 struct daemon {
 	const struct daemon_options *opt;
@@ -48,6 +52,7 @@ struct daemon {
 	const char *plugin_dirs[2]; /* of all device plugins */
 	struct specs *specs;
 	struct plugin **plugins; /* one per pool; rpc thread */
+	struct rpc_timer *patience; /* NULL: directories of containers that nobody knows go */
 
 	struct watch_dir *dir;
 	struct watch_hw *hw;
@@ -66,10 +71,26 @@ struct publication {
 	struct node *node;
 };
 
-/* VFs drain, or drain no more; slots are bound. */
+static void sweep(struct daemon *d)
+{
+	if (d->env.rundir)
+		rundir_sweep(d->env.rundir, keeper_ledger(d->env.keeper), d->patience != NULL);
+}
+
+static void sweep_all(void *arg)
+{
+	struct daemon *d = arg;
+
+	d->patience = NULL;
+	sweep(d);
+}
+
+/* VFs drain, or drain no more, or are free; slots are bound. */
 static void relist(void *arg)
 {
 	struct daemon *d = arg;
+
+	sweep(d);
 
 	if (d->env.binder)
 		binder_tidy(d->env.binder);
@@ -102,6 +123,8 @@ static struct binder *open_binder(struct daemon *d)
 					.specs = specs_source(d->specs),
 					.cdi_dir = d->opt->cdi_dir,
 					.checkpoint = d->checkpoint,
+					.rundir = d->env.rundir,
+					.truth = d->env.truth,
 					.settle_ms = CDI_SETTLE_MS,
 					.note = note_of_binder,
 					.changed = relist,
@@ -117,6 +140,20 @@ static bool pod_runs(void *arg, const char *cgroup_uid)
 	return cgroup_pod_runs(d->opt->cgroup_dir, cgroup_uid);
 }
 
+/* What containers are given when they start. */
+static void open_contents(struct daemon *d)
+{
+	const struct truth_env env = { .rpc = d->rpc,
+				       .root = d->opt->root,
+				       .netns_dir = d->opt->netns_dir };
+
+	d->env.truth = truth_new(&env);
+	if (!d->opt->run_dir)
+		return;
+	d->env.rundir = rundir_new(d->opt->run_dir);
+	d->patience = rpc_after(d->rpc, RUN_DIR_PATIENCE_MS, sweep_all, d);
+}
+
 /* With the first node: what all plugins share. */
 static void open_on_rpc(struct daemon *d)
 {
@@ -128,6 +165,7 @@ static void open_on_rpc(struct daemon *d)
 		keeper_watch(d->env.keeper, d->env.podres);
 	if (d->opt->cgroup_dir)
 		keeper_follow(d->env.keeper, d->checkpoint, pod_runs, d);
+	open_contents(d);
 	d->env.binder = open_binder(d);
 	if (d->opt->ask_runtime)
 		d->env.runtime = runtime_open(d->rpc, d->opt->root, d->opt->runtime_socket);
@@ -144,6 +182,7 @@ static void publish_on_rpc(void *arg)
 	if (!d->env.keeper)
 		open_on_rpc(d);
 	keeper_update(d->env.keeper, p->node);
+	sweep(d);
 	if (d->env.binder)
 		binder_update(d->env.binder, p->node);
 	for (size_t i = 0; i < d->cfg->n_pools; i++) {
@@ -178,7 +217,10 @@ static void close_on_rpc(void *arg)
 	gpuplugin_close(STEAL(d->env.gpus));
 	runtime_close(STEAL(d->env.runtime));
 	binder_free(STEAL(d->env.binder));
+	rpc_timer_cancel(STEAL(d->patience));
 	keeper_free(STEAL(d->env.keeper));
+	truth_free(STEAL(d->env.truth));
+	rundir_free(STEAL(d->env.rundir));
 	podres_close(STEAL(d->env.podres));
 	specs_close(STEAL(d->specs));
 }

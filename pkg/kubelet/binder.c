@@ -17,6 +17,7 @@
 #include "kubelet/keeper.h"
 #include "kubelet/podres.h"
 #include "kubelet/podspec.h"
+#include "kubelet/truth.h"
 #include "ledger/ledger.h"
 #include "pool/node.h"
 #include "pool/slots.h"
@@ -112,8 +113,20 @@ static void request_free(struct request *r)
 {
 	if (r->b)
 		LIST_REMOVE(r, link);
+	node_unref(r->node);
 	arena_free(r->arena);
 	free(r);
+}
+
+/* One of the callbacks came. True: nobody waits for the request any more; the last of them frees it. */
+static bool is_over(struct request *r)
+{
+	r->n_under_way--;
+	if (r->b)
+		return false;
+	if (!r->n_under_way)
+		request_free(r);
+	return true;
 }
 
 static void finish(struct request *r, const struct err *err)
@@ -136,16 +149,85 @@ static void settled(void *arg)
 	finish(r, NULL);
 }
 
+/* When the specs are written and the ledger is on disk. */
+static void complete(struct request *r)
+{
+	if (r->n_under_way)
+		return;
+	if (r->err.code)
+		finish(r, &r->err);
+	else if (r->replaced && r->b->env.settle_ms)
+		r->timer = rpc_after(r->b->env.rpc, r->b->env.settle_ms, settled, r);
+	else
+		finish(r, NULL);
+}
+
 /* A ledger that cannot be stored is kept in memory, and the specs tell the rest: no reason to fail a pod. */
 static void saved(void *arg, const struct err *err)
 {
 	struct request *r = arg;
 
 	(void)err;
-	if (r->b && r->replaced && r->b->env.settle_ms)
-		r->timer = rpc_after(r->b->env.rpc, r->b->env.settle_ms, settled, r);
-	else
-		finish(r, NULL);
+	if (!is_over(r))
+		complete(r);
+}
+
+bool binder_looks_first(const struct request *r)
+{
+	return r->b->env.truth && !r->pod.name;
+}
+
+/* The VFs may have been taken from it while they were looked at: its pod is gone. */
+static bool is_still_bound(const struct request *r)
+{
+	for (size_t i = 0; i < r->n_bindings; i++) {
+		const struct ledger_hold *hold = binder_live_hold(r->b, r->bindings[i].id);
+
+		if (!hold || strcmp(hold->vf, r->bindings[i].dev->id) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* As if it had never been bound: the next try chooses anew. */
+static void unbind(struct request *r)
+{
+	for (size_t i = 0; i < r->n_bindings; i++) {
+		if (!r->fresh[i])
+			continue;
+		ledger_drop(keeper_ledger(r->b->env.keeper), r->bindings[i].dev->id);
+		binder_promise(r->b, r->bindings[i].id);
+	}
+	keeper_save(r->b->env.keeper, NULL, NULL);
+	binder_tell_changed(r->b);
+}
+
+static void looked(void *arg, const struct vf_state *states, size_t n, const char *why)
+{
+	struct request *r = arg;
+
+	if (is_over(r))
+		return;
+	if (!is_still_bound(r))
+		err_set(&r->err, EAGAIN, "slot %s was taken from pod %s/%s while it started",
+			r->bindings[0].id, r->owner.ns, r->owner.pod);
+	else if (grant_bound(r, states, n, why, &r->err) < 0)
+		unbind(r);
+	complete(r);
+}
+
+static void conclude(struct request *r)
+{
+	struct bdf *bdfs;
+	size_t n;
+
+	r->n_under_way++;
+	keeper_save(r->b->env.keeper, saved, r);
+	if (!binder_looks_first(r))
+		return;
+	r->n_under_way++;
+	n = grant_functions(r, &bdfs);
+	truth_look(r->b->env.truth, bdfs, n, looked, r);
 }
 
 /* Slots that the kubelet has given away twice do not tell who restarts: see take_slot_from(). */
@@ -193,6 +275,7 @@ static void ask(struct request *r)
 	int64_t left = r->until_ms - clock_mono_ms();
 	unsigned ms = left > 1 ? (unsigned)left : 1;
 
+	r->n_under_way++;
 	r->asked_ms = clock_mono_ms();
 	r->by_get = pod->name && podres_support(r->b->env.podres) == PODRES_GET;
 	if (r->by_get)
@@ -217,10 +300,8 @@ static void specs_came(void *arg, const struct spec_list *specs, const char *why
 	struct request *r = arg;
 
 	(void)why;
-	if (!r->b) {
-		request_free(r);
+	if (is_over(r))
 		return;
-	}
 	r->knows_ages = true;
 	r->ages = arena_array(r->arena, specs ? specs->n : 0, sizeof(*r->ages));
 	for (size_t i = 0; specs && i < specs->n; i++)
@@ -239,10 +320,8 @@ static void answered(void *arg, enum podres_result result, const struct pod_list
 	struct pod_list by_name;
 	int e;
 
-	if (!r->b) {
-		request_free(r);
+	if (is_over(r))
 		return;
-	}
 	if (is_wrong_guess(r, result, pods)) {
 		r->guess.name = NULL;
 		ask(r);
@@ -262,12 +341,13 @@ static void answered(void *arg, enum podres_result result, const struct pod_list
 	e = binder_decide(r, pods, complete, &err);
 	binder_tidy(r->b);
 	binder_tell_changed(r->b);
+	r->n_under_way += e == -EINPROGRESS;
 	if (e == -EINPROGRESS)
 		r->b->env.specs->fetch(r->b->env.specs->ctx, SPECS_TIMEOUT_MS, specs_came, r);
 	else if (e < 0)
 		finish(r, &err);
 	else
-		keeper_save(r->b->env.keeper, saved, r);
+		conclude(r);
 }
 
 static void refuse(void *arg)
@@ -371,10 +451,9 @@ void binder_free(struct binder *b)
 		LIST_REMOVE(r, link);
 		r->b = NULL;
 		r->done(r->arg, &err, NULL, 0);
-		if (r->timer) { /* else an answer is under way */
-			rpc_timer_cancel(r->timer);
+		rpc_timer_cancel(r->timer);
+		if (!r->n_under_way)
 			request_free(r);
-		}
 	}
 	binder_forget_all(b);
 	rpc_timer_cancel(b->tell);
