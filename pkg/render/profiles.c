@@ -19,52 +19,20 @@
 
 #define PKEY_PARTITION 0x7fff /* without the bit for full membership */
 
-struct hca {
-	const struct grant *grant;
-	const struct grant_dev *dev;
-	struct bdf bdf;
-	size_t n_gpus; /* that were told to use it */
-};
-
-/* The VFs of the pools that have one of these profiles, in address order. */
+/* The VFs of the pools that have one of these profiles, in rail order. */
 struct hcas {
 	const struct grant *grants;
 	size_t n_grants;
 	unsigned profiles;
 	int gid_index;
-	struct hca *v;
+	const struct rail *v;
 	size_t n;
 	struct arena *arena;
 };
 
-static int hca_cmp(const void *a, const void *b)
-{
-	return bdf_cmp(((const struct hca *)a)->bdf, ((const struct hca *)b)->bdf);
-}
-
 static bool takes_part(const struct hcas *h, const struct grant *grant)
 {
 	return grant->pool->cfg->is_rdma && (grant->pool->cfg->profiles & h->profiles);
-}
-
-static void collect(struct hcas *h)
-{
-	size_t max = 0;
-
-	for (size_t i = 0; i < h->n_grants; i++)
-		max += h->grants[i].n_devs;
-	h->v = arena_array(h->arena, max, sizeof(*h->v));
-	for (size_t i = 0; i < h->n_grants; i++) {
-		const struct grant *grant = &h->grants[i];
-
-		for (size_t k = 0; takes_part(h, grant) && k < grant->n_devs; k++) {
-			struct hca hca = { .grant = grant, .dev = &grant->devs[k] };
-
-			if (hca.dev->rdma && bdf_parse(hca.dev->dev->id, &hca.bdf) == 0)
-				h->v[h->n++] = hca;
-		}
-	}
-	qsort(h->v, h->n, sizeof(*h->v), hca_cmp);
 }
 
 static const char *names(const struct hcas *h)
@@ -203,25 +171,27 @@ static void put_nvshmem(const struct hcas *h, struct edits *ret)
 struct reach {
 	struct bdf gpu;
 	struct topo_path path;
-	struct hca *hca;
+	size_t vf; /* of the rails */
 };
 
 static int reach_cmp(const void *a, const void *b)
 {
 	const struct reach *x = a, *y = b;
+	int r = bdf_cmp(x->gpu, y->gpu);
 
-	return bdf_cmp(x->gpu, y->gpu);
+	return r ? r : (x->vf > y->vf) - (x->vf < y->vf);
 }
 
-static struct hca *hca_of(const struct hcas *h, const char *id)
+static size_t vf_of(const struct hcas *h, const char *id)
 {
-	for (size_t i = 0; i < h->n; i++) {
-		if (str_eq(h->v[i].dev->dev->id, id))
-			return &h->v[i];
-	}
-	return NULL;
+	size_t i = 0;
+
+	while (i < h->n && !str_eq(h->v[i].dev->dev->id, id))
+		i++;
+	return i;
 }
 
+/* By GPU, then in rail order. */
 static struct reach *reaches(const struct hcas *h, size_t *ret_n)
 {
 	struct reach *out;
@@ -236,47 +206,43 @@ static struct reach *reaches(const struct hcas *h, size_t *ret_n)
 
 		for (size_t k = 0; k < grant->n_pairs; k++) {
 			const struct choose_pair *p = &grant->pairs[k];
-			struct hca *hca = hca_of(h, grant->pool->devs[p->dev].id);
+			size_t vf = vf_of(h, grant->pool->devs[p->dev].id);
 
-			if (hca)
+			if (vf < h->n)
 				out[(*ret_n)++] =
-					(struct reach) { grant->node->inv->pci[p->gpu].bdf, p->path, hca };
+					(struct reach) { grant->node->inv->pci[p->gpu].bdf, p->path, vf };
 		}
 	}
 	qsort(out, *ret_n, sizeof(*out), reach_cmp);
 	return out;
 }
 
-/* Nearer first, then the one that fewer GPUs use, then the lower address. */
-static bool better(const struct reach *a, const struct reach *b)
+/* Nearer, or as near and used by fewer GPUs. */
+static bool better(const struct reach *a, const struct reach *b, const size_t *used)
 {
 	int x = topo_rank(a->path.class), y = topo_rank(b->path.class);
 
-	if (x != y)
-		return x < y;
-	if (a->hca->n_gpus != b->hca->n_gpus)
-		return a->hca->n_gpus < b->hca->n_gpus;
-	return hca_cmp(a->hca, b->hca) < 0;
+	return x != y ? x < y : used[a->vf] < used[b->vf];
 }
 
 /* The i-th name is what the i-th GPU uses: one a GPU, in the order of the GPUs. */
 static const char *names_by_gpu(const struct hcas *h)
 {
 	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
-	size_t n, i = 0;
-	struct reach *all = reaches(h, &n);
+	size_t *used = arena_array(h->arena, h->n, sizeof(*used)), n, i = 0;
+	const struct reach *all = reaches(h, &n);
 
 	if (!n)
 		return names(h);
 	while (i < n) {
-		struct reach *best = &all[i];
+		const struct reach *best = &all[i], *first = best;
 
-		for (size_t first = i++; i < n && reach_cmp(&all[first], &all[i]) == 0; i++) {
-			if (better(&all[i], best))
+		for (; i < n && bdf_cmp(first->gpu, all[i].gpu) == 0; i++) {
+			if (better(&all[i], best, used))
 				best = &all[i];
 		}
-		best->hca->n_gpus++;
-		strbuf_printf(&b, "%s%s", b.len ? "," : "", best->hca->dev->rdma);
+		used[best->vf]++;
+		strbuf_printf(&b, "%s%s", b.len ? "," : "", h->v[best->vf].dev->rdma);
 	}
 	return arena_strdup(h->arena, strbuf_str(&b));
 }
@@ -324,7 +290,7 @@ void render_profile_env(const struct grant *grants, size_t n, int gid_index, str
 				  .gid_index = gid_index,
 				  .arena = arena };
 
-		collect(&h);
+		h.n = grant_rails(grants, n, h.profiles, arena, &h.v);
 		if (h.n)
 			rows[i].put(&h, ret);
 	}

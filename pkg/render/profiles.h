@@ -17,7 +17,7 @@ struct pool_config;
 
 /*
  * Appended to ret->envs, unsorted. `grants` are all the RDMA pools of the container that are known (one at Allocate), VFs with an RDMA
- * device only are named. gid_index: the RoCE GID index that is right for every VF of them, -1 if none is or it is not known yet.
+ * device only are named, in rail order. gid_index: the RoCE GID index that is right for every VF of them, -1 if none is or it is not known yet.
  * mscclpp and ofi take index 0, a link-local one, without it.
  */
 void render_profile_env(const struct grant *grants, size_t n, int gid_index, struct arena *arena, struct edits *ret);
