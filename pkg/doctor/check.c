@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "doctor/doctor-internal.h"
+#include "doctor/net.h"
 
 /* In the order of printing: what must be there, where it is, how it is wired, what the host adds. */
 static const struct {
@@ -17,8 +18,12 @@ static const struct {
 	const size_t *n;
 } tables[] = {
 	{ doctor_place_checks, &doctor_place_checks_n },
+	{ doctor_vf_checks, &doctor_vf_checks_n },
+	{ doctor_port_checks, &doctor_port_checks_n },
+	{ doctor_table_checks, &doctor_table_checks_n },
 	{ doctor_pcie_checks, &doctor_pcie_checks_n },
 	{ doctor_host_checks, &doctor_host_checks_n },
+	{ doctor_limit_checks, &doctor_limit_checks_n },
 };
 
 size_t doctor_n_checks(void)

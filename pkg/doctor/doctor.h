@@ -94,7 +94,7 @@ struct doctor_facts {
 	const int *nic;			/* where containers' VFs are: PFs with VFs, VFs without a visible PF; when there */
 	size_t n_nic;			/* are none, what could be such a PF. Indices of inv->pci, by address */
 	struct doctor_host host;
-	const struct doctor_net *net;	/* NULL: not gathered */
+	const struct doctor_net *net;
 };
 
 /* What cannot be read is unknown: this cannot fail. inv and topo are borrowed by the facts. */

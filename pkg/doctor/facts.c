@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "discover/sysroot.h"
 #include "doctor/doctor-internal.h"
+#include "doctor/net.h"
 #include "hw/inventory.h"
 
 #define BIG_FILE 16384
@@ -305,6 +306,7 @@ struct doctor_facts *doctor_gather(const struct sysroot *root, const struct hw_i
 		read_amd(root, &f->host);
 	find_nics(f);
 	read_functions(root, f);
+	f->net = doctor_net_gather(root, inv, arena);
 	return f;
 }
 

@@ -1,0 +1,322 @@
+/* Ports, tables and netdevs from files; VFs and QoS from the running kernel; limits from our own process. */
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "discover/sysroot.h"
+#include "doctor/net.h"
+#include "hw/inventory.h"
+
+#define RDMA_DIR     "sys/class/infiniband"
+#define NET_DIR	     "sys/class/net"
+#define CAP_IPC_LOCK 14
+#define PKEY_FULL    0x8000
+#define PKEYS_MAX    128
+#define NOT_LIVE     "this is not the running machine"
+#define NO_NETDEV    "its netdev is not in this network namespace"
+
+struct gather {
+	const struct sysroot *root;
+	const struct hw_inventory *inv;
+	struct arena *arena;
+	bool live;
+};
+
+/* --- RDMA devices --- */
+
+static const char *read_rdma(const struct gather *g, const char *rdma, const char *file)
+{
+	char text[128], *value;
+
+	if (sysroot_read(g->root, text, sizeof(text), RDMA_DIR "/%s/%s", rdma, file) < 0)
+		return NULL;
+	value = str_trim(text);
+	return *value ? arena_strdup(g->arena, value) : NULL;
+}
+
+static int first_port(const struct hw_rdma *rdma)
+{
+	for (size_t i = 0; i < rdma->n_ports; i++) {
+		if (str_eq(rdma->ports[i].state, "ACTIVE"))
+			return rdma->ports[i].number;
+	}
+	return rdma->n_ports ? rdma->ports[0].number : 0;
+}
+
+/* "Global tclass=106", and rules for single destinations below it. */
+static int read_traffic_class(const struct gather *g, const char *rdma, int port)
+{
+	static const char start[] = "Global tclass=";
+	char text[4096];
+	uint64_t tc;
+
+	if (sysroot_read(g->root, text, sizeof(text), RDMA_DIR "/%s/tc/%d/traffic_class", rdma, port) < 0 ||
+	    !str_starts(text, start))
+		return -1;
+	text[strcspn(text, "\n")] = '\0';
+	return str_to_u64(text + sizeof(start) - 1, 10, UINT8_MAX, &tc) < 0 ? -1 : (int)tc;
+}
+
+/* A tree has no devices in its /dev; nor has a machine on which nobody made the folder. */
+static enum doctor_answer find_node(const struct gather *g, const char *uverbs)
+{
+	if (!g->live || !uverbs)
+		return DOCTOR_DONT_KNOW;
+	return sysroot_exists(g->root, "dev/infiniband/%s", uverbs) ? DOCTOR_YES : DOCTOR_NO;
+}
+
+static void read_pkeys(const struct gather *g, const char *rdma, struct doctor_rdma *ret)
+{
+	uint16_t keys[PKEYS_MAX];
+	uint64_t first;
+	size_t n;
+
+	if (sysroot_read_u64(g->root, 16, &first, RDMA_DIR "/%s/ports/%d/pkeys/0", rdma, ret->port) < 0 ||
+	    first > UINT16_MAX)
+		return;
+	n = discover_pkeys(g->root, rdma, ret->port, keys, ARRAY_LEN(keys));
+	ret->pkey0 = (int)first;
+	ret->n_pkeys = (int)n;
+	ret->n_full = 0;
+	for (size_t i = 0; i < n; i++)
+		ret->n_full += keys[i] & PKEY_FULL ? 1 : 0;
+}
+
+static void read_gids(const struct gather *g, const char *rdma, struct doctor_rdma *ret)
+{
+	struct gid_entry gids[GID_TABLE_MAX];
+	size_t n;
+
+	if (discover_gids(g->root, rdma, ret->port, gids, &n, NULL) < 0)
+		return;
+	ret->gids_known = true;
+	ret->gids = arena_copy(g->arena, gids, n * sizeof(*gids));
+	ret->n_gids = n;
+}
+
+static enum hw_link link_of(const struct hw_rdma *rdma, int port)
+{
+	for (size_t i = 0; i < rdma->n_ports; i++) {
+		if (rdma->ports[i].number == port)
+			return rdma->ports[i].link;
+	}
+	return HW_LINK_UNKNOWN;
+}
+
+static struct doctor_rdma look_at_rdma(const struct gather *g, const struct hw_rdma *rdma)
+{
+	struct doctor_rdma ret = {
+		.port = first_port(rdma),
+		.node_guid = read_rdma(g, rdma->name, "node_guid"),
+		.fw_ver = read_rdma(g, rdma->name, "fw_ver"),
+		.board_id = read_rdma(g, rdma->name, "board_id"),
+		.node = find_node(g, rdma->uverbs),
+		.traffic_class = -1,
+		.pkey0 = -1,
+		.n_pkeys = -1,
+		.n_full = -1,
+	};
+
+	if (!ret.port)
+		return ret;
+	ret.traffic_class = read_traffic_class(g, rdma->name, ret.port);
+	if (link_of(rdma, ret.port) == HW_LINK_IB)
+		read_pkeys(g, rdma->name, &ret);
+	if (rdma->pci < 0 || !g->inv->pci[rdma->pci].sriov_num)
+		read_gids(g, rdma->name, &ret);
+	return ret;
+}
+
+/* --- netdevs --- */
+
+static enum doctor_answer read_up(const struct gather *g, const char *netdev)
+{
+	uint64_t flags;
+
+	if (sysroot_read_u64(g->root, 16, &flags, NET_DIR "/%s/flags", netdev) < 0)
+		return DOCTOR_DONT_KNOW;
+	return flags & IFF_UP ? DOCTOR_YES : DOCTOR_NO;
+}
+
+/* What a netdev is attached to is its master; Open vSwitch's is called ovs-system. A capture has no such
+ * links. */
+static enum doctor_answer read_attached(const struct gather *g, const char *netdev)
+{
+	char name[64];
+
+	if (!sysroot_link_name(g->root, name, sizeof(name), NET_DIR "/%s/master", netdev))
+		return DOCTOR_YES;
+	return g->live ? DOCTOR_NO : DOCTOR_DONT_KNOW;
+}
+
+struct rep_search {
+	const struct gather *g;
+	struct doctor_representor *v;
+	size_t n, cap;
+};
+
+/* "pf0vf3" or "c1pf0vf3": the netdev stands for VF 3. */
+static bool parse_representor(const char *port_name, int *ret_vf)
+{
+	const char *at = strstr(port_name, "pf");
+
+	if (!at || (at != port_name && *port_name != 'c'))
+		return false;
+	at = strstr(at, "vf");
+	return at && !str_to_int(at + 2, ret_vf) && *ret_vf >= 0;
+}
+
+static int add_representor(void *arg, const char *netdev)
+{
+	struct rep_search *search = arg;
+	const struct gather *g = search->g;
+	char name[64];
+	int vf;
+
+	if (sysroot_read(g->root, name, sizeof(name), NET_DIR "/%s/phys_port_name", netdev) < 0 ||
+	    !parse_representor(str_trim(name), &vf))
+		return 0;
+	search->v = xgrow(search->v, &search->cap, search->n + 1, sizeof(*search->v));
+	search->v[search->n++] = (struct doctor_representor) {
+		.vf = vf,
+		.netdev = arena_strdup(g->arena, netdev),
+		.attached = read_attached(g, netdev),
+		.up = read_up(g, netdev),
+	};
+	return 0;
+}
+
+static int by_vf(const void *a, const void *b)
+{
+	const struct doctor_representor *ra = a, *rb = b;
+
+	return ra->vf != rb->vf ? ra->vf - rb->vf : strcmp(ra->netdev, rb->netdev);
+}
+
+static void find_representors(const struct gather *g, const struct hw_pci *f, struct doctor_netdev *ret)
+{
+	struct rep_search search = { .g = g };
+	char dir[64], addr[BDF_STRLEN];
+
+	snprintf(dir, sizeof(dir), "sys/bus/pci/devices/%s/net", bdf_format(f->bdf, addr));
+	sysroot_each(g->root, dir, add_representor, &search);
+	if (search.n > 1)
+		qsort(search.v, search.n, sizeof(*search.v), by_vf);
+	ret->reps = arena_copy(g->arena, search.v, search.n * sizeof(*search.v));
+	ret->n_reps = search.n;
+	free(search.v);
+}
+
+static const char *clause(const struct gather *g, const struct err *err)
+{
+	return arena_strdup(g->arena, err->msg);
+}
+
+static void ask_kernel(const struct gather *g, const struct hw_pci *f, struct doctor_netdev *ret)
+{
+	struct err err = { 0 };
+
+	ret->why_no_vfs = ret->why_no_dcb = !g->live ? NOT_LIVE : !f->netdev ? NO_NETDEV : NULL;
+	if (ret->why_no_vfs)
+		return;
+	if (netlink_vfs(f->netdev, g->arena, &ret->vfs, &ret->n_vfs, &err) < 0)
+		ret->why_no_vfs = clause(g, &err);
+	else if (!ret->n_vfs)
+		ret->why_no_vfs = "its driver does not tell";
+	if (netlink_dcb(f->netdev, &ret->dcb, &err) < 0)
+		ret->why_no_dcb = clause(g, &err);
+}
+
+static struct doctor_netdev look_at_netdev(const struct gather *g, const struct hw_pci *f)
+{
+	struct doctor_netdev ret = { .up = DOCTOR_DONT_KNOW, .dcb = hw_dcb_unknown() };
+	char text[64];
+	uint64_t mtu;
+
+	if (f->netdev) {
+		if (!sysroot_read_u64(g->root, 10, &mtu, NET_DIR "/%s/mtu", f->netdev) && mtu <= INT32_MAX)
+			ret.mtu = (int)mtu;
+		ret.up = read_up(g, f->netdev);
+		if (sysroot_read(g->root, text, sizeof(text), NET_DIR "/%s/address", f->netdev) > 0)
+			ret.mac = arena_strdup(g->arena, str_trim(text));
+	}
+	if (!f->is_vf && f->sriov_num)
+		find_representors(g, f, &ret);
+	if (!f->is_vf)
+		ask_kernel(g, f, &ret);
+	return ret;
+}
+
+/* --- the host and we --- */
+
+/* The file is the variable that the kernel goes by, also after it was changed at run time. */
+static int read_exclusive(const struct gather *g)
+{
+	char text[8];
+	bool exclusive;
+
+	if (sysroot_read(g->root, text, sizeof(text), "sys/module/ib_core/parameters/netns_mode") > 0 &&
+	    (*text == 'Y' || *text == 'N'))
+		return *text == 'N';
+	if (g->live && !netlink_rdma_exclusive(&exclusive, NULL))
+		return exclusive;
+	return -1;
+}
+
+static enum doctor_answer read_ipc_lock(const struct gather *g)
+{
+	char text[4096], *line;
+
+	if (sysroot_read(g->root, text, sizeof(text), "proc/self/status") < 0)
+		return DOCTOR_DONT_KNOW;
+	line = strstr(text, "\nCapEff:");
+	if (!line)
+		return DOCTOR_DONT_KNOW;
+	return strtoull(line + strlen("\nCapEff:"), NULL, 16) >> CAP_IPC_LOCK & 1 ? DOCTOR_YES : DOCTOR_NO;
+}
+
+static void read_own_limits(const struct gather *g, struct doctor_net *net)
+{
+	struct rlimit limit;
+	struct statvfs shm;
+
+	net->memlock = -2;
+	net->shm = -1;
+	net->ipc_lock = DOCTOR_DONT_KNOW;
+	if (!g->live)
+		return;
+	if (!getrlimit(RLIMIT_MEMLOCK, &limit))
+		net->memlock = limit.rlim_cur > INT64_MAX ? -1 : (int64_t)limit.rlim_cur;
+	if (!statvfs("/dev/shm", &shm))
+		net->shm = (int64_t)(shm.f_blocks * shm.f_frsize);
+	net->ipc_lock = read_ipc_lock(g);
+}
+
+const struct doctor_net *doctor_net_gather(const struct sysroot *root, const struct hw_inventory *inv,
+					   struct arena *arena)
+{
+	const struct gather g = { root, inv, arena, sysroot_is_live(root) };
+	struct doctor_rdma *rdma = arena_array(arena, inv->n_rdma, sizeof(*rdma));
+	struct doctor_netdev *netdev = arena_array(arena, inv->n_pci, sizeof(*netdev));
+	struct doctor_net *net = arena_alloc(arena, sizeof(*net));
+
+	for (size_t i = 0; i < inv->n_rdma; i++)
+		rdma[i] = look_at_rdma(&g, &inv->rdma[i]);
+	for (size_t i = 0; i < inv->n_pci; i++) {
+		netdev[i].up = DOCTOR_DONT_KNOW;
+		if (hw_is_nic(&inv->pci[i]))
+			netdev[i] = look_at_netdev(&g, &inv->pci[i]);
+	}
+	net->rdma = rdma;
+	net->netdev = netdev;
+	net->exclusive = read_exclusive(&g);
+	read_own_limits(&g, net);
+	return net;
+}

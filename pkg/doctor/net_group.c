@@ -1,0 +1,145 @@
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "doctor/net-internal.h"
+
+bool net_is_our_vf(const struct doctor_facts *f, size_t rdma)
+{
+	int pci = f->inv->rdma[rdma].pci;
+
+	if (pci < 0 || !hw_is_nic_vf(f->inv, pci))
+		return false;
+	return f->container != DOCTOR_YES || f->net->rdma[rdma].node != DOCTOR_NO;
+}
+
+const struct hw_port *net_port(const struct doctor_facts *f, size_t rdma)
+{
+	const struct hw_rdma *device = &f->inv->rdma[rdma];
+
+	for (size_t i = 0; i < device->n_ports; i++) {
+		if (device->ports[i].number == f->net->rdma[rdma].port)
+			return &device->ports[i];
+	}
+	return NULL;
+}
+
+enum hw_link net_link(const struct doctor_facts *f, size_t rdma)
+{
+	const struct hw_port *port = net_port(f, rdma);
+
+	return port ? port->link : HW_LINK_UNKNOWN;
+}
+
+int net_pf_rdma(const struct doctor_facts *f, int pci)
+{
+	return hw_is_nic_vf(f->inv, pci) ? -1 : hw_find_rdma(f->inv, pci);
+}
+
+const char *net_pf_name(const struct doctor_facts *f, int pci)
+{
+	const struct hw_pci *p = &f->inv->pci[pci];
+	int rdma = hw_find_rdma(f->inv, pci);
+	const char *name = rdma < 0 ? NULL : f->inv->rdma[rdma].name;
+	char addr[BDF_STRLEN];
+
+	bdf_format(p->bdf, addr);
+	if (name && p->netdev)
+		return arena_printf(f->arena, "%s (%s, %s)", addr, name, p->netdev);
+	if (name || p->netdev)
+		return arena_printf(f->arena, "%s (%s)", addr, name ? name : p->netdev);
+	return arena_strdup(f->arena, addr);
+}
+
+bool net_is_zero(const char *guid_or_mac)
+{
+	return guid_or_mac && *guid_or_mac && !guid_or_mac[strspn(guid_or_mac, "0:")];
+}
+
+void net_add(struct strbuf *list, const char *element)
+{
+	if (list->len)
+		strbuf_puts(list, ", ");
+	strbuf_puts(list, element);
+}
+
+/* --- groups --- */
+
+struct members {
+	size_t of;	     /* VFs of the same PF that the check is about */
+	size_t n;	     /* those of the same kind, too */
+	struct strbuf named; /* the first of them */
+	int only;	     /* the PCI index of the last */
+};
+
+static struct members gather_members(const struct doctor_facts *f, const int *kind_of, size_t first)
+{
+	const struct hw_inventory *inv = f->inv;
+	struct members m = { .named = STRBUF_INIT };
+	int pf = inv->pci[inv->rdma[first].pci].physfn;
+
+	for (size_t i = 0; i < inv->n_rdma; i++) {
+		if (kind_of[i] == NET_NOT_ABOUT || inv->pci[inv->rdma[i].pci].physfn != pf)
+			continue;
+		m.of++;
+		if (kind_of[i] != kind_of[first])
+			continue;
+		m.only = inv->rdma[i].pci;
+		if (m.n++ < NET_SHOWN)
+			net_add(&m.named, doctor_address(f, m.only));
+	}
+	if (m.n > NET_SHOWN)
+		strbuf_printf(&m.named, " and %zu more", m.n - NET_SHOWN);
+	return m;
+}
+
+static void say_group(const struct doctor_facts *f, struct doctor_report *r, const int *kind_of, size_t first,
+		      const struct net_kind *kind)
+{
+	struct members m = gather_members(f, kind_of, first);
+	int pf = f->inv->pci[m.only].physfn;
+
+	if (m.n == 1)
+		doctor_find(r, kind->verdict, kind->advice, doctor_address(f, m.only), "VF %s %s.",
+			    doctor_nic_name(f, m.only), kind->one);
+	else if (pf < 0)
+		doctor_find(r, kind->verdict, kind->advice, "host", "%zu of %zu VFs %s: %s.", m.n, m.of,
+			    kind->many, strbuf_str(&m.named));
+	else
+		doctor_find(r, kind->verdict, kind->advice, doctor_address(f, pf),
+			    "%zu of the %zu VFs of %s %s: %s.", m.n, m.of, doctor_nic_name(f, pf), kind->many,
+			    strbuf_str(&m.named));
+	strbuf_done(&m.named);
+}
+
+/* Was the group that this one belongs to said with an earlier member? */
+static bool is_first(const struct hw_inventory *inv, const int *kind_of, size_t at)
+{
+	int pf = inv->pci[inv->rdma[at].pci].physfn;
+
+	for (size_t i = at; i-- > 0;) {
+		if (kind_of[i] == kind_of[at] && inv->pci[inv->rdma[i].pci].physfn == pf)
+			return false;
+	}
+	return true;
+}
+
+void net_judge_vfs(const struct doctor_facts *f, struct doctor_report *r, net_judge *judge,
+		   const struct net_kind *kinds)
+{
+	_cleanup_free_ int *kind_of = xcalloc(f->inv->n_rdma, sizeof(*kind_of));
+	size_t fine = 0;
+
+	for (size_t i = 0; i < f->inv->n_rdma; i++) {
+		kind_of[i] = net_is_our_vf(f, i) ? judge(f, i) : NET_NOT_ABOUT;
+		fine += kind_of[i] == 0;
+	}
+	for (size_t i = 0; i < f->inv->n_rdma; i++) {
+		if (kind_of[i] > 0 && is_first(f->inv, kind_of, i))
+			say_group(f, r, kind_of, i, &kinds[kind_of[i]]);
+	}
+	if (fine)
+		doctor_find(r, kinds->verdict, kinds->advice, "host", "%zu VF%s %s.", fine,
+			    fine == 1 ? "" : "s", fine == 1 ? kinds->one : kinds->many);
+}

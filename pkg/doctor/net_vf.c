@@ -1,0 +1,304 @@
+/* VFs: who they are, what their PF's administrator set, and the node that opens them. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "doctor/net-internal.h"
+
+/* --- vf-identity --- */
+
+static const struct doctor_advice identity_guid = {
+	"Without a GUID the subnet manager never makes the VF's port ACTIVE: NCCL finds no device, or hangs "
+	"on the first one.",
+	{ "ip link set PF vf N node_guid GUID; ip link set PF vf N port_guid GUID, unbind the VF from its "
+	  "driver and bind "
+	  "it again; keep it over a reboot with a udev rule or a systemd unit. The sriov-network-operator "
+	  "does it where a "
+	  "policy covers the VF, ib-sriov-cni and ib-kubernetes where a pod asks for a GUID.",
+	  "Let a SriovNetworkNodePolicy with linkType: ib cover these VFs: the sriov-network-operator gives "
+	  "them GUIDs.",
+	  "Run the sriov-network-operator, or a privileged DaemonSet that sets node_guid and port_guid (ip "
+	  "link set PF vf N …) "
+	  "after it made the VFs." },
+};
+static const struct doctor_advice identity_mac = {
+	"An interface without an address cannot be switched on, so its port never becomes ACTIVE.",
+	{ "ip link set PF vf N mac ADDRESS, then unbind the VF from its driver and bind it again; sriov-cni "
+	  "sets the address "
+	  "that the pod's network asks for.",
+	  NULL, NULL },
+};
+static const struct doctor_advice identity_node_guid = {
+	"NCCL does not care; librdmacm (UCX, oneCCL, storage) tells devices apart by this GUID and takes the "
+	"wrong one.",
+	{ "ip link set PF vf N node_guid GUID, then unbind the VF from its driver and bind it again; the "
+	  "sriov-network-operator does it for VFs with isRdma: true.",
+	  NULL, NULL },
+};
+static const struct doctor_advice identity_unknown = {
+	"A VF without a GUID or address never has an ACTIVE port.",
+	{ "Look on the host: ip link show PF; cat /sys/class/infiniband/DEVICE/node_guid.", NULL, NULL },
+};
+static const struct doctor_advice identity_fine = { "The fabric can tell them apart.", { NULL } };
+
+enum { IDENTITY_FINE, IDENTITY_GUID, IDENTITY_PORT_GUID, IDENTITY_MAC, IDENTITY_NODE_GUID, IDENTITY_UNKNOWN };
+
+static const struct net_kind identity_kinds[] = {
+	[IDENTITY_FINE] = { DOCTOR_PASS, &identity_fine, "has a GUID or MAC address of its own",
+			    "have GUIDs or MAC addresses of their own" },
+	[IDENTITY_GUID] = { DOCTOR_FAIL, &identity_guid, "has no GUID (its node GUID is zero)",
+			    "have no GUID (node GUID zero)" },
+	[IDENTITY_PORT_GUID] = { DOCTOR_FAIL, &identity_guid, "has no port GUID (it is zero)",
+				 "have no port GUID (zero)" },
+	[IDENTITY_MAC] = { DOCTOR_FAIL, &identity_mac, "has no MAC address (it is zero)",
+			   "have no MAC address (zero)" },
+	[IDENTITY_NODE_GUID] = { DOCTOR_WARN, &identity_node_guid, "has the node GUID zero",
+				 "have the node GUID zero" },
+	[IDENTITY_UNKNOWN] = { DOCTOR_UNKNOWN, &identity_unknown,
+			       "does not show its GUID or MAC address here",
+			       "do not show their GUIDs or MAC addresses here" },
+};
+
+/* What the administrator of its PF set for a VF; NULL: not known. */
+static const struct netlink_vf *admin_of(const struct doctor_facts *f, int pci)
+{
+	const struct hw_pci *vf = &f->inv->pci[pci];
+	const struct doctor_netdev *pf = vf->physfn < 0 ? NULL : &f->net->netdev[vf->physfn];
+
+	for (size_t i = 0; pf && i < pf->n_vfs; i++) {
+		if (pf->vfs[i].index == vf->vf_index)
+			return &pf->vfs[i];
+	}
+	return NULL;
+}
+
+/* The lower half of the first GID of a port is its GUID. */
+static bool port_guid_is_zero(const struct doctor_rdma *d)
+{
+	static const uint8_t zero[8];
+
+	return d->n_gids && d->gids[0].index == 0 && !memcmp(d->gids[0].gid + 8, zero, sizeof(zero));
+}
+
+static int judge_infiniband(const struct doctor_facts *f, size_t rdma)
+{
+	const struct doctor_rdma *d = &f->net->rdma[rdma];
+	const struct netlink_vf *admin = admin_of(f, f->inv->rdma[rdma].pci);
+
+	if (net_is_zero(d->node_guid))
+		return IDENTITY_GUID;
+	if (port_guid_is_zero(d))
+		return IDENTITY_PORT_GUID;
+	if (d->node_guid)
+		return IDENTITY_FINE;
+	if (!admin || !admin->has_guids)
+		return IDENTITY_UNKNOWN;
+	return !admin->node_guid ? IDENTITY_GUID : !admin->port_guid ? IDENTITY_PORT_GUID : IDENTITY_FINE;
+}
+
+static int judge_identity(const struct doctor_facts *f, size_t rdma)
+{
+	const struct doctor_rdma *d = &f->net->rdma[rdma];
+	const char *mac = f->net->netdev[f->inv->rdma[rdma].pci].mac;
+
+	if (net_link(f, rdma) == HW_LINK_IB)
+		return judge_infiniband(f, rdma);
+	if (net_is_zero(mac))
+		return IDENTITY_MAC;
+	if (net_is_zero(d->node_guid))
+		return IDENTITY_NODE_GUID;
+	return mac || d->node_guid ? IDENTITY_FINE : IDENTITY_UNKNOWN;
+}
+
+static void run_identity(const struct doctor_facts *f, struct doctor_report *r)
+{
+	net_judge_vfs(f, r, judge_identity, identity_kinds);
+}
+
+/* --- vf-admin --- */
+
+static const struct doctor_advice admin_disabled = {
+	"The PF's switch keeps the VF's link down, so its port is never ACTIVE and NCCL does not use it.",
+	{ "ip link set PF vf N state auto",
+	  "Set linkState: auto in the SriovNetwork, and in the SriovNetworkNodePolicy if it has one.",
+	  "Set it where the VFs are made (sriov-network-operator, or a privileged DaemonSet: ip link set PF "
+	  "vf N state auto)." },
+};
+static const struct doctor_advice admin_limited = {
+	"NCCL takes a VF for as fast as its port and gives it as much to do as one without a limit; "
+	"railmate's topology file "
+	"(topologyFile: auto) tells it the limit.",
+	{ NULL },
+};
+static const struct doctor_advice admin_unknown = {
+	"A VF whose link the administrator disabled is never ACTIVE; a rate limit makes one rail slower than "
+	"NCCL believes.",
+	{ "Run it on the host, in the network namespace of the PFs: ip link show PF shows the same.", NULL,
+	  NULL },
+};
+static const struct doctor_advice admin_fine = {
+	"Nothing that the administrator set keeps NCCL from the VFs.", { NULL }
+};
+
+struct admin_tally {
+	size_t disabled, trusted, checked, forced_up;
+	struct strbuf disabled_list;
+};
+
+static void count_admin(const struct netlink_vf *vf, struct admin_tally *t)
+{
+	t->trusted += vf->trust == 1;
+	t->checked += vf->spoofchk == 1;
+	t->forced_up += vf->link == NETLINK_VF_LINK_ENABLE;
+	if (vf->link != NETLINK_VF_LINK_DISABLE)
+		return;
+	if (t->disabled++ >= NET_SHOWN)
+		return;
+	if (t->disabled_list.len)
+		strbuf_putc(&t->disabled_list, ' ');
+	strbuf_printf(&t->disabled_list, "%d", vf->index);
+}
+
+/* Limits may be known from files where the kernel was not asked. */
+static void say_limits(const struct doctor_facts *f, struct doctor_report *r, int pf)
+{
+	int lowest = 0, highest = 0;
+	size_t n = 0, of = 0;
+
+	for (size_t i = 0; i < f->inv->n_pci; i++) {
+		const struct hw_pci *vf = &f->inv->pci[i];
+
+		if (vf->physfn != pf)
+			continue;
+		of++;
+		if (!vf->rate_mbps)
+			continue;
+		lowest = !n++ || vf->rate_mbps < lowest ? vf->rate_mbps : lowest;
+		highest = vf->rate_mbps > highest ? vf->rate_mbps : highest;
+	}
+	if (n && lowest == highest)
+		doctor_find(r, DOCTOR_PASS, &admin_limited, doctor_address(f, pf),
+			    "%zu of the %zu VFs of %s may send %d Mb/s at most.", n, of, net_pf_name(f, pf),
+			    lowest);
+	else if (n)
+		doctor_find(r, DOCTOR_PASS, &admin_limited, doctor_address(f, pf),
+			    "%zu of the %zu VFs of %s may send %d to %d Mb/s at most.", n, of,
+			    net_pf_name(f, pf), lowest, highest);
+}
+
+static void judge_admin(const struct doctor_facts *f, struct doctor_report *r, int pf)
+{
+	const struct doctor_netdev *n = &f->net->netdev[pf];
+	struct admin_tally t = { .disabled_list = STRBUF_INIT };
+
+	for (size_t i = 0; i < n->n_vfs; i++)
+		count_admin(&n->vfs[i], &t);
+	if (n->why_no_vfs)
+		doctor_find(r, DOCTOR_UNKNOWN, &admin_unknown, doctor_address(f, pf),
+			    "What the administrator set for the VFs of %s is not known: %s.",
+			    net_pf_name(f, pf), n->why_no_vfs);
+	else if (t.disabled)
+		doctor_find(r, DOCTOR_FAIL, &admin_disabled, doctor_address(f, pf),
+			    "%zu of the %zu VFs of %s have their link state set to disable: VF %s%s.",
+			    t.disabled, n->n_vfs, net_pf_name(f, pf), strbuf_str(&t.disabled_list),
+			    t.disabled > NET_SHOWN ? " and more" : "");
+	else
+		doctor_find(r, DOCTOR_PASS, &admin_fine, doctor_address(f, pf),
+			    "No link of the %zu VFs of %s is disabled (%zu always up, the others follow the "
+			    "port); %zu "
+			    "are trusted, %zu have spoof checking.",
+			    n->n_vfs, net_pf_name(f, pf), t.forced_up, t.trusted, t.checked);
+	strbuf_done(&t.disabled_list);
+}
+
+static void run_admin(const struct doctor_facts *f, struct doctor_report *r)
+{
+	for (size_t i = 0; i < f->n_nic; i++) {
+		if (net_pf_rdma(f, f->nic[i]) < 0 || !f->inv->pci[f->nic[i]].sriov_num)
+			continue;
+		judge_admin(f, r, f->nic[i]);
+		say_limits(f, r, f->nic[i]);
+	}
+}
+
+/* --- uverbs --- */
+
+static const struct doctor_advice verbs_missing = {
+	"Without a verbs device no program can open the VF: NCCL does not see it and falls back to TCP.",
+	{ "modprobe ib_uverbs, and keep it: echo ib_uverbs > /etc/modules-load.d/rdma.conf; if it is loaded, "
+	  "bind the VF to its "
+	  "driver again and look into the kernel's log.",
+	  "Load ib_uverbs on the nodes with a MachineConfig (a file in /etc/modules-load.d), or with the "
+	  "vendor's network operator.",
+	  "Add ib_uverbs to machine.kernel.modules." },
+};
+static const struct doctor_advice verbs_no_node = {
+	"The driver has a verbs device, but without its node in /dev/infiniband nobody can open it, and a "
+	"container that gets "
+	"the VF does not start.",
+	{ "systemctl restart systemd-udevd; udevadm trigger --subsystem-match=infiniband_verbs; look whether "
+	  "/dev is devtmpfs.",
+	  NULL, "Reboot the node: its /dev is made by the kernel, which always makes these nodes." },
+};
+static const struct doctor_advice verbs_none_here = {
+	"NCCL falls back to TCP: this container got no VF, or another part of the pod did.",
+	{ "Ask for the VF resource in this container's limits, and look at railmated's log for its Allocate.",
+	  NULL, NULL },
+};
+static const struct doctor_advice verbs_fine = { "Programs can open the VFs.", { NULL } };
+
+enum { VERBS_FINE, VERBS_MISSING, VERBS_NO_NODE };
+
+static const struct net_kind verbs_kinds[] = {
+	[VERBS_FINE] = { DOCTOR_PASS, &verbs_fine, "has its verbs device", "have their verbs devices" },
+	[VERBS_MISSING] = { DOCTOR_FAIL, &verbs_missing, "has no verbs device (uverbsN)",
+			    "have no verbs device (uverbsN)" },
+	[VERBS_NO_NODE] = { DOCTOR_FAIL, &verbs_no_node,
+			    "has a verbs device, but no node of it in /dev/infiniband",
+			    "have verbs devices, but no nodes of them in /dev/infiniband" },
+};
+
+static int judge_verbs(const struct doctor_facts *f, size_t rdma)
+{
+	if (!f->inv->rdma[rdma].uverbs)
+		return VERBS_MISSING;
+	return f->net->rdma[rdma].node == DOCTOR_NO ? VERBS_NO_NODE : VERBS_FINE;
+}
+
+/* In a container every VF that has no node here is somebody else's. */
+static void run_verbs(const struct doctor_facts *f, struct doctor_report *r)
+{
+	size_t ours = 0, all = 0;
+
+	for (size_t i = 0; i < f->inv->n_rdma; i++) {
+		ours += net_is_our_vf(f, i);
+		all += f->inv->rdma[i].pci >= 0 && hw_is_nic_vf(f->inv, f->inv->rdma[i].pci);
+	}
+	if (all && !ours)
+		doctor_find(r, DOCTOR_FAIL, &verbs_none_here, "host",
+			    "This container has the node of none of the %zu VFs that it sees in /sys.", all);
+	net_judge_vfs(f, r, judge_verbs, verbs_kinds);
+}
+
+const struct doctor_check doctor_vf_checks[] = {
+	{ "vf-identity", "GUIDs and MAC addresses of VFs",
+	  "Looks at the node GUID, the first GID and the MAC address of every VF. FAIL: an InfiniBand VF "
+	  "without a GUID, or an "
+	  "interface without an address. WARN: a RoCE VF with the node GUID zero. UNKNOWN: neither shows "
+	  "(the interface is in "
+	  "a pod).",
+	  run_identity },
+	{ "vf-admin", "what the PF's administrator set for VFs",
+	  "Asks the kernel (ip link show PF) for the link state, trust, spoof check and rate limit of the "
+	  "VFs. FAIL: a link "
+	  "state of disable. Rate limits and trust are told. UNKNOWN: not the running machine, or the PFs "
+	  "are in another "
+	  "network namespace, as in a pod.",
+	  run_admin },
+	{ "uverbs", "verbs devices of VFs",
+	  "Every VF with an RDMA device needs its verbs device and, on the running machine, the node of that "
+	  "in "
+	  "/dev/infiniband. FAIL: one is missing; in a container: it has none at all.",
+	  run_verbs },
+};
+const size_t doctor_vf_checks_n = ARRAY_LEN(doctor_vf_checks);
