@@ -17,12 +17,9 @@ static const struct {
 	const struct doctor_check *checks;
 	const size_t *n;
 } tables[] = {
-	{ doctor_place_checks, &doctor_place_checks_n },
-	{ doctor_vf_checks, &doctor_vf_checks_n },
-	{ doctor_port_checks, &doctor_port_checks_n },
-	{ doctor_table_checks, &doctor_table_checks_n },
-	{ doctor_pcie_checks, &doctor_pcie_checks_n },
-	{ doctor_host_checks, &doctor_host_checks_n },
+	{ doctor_place_checks, &doctor_place_checks_n }, { doctor_vf_checks, &doctor_vf_checks_n },
+	{ doctor_port_checks, &doctor_port_checks_n },	 { doctor_table_checks, &doctor_table_checks_n },
+	{ doctor_pcie_checks, &doctor_pcie_checks_n },	 { doctor_host_checks, &doctor_host_checks_n },
 	{ doctor_limit_checks, &doctor_limit_checks_n },
 };
 
