@@ -39,7 +39,10 @@ static void check_infiniband(struct parse *p, const struct item *at, const struc
 	static const char *const names[] = { "NCCL_IB_TC", "NCCL_IB_FIFO_TC" };
 
 	if (pool->gid == GID_FIXED)
-		warn(p, at, "gid is fixed:%d and linkTypes is infiniband: InfiniBand does not use the index",
+		warn(p, at,
+		     "gid is fixed:%d and linkTypes is infiniband: InfiniBand has no index, no container "
+		     "will "
+		     "start",
 		     pool->gid_index);
 	if (pool->gid_family != GID_FAMILY_ANY || pool->roce_version != 2)
 		warn(p, at,

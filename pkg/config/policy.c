@@ -76,11 +76,11 @@ const struct policy_var policy_vars[] = {
 	OURS("NCCL_IB_ADDR_RANGE", NCCL, "gidRange", "the fabric's prefix"),
 	OURS("NCCL_IB_ROCE_VERSION_NUM", NCCL, "roceVersion", "RoCE v1 or v2"),
 	OURS("NCCL_IB_PKEY", NCCL, "pkey", "the place of the P_Key in the port's table"),
-	OURS("NCCL_IB_PKEY_VALUE", NCCL, "pkey", "the P_Key (NCCL 2.31 and newer)"),
+	OURS("NCCL_IB_PKEY_VALUE", NCCL, "pkey",
+	     "the P_Key itself, which NCCL finds in the table since 2.31"),
 	OURS("NCCL_IB_MERGE_VFS", NCCL, NULL,
 	     "0 where NCCL would look for a VF at the wrong place of the PCI tree"),
 	OURS("NCCL_IB_MERGE_NICS", NCCL, NULL, "0 when two VFs of a container share a port"),
-	OURS("NCCL_NET_MERGE_LEVEL", NCCL, NULL, "LOC when two VFs of a container share a port"),
 	OURS("NCCL_TOPO_FILE", NCCL, "topologyFile",
 	     "the tree of the machine, where NCCL would see a wrong one"),
 	OURS("NCCL_CONF_FILE", NCCL, NULL, "what is known when the container starts"),
@@ -95,7 +95,6 @@ const struct policy_var policy_vars[] = {
 	OURS("FI_VERBS_GID_IDX", OFI, "gid", "the place of the address in the table of every VF"),
 	OURS("CCL_MNIC", ONECCL, NULL, "local: the NICs beside the process"),
 	OURS("CCL_MNIC_NAME", ONECCL, NULL, "the VFs of the container"),
-	OURS("CUFILE_ENV_PATH_JSON", ANY, "cufile", "the fragment for GPUDirect Storage"),
 
 	/* --- NCCL: devices (nccl.md §4.1) --- */
 	{ "NCCL_NET", NCCL, FREE, TEXT("IB, Socket, or the name of a plugin"), "the best that works", NULL,
@@ -106,6 +105,9 @@ const struct policy_var policy_vars[] = {
 	{ "NCCL_NETDEVS_POLICY", NCCL, FREE,
 	  PATTERN("^(AUTO|ALL|MAX:[1-9][0-9]{0,2})$", "AUTO, ALL or MAX:N"), "AUTO", "2.28.3", NULL, NULL,
 	  "how many NICs a GPU uses", NULL },
+	{ "NCCL_NET_MERGE_LEVEL", NCCL, FREE, WORD("LOC PORT PIX PXB PHB SYS"), "PORT", "2.24.3", NULL, NULL,
+	  "how far ports may be apart to be fused into one NIC; LOC: never",
+	  "the speeds of what is fused are added up" },
 	{ "NCCL_NET_MERGE_POLICY", NCCL, FREE, WORD("ALL RAIL"), "ALL", "2.30", NULL, NULL,
 	  "which ports are fused into one NIC", NULL },
 	{ "NCCL_IGNORE_NET_MISMATCH", NCCL, FREE, FLAG, "0", "2.30", NULL, NULL,
@@ -295,6 +297,11 @@ const struct policy_var policy_vars[] = {
 	  "names differ from container to container" },
 	{ "NVSHMEM_HCA_PE_MAPPING", NVSHMEM, RISKY, TEXT("device:port:count"), "none", NULL, NULL, NULL,
 	  "the same with numbers", "names differ from container to container" },
+
+	/* --- GPUDirect Storage --- */
+	{ "CUFILE_ENV_PATH_JSON", ANY, FREE, TEXT("a path"), "/etc/cufile.json", NULL, NULL, NULL,
+	  "the file cuFile reads; with the key 'cufile' a container has /run/railmate/cufile.json",
+	  "replaces the image's own" },
 
 	/* --- MSCCL++ --- */
 	{ "MSCCLPP_SOCKET_IFNAME", MSCCLPP, FREE, INTERFACES, "the first one", NULL, NULL, NULL,

@@ -1,7 +1,8 @@
 /*
- * How each library is told its devices. Sources, beside the reference page: libfabric pull request 12262
- * (lists in FI_VERBS_DEVICE_NAME since 2026; before, one name or prefix), UCX uct_ib_iface_config_table (PKEY
- * without the membership bit), NVSHMEM nvshmemt_check_hca_prefix().
+ * How each library is told its devices. Sources, beside the reference page: NCCL's env.rst
+ * (NCCL_IB_PKEY_VALUE), libfabric pull request 12262 (lists in FI_VERBS_DEVICE_NAME since 2026; before, one
+ * name or prefix), UCX uct_ib_iface_config_table (PKEY without the membership bit), NVSHMEM
+ * nvshmemt_check_hca_prefix().
  */
 #include "render/profiles.h"
 
@@ -107,6 +108,15 @@ static int common_pkey(const struct hcas *h)
 			return -1;
 	}
 	return pkey;
+}
+
+/* NCCL 2.31 and newer finds the place in each port's table itself, wherever the subnet manager put it. */
+static void put_nccl(const struct hcas *h, struct edits *ret)
+{
+	int pkey = common_pkey(h);
+
+	if (pkey > 0)
+		add_env(ret, "NCCL_IB_PKEY_VALUE", arena_printf(h->arena, "0x%04x", (unsigned)pkey));
 }
 
 static void put_ucx(const struct hcas *h, struct edits *ret)
@@ -278,8 +288,11 @@ void render_profile_env(const struct grant *grants, size_t n, int gid_index, str
 		unsigned profiles;
 		void (*put)(const struct hcas *h, struct edits *ret);
 	} rows[] = {
-		{ PROFILE_UCX, put_ucx },	  { PROFILE_NVSHMEM, put_nvshmem },
-		{ PROFILE_MSCCLPP, put_mscclpp }, { PROFILE_OFI | PROFILE_ONECCL, put_ofi },
+		{ PROFILES_NCCL, put_nccl },
+		{ PROFILE_UCX, put_ucx },
+		{ PROFILE_NVSHMEM, put_nvshmem },
+		{ PROFILE_MSCCLPP, put_mscclpp },
+		{ PROFILE_OFI | PROFILE_ONECCL, put_ofi },
 		{ PROFILE_ONECCL, put_oneccl },
 	};
 

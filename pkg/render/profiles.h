@@ -1,5 +1,6 @@
 /*
- * The variables of libraries beside NCCL (reference nccl.md §5.1–5.3), for the VFs of one container. Pure.
+ * The variables of libraries beside NCCL (reference nccl.md §5.1–5.3), for the VFs of one container. Pure. Of NCCL's own only the P_Key's
+ * value is from here.
  *
  * A variable names the VFs of those pools that have its profile. What is only the operator's to say (traffic class, transports, …) is
  * policy (config/policy.h) and passes through the pool's "env"; the two sets of names are disjoint.
@@ -13,7 +14,7 @@
 
 struct pool_config;
 
-#define PROFILE_ENV_MAX 12 /* so many variables at most: room for them is made by the caller */
+#define PROFILE_ENV_MAX 13 /* so many variables at most: room for them is made by the caller */
 
 /*
  * Appended to ret->envs, unsorted. `grants` are all the RDMA pools of the container that are known (one at Allocate), VFs with an RDMA

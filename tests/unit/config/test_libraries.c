@@ -351,8 +351,8 @@ static void what_is_legal_and_no_good_is_warned_of(void **state)
 		  "nothing" },
 		{ "\"gid\": \"fixed:3\"", "\"infiniband\"",
 		  "config.json:1: resourceList[0]: gid is fixed:3 and linkTypes is infiniband: InfiniBand "
-		  "does not "
-		  "use the index" },
+		  "has no "
+		  "index, no container will start" },
 		{ "\"gidRange\": \"10.0.0.0/8\"", "\"infiniband\"",
 		  "config.json:1: resourceList[0]: gidFamily, gidRange and roceVersion are for RoCE, and "
 		  "linkTypes "

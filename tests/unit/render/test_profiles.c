@@ -196,6 +196,22 @@ static void ucx_is_told_the_partition_by_its_value_without_the_membership_bit(vo
 	assert_string_equal(env(&e, "UCX_IB_PKEY"), "0x0001");
 }
 
+static void nccl_is_told_the_partition_by_its_value(void **state)
+{
+	struct bench *b = *state;
+	struct edits e;
+
+	b->cfg[0].pkey = b->cfg[1].pkey = 0x8001;
+	assert_int_equal(render(b, PROFILE_NCCL, 2, -1).n_envs, 0); /* Ethernet */
+	for (int i = 0; i < VFS; i++)
+		b->ports[i].link = HW_LINK_IB;
+	e = render(b, PROFILE_RCCL, 2, -1);
+	assert_string_equal(env(&e, "NCCL_IB_PKEY_VALUE"), "0x8001");
+	assert_int_equal(e.n_envs, 1);
+	b->cfg[1].pkey = 0x8002;
+	assert_int_equal(render(b, PROFILE_NCCL, 2, -1).n_envs, 0);
+}
+
 static void ucx_is_told_no_partition_on_ethernet_or_when_pools_differ(void **state)
 {
 	struct bench *b = *state;
@@ -373,7 +389,7 @@ static void all_profiles_together_have_room(void **state)
 		b->ports[i].link = HW_LINK_IB;
 	b->cfg[0].pkey = b->cfg[1].pkey = 0x7001;
 	e = render(b, ~0u, 2, 3);
-	assert_int_equal(e.n_envs, 9);
+	assert_int_equal(e.n_envs, 10);
 	assert_string_equal(env(&e, "UCX_IB_PKEY"), "0x7001");
 }
 
@@ -412,6 +428,7 @@ int main(void)
 		TEST(a_variable_names_the_vfs_of_its_pools_only),
 		TEST(a_pool_without_rdma_and_vfs_without_rdma_device_are_not_named),
 		TEST(ucx_is_told_the_partition_by_its_value_without_the_membership_bit),
+		TEST(nccl_is_told_the_partition_by_its_value),
 		TEST(ucx_is_told_no_partition_on_ethernet_or_when_pools_differ),
 		TEST(nvshmem_needs_help_only_when_names_are_not_its_default),
 		TEST(nvshmem_is_told_what_the_operator_said_of_gids),
