@@ -294,40 +294,32 @@ static void set_range(struct gid_env *env, const uint8_t gid[16], int bits)
 	env->range_bits = bits;
 }
 
-/* The VF with the fewest candidates: a range has to hold one of them. */
-static const struct gid_vf *poorest(const struct gid_vf *vfs, size_t n, enum gid_family family)
+/* With a range of this length around one of the VF's candidates? */
+static bool try_length(const struct gid_vf *vf, const struct gid_vf *vfs, size_t n, int bits,
+		       struct gid_env *env)
 {
-	const struct gid_vf *best = NULL;
-	const struct gid_entry *g;
-	size_t fewest = SIZE_MAX;
+	for (size_t i = 0; i < vf->n_gids; i++) {
+		const struct gid_entry *g = &vf->gids[i];
 
-	for (size_t i = 0; i < n; i++) {
-		size_t count = count_candidates(&vfs[i], family, &g);
-
-		if (count < fewest) {
-			fewest = count;
-			best = &vfs[i];
-		}
+		if (!gid_is_candidate(vf, g) || nccl_family(g) != env->family)
+			continue;
+		set_range(env, g->gid, bits);
+		if (right_for_all(vfs, n, env))
+			return true;
 	}
-	return best;
+	return false;
 }
 
 /* The shortest range inside that of the operator with which NCCL is right everywhere. */
 static bool find_range(const struct gid_vf *vfs, size_t n, struct gid_env *env)
 {
-	const struct gid_vf *vf = poorest(vfs, n, env->family);
 	int from = env->family == GID_FAMILY_IPV4 ? V4_BITS : 0;
 
 	if (env->range_bits > from)
 		from = env->range_bits;
 	for (int bits = from + 1; bits <= 128; bits++) {
-		for (size_t i = 0; i < vf->n_gids; i++) {
-			const struct gid_entry *g = &vf->gids[i];
-
-			if (!gid_is_candidate(vf, g) || nccl_family(g) != env->family)
-				continue;
-			set_range(env, g->gid, bits);
-			if (right_for_all(vfs, n, env))
+		for (size_t i = 0; i < n; i++) {
+			if (try_length(&vfs[i], vfs, n, bits, env))
 				return true;
 		}
 	}
