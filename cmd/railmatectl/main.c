@@ -27,6 +27,9 @@ static const char usage_text[] =
 	"                          next best, and what came; asks railmated, or reads its ledger\n"
 	"  simulate                a day of pods on this machine: how often each policy gives a container\n"
 	"                          the nearest VFs that were free\n"
+	"  doctor                  what keeps NCCL from being fast or right here: IOMMU, ACS, modules, "
+	"links, ports\n"
+	"                          …, with the fix on Ubuntu, RHEL, OpenShift and Talos; changes nothing\n"
 	"  verify [LOG…]           which HCAs did NCCL or RCCL use, with GPUDirect RDMA, and if not, why: "
 	"from its\n"
 	"                          log (NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,ENV), files or standard "
@@ -38,7 +41,11 @@ static const char usage_text[] =
 	"options of topo, plan and simulate:\n"
 	"  --root DIR              the machine below DIR instead of / (nothing outside DIR is read)\n"
 	"  --config FILE           the daemon's config.json; default: one pool, rdma/vf\n"
+	"  --topology-hints FILE   which GPUs and NICs share a switch, where a virtual machine hides it\n"
 	"  --json                  one JSON object on standard output\n"
+	"options of topo:\n"
+	"  --nccl-xml              the topology file that NCCL would be given (NCCL_TOPO_FILE)\n"
+	"  --rccl                  that of RCCL\n"
 	"options of plan:\n"
 	"  --gpus BDF,…            the container's GPUs\n"
 	"  --vfs N                 how many VFs it asks for\n"
@@ -54,6 +61,14 @@ static const char usage_text[] =
 	"options of explain:\n"
 	"  --control-socket PATH   railmated's; none: read the ledger (/run/railmate/railmate.sock)\n"
 	"  --state-dir DIR         where its ledger is (/var/lib/railmate)\n"
+	"  --json                  one JSON object on standard output\n"
+	"options of doctor:\n"
+	"  --root DIR              the machine below DIR\n"
+	"  --only ID,…             some of the checks only\n"
+	"  --list                  the checks\n"
+	"  --explain ID            what a check looks at, and what its verdicts mean\n"
+	"  --fix-manifest PLATFORM the change of the host that the findings ask for, ready to apply: grub,\n"
+	"                          openshift or talos\n"
 	"  --json                  one JSON object on standard output\n"
 	"options of verify:\n"
 	"  --map [HOST=]FILE,…     what containers were given (map.json); HOST: of that host's ranks only\n"
@@ -72,7 +87,8 @@ static const char usage_text[] =
 	"  --help, --version\n"
 	"\n"
 	"exit status: 0 done, 1 failed, 2 wrong command line, 3 refused configuration or request\n"
-	"and of verify: 0 PASS, 4 PASS-noGDR, 5 WARN, 6 FAIL, 7 INCONCLUSIVE\n";
+	"and of verify: 0 PASS, 4 PASS-noGDR, 5 WARN, 6 FAIL, 7 INCONCLUSIVE\n"
+	"and of doctor: 0 PASS, 5 WARN, 6 FAIL, 7 UNKNOWN and nothing worse\n";
 
 int fail(int code, const char *fmt, ...)
 {
@@ -113,6 +129,8 @@ int machine_open(struct machine *m)
 	struct err err = { 0 };
 
 	if (load_config(m->config_path, "intel.com", &m->cfg, &err) < 0)
+		return fail(EXIT_REFUSED, "%s", err.msg);
+	if (load_hints(m->hints_path, m->cfg, &err) < 0)
 		return fail(EXIT_REFUSED, "%s", err.msg);
 	if (sysroot_open(m->root_path, &m->root, &err) < 0)
 		return fail(EXIT_FAILED, "%s", err.msg);
@@ -156,6 +174,7 @@ struct command {
 static const struct command commands[] = {
 	{ "topo", cmd_topo },	      { "plan", cmd_plan },	    { "explain", cmd_explain },
 	{ "simulate", cmd_simulate }, { "snapshot", cmd_snapshot }, { "verify", cmd_verify },
+	{ "doctor", cmd_doctor },
 };
 
 int main(int argc, char **argv)

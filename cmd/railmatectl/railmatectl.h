@@ -15,9 +15,9 @@ struct sysroot;
 /* Exit codes; the man page lists them. */
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_REFUSED = 3 };
 
-/* A machine as the command line names it: --root and --config. */
+/* A machine as the command line names it: --root, --config and --topology-hints. */
 struct machine {
-	const char *root_path, *config_path;
+	const char *root_path, *config_path, *hints_path;
 	struct sysroot *root;
 	struct config *cfg;
 	struct node *node;
@@ -42,6 +42,7 @@ int cmd_explain(int argc, char **argv);
 int cmd_simulate(int argc, char **argv);
 int cmd_snapshot(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
 
 /* "railmatectl: <sentence>" on standard error; returns code. */
 int fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -51,5 +52,7 @@ int print_out(const struct strbuf *text);
 /* The picture and the JSON of a node. */
 void topo_text(const struct machine *m, struct strbuf *out);
 void topo_json(const struct machine *m, struct strbuf *out);
+/* Its topology file; an exit code. */
+int topo_xml(const struct machine *m, bool rccl, struct strbuf *out);
 
 #endif

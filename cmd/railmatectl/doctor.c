@@ -1,0 +1,191 @@
+/* railmatectl doctor: what of this machine keeps NCCL from being fast or right, and how to change it. Changes
+ * nothing. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "discover/discover.h"
+#include "discover/sysroot.h"
+#include "doctor/doctor.h"
+#include "hw/inventory.h"
+#include "railmatectl.h"
+#include "topo/topo.h"
+
+struct request {
+	const char *root, *only, *explain, *manifest;
+	bool json, list;
+	enum doctor_platform platform; /* of manifest */
+};
+
+struct patient {
+	struct sysroot *root;
+	struct hw_inventory *inv;
+	struct topo *topo;
+	struct doctor_facts *facts;
+	struct doctor_report *report;
+};
+
+static void patient_done(struct patient *p)
+{
+	doctor_report_free(p->report);
+	doctor_facts_free(p->facts);
+	topo_free(p->topo);
+	hw_inventory_free(p->inv);
+	sysroot_close(p->root);
+}
+
+static int examine(struct patient *p, const struct request *req)
+{
+	struct err err = { 0 };
+
+	if (sysroot_open(req->root, &p->root, &err) < 0)
+		return fail(EXIT_FAILED, "%s", err.msg);
+	if (discover_host(p->root, NULL, 0, &p->inv, &err) < 0)
+		return fail(EXIT_FAILED, "%s", err.msg);
+	for (size_t i = 0; i < p->inv->n_notes; i++)
+		fail(0, "%s", p->inv->notes[i]);
+	p->topo = topo_new(p->inv);
+	p->facts = doctor_gather(p->root, p->inv, p->topo);
+	if (doctor_run(p->facts, req->only, &p->report, &err) < 0)
+		return fail(EXIT_USAGE, "%s", err.msg);
+	return EXIT_DONE;
+}
+
+static int print_report(const struct patient *p, bool as_json)
+{
+	static const int codes[DOCTOR_VERDICT_MAX] = {
+		[DOCTOR_PASS] = EXIT_DONE,
+		[DOCTOR_WARN] = 5,
+		[DOCTOR_FAIL] = 6,
+		[DOCTOR_UNKNOWN] = 7,
+	};
+	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+	struct json j;
+	int r;
+
+	if (as_json) {
+		json_init(&j, &out, 2);
+		doctor_json(p->facts, p->report, &j);
+		strbuf_putc(&out, '\n');
+	} else {
+		doctor_text(p->facts, p->report, &out);
+	}
+	r = print_out(&out);
+	return r == EXIT_DONE ? codes[doctor_report_verdict(p->report)] : r;
+}
+
+/* An empty standard output has nothing in it that could be applied by mistake. */
+static int print_manifest(const struct patient *p, enum doctor_platform platform)
+{
+	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+
+	for (size_t i = 0; i < doctor_report_n(p->report); i++) {
+		const struct doctor_finding *f = doctor_report_at(p->report, i);
+
+		if (f->verdict == DOCTOR_UNKNOWN)
+			fail(0, "%s is unknown, so nothing for it is in the manifest: %s", f->check->id,
+			     f->sentence);
+	}
+	if (!doctor_manifest(p->facts, p->report, platform, &out))
+		fail(0, "nothing was found that the kernel's command line would change");
+	return print_out(&out);
+}
+
+/* --- what the checks are --- */
+
+static void put_checks_json(const char *id, struct strbuf *out)
+{
+	struct json j;
+
+	json_init(&j, out, 2);
+	json_begin_object(&j);
+	json_key(&j, "checks");
+	json_begin_array(&j);
+	for (size_t i = 0; i < doctor_n_checks(); i++) {
+		const struct doctor_check *c = doctor_check_at(i);
+
+		if (id && strcmp(c->id, id) != 0)
+			continue;
+		json_begin_object(&j);
+		json_kv_string(&j, "id", c->id);
+		json_kv_string(&j, "title", c->title);
+		json_kv_string(&j, "about", c->about);
+		json_end_object(&j);
+	}
+	json_end_array(&j);
+	json_end_object(&j);
+	strbuf_putc(out, '\n');
+}
+
+static int print_list(bool as_json)
+{
+	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+
+	if (as_json)
+		put_checks_json(NULL, &out);
+	for (size_t i = 0; !as_json && i < doctor_n_checks(); i++)
+		strbuf_printf(&out, "%-17s %s\n", doctor_check_at(i)->id, doctor_check_at(i)->title);
+	return print_out(&out);
+}
+
+static int explain(const char *id, bool as_json)
+{
+	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+	const struct doctor_check *c = doctor_check_by_id(id);
+
+	if (!c)
+		return fail(EXIT_USAGE, "there is no check '%s'; see railmatectl doctor --list", id);
+	if (as_json) {
+		put_checks_json(id, &out);
+	} else {
+		strbuf_printf(&out, "%s: %s\n\n", c->id, c->title);
+		doctor_put_paragraph(&out, c->about);
+	}
+	return print_out(&out);
+}
+
+/* --- command line --- */
+
+static int check_request(struct request *req)
+{
+	if ((req->list || req->explain) && (req->only || req->manifest))
+		return fail(EXIT_USAGE, "--list and --explain take neither --only nor --fix-manifest");
+	if (!req->manifest)
+		return EXIT_DONE;
+	if (req->json)
+		return fail(EXIT_USAGE, "--fix-manifest prints a file to apply, not --json");
+	for (int p = 0; p < DOCTOR_PLATFORM_MAX; p++) {
+		req->platform = (enum doctor_platform)p;
+		if (!strcmp(doctor_platform_name(req->platform), req->manifest))
+			return EXIT_DONE;
+	}
+	return fail(EXIT_USAGE, "--fix-manifest: '%s' is none of grub, openshift, talos", req->manifest);
+}
+
+int cmd_doctor(int argc, char **argv)
+{
+	_cleanup_(patient_done) struct patient p = { NULL, NULL, NULL, NULL, NULL };
+	struct request req = { .root = "/" };
+	const struct word words[] = {
+		{ "root", .value = &req.root },	      { "only", .value = &req.only },
+		{ "explain", .value = &req.explain }, { "fix-manifest", .value = &req.manifest },
+		{ "list", .flag = &req.list },	      { "json", .flag = &req.json },
+	};
+	int r = read_only_options(argc, argv, words, ARRAY_LEN(words));
+
+	if (r == EXIT_DONE)
+		r = check_request(&req);
+	if (r != EXIT_DONE)
+		return r;
+	if (req.list)
+		return print_list(req.json);
+	if (req.explain)
+		return explain(req.explain, req.json);
+	r = examine(&p, &req);
+	if (r != EXIT_DONE)
+		return r;
+	return req.manifest ? print_manifest(&p, req.platform) : print_report(&p, req.json);
+}

@@ -1,0 +1,604 @@
+/* Every verdict of every check, from facts that differ from those of a sound machine in one thing. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "doctor/doctor-internal.h"
+#include "hw/inventory.h"
+#include "support/synth.h"
+#include "topo/topo.h"
+
+#define SOUND "numa:2 switch:1 gpu:1 pf:1 vf:2"
+#define MINE                                                                                                 \
+	"driver,vfs,path,numa,link,iommu,acs,relaxed-ordering,payload,gpudirect,gpudirect-amd,rccl-host,"    \
+	"storage,boot-args"
+#define DEVCTL 0x583f /* relaxed ordering, 256 bytes, read requests of 4096 */
+
+struct machine {
+	struct hw_inventory *inv;
+	struct topo *topo;
+	struct doctor_facts f;
+};
+
+static void take_ports(struct machine *m)
+{
+	struct hw_inventory *inv = m->inv;
+
+	for (size_t i = 0; i < inv->n_pci; i++) {
+		struct doctor_pci *p = &m->f.pci[i];
+		int depth = 0;
+
+		*p = (struct doctor_pci) { .iommu = DOCTOR_IOMMU_IDENTITY,
+					   .config = DOCTOR_CONFIG_READ,
+					   .config_ext = DOCTOR_CONFIG_READ,
+					   .devctl = DEVCTL };
+		for (int up = inv->pci[i].parent; up >= 0; up = inv->pci[up].parent)
+			depth++;
+		if (inv->pci[i].class_code >> 8 == 0x0604) {
+			p->port_type = !depth ? PORT_ROOT : depth % 2 ? PORT_UPSTREAM : PORT_DOWNSTREAM;
+			p->has_acs = p->port_type != PORT_UPSTREAM;
+		}
+		inv->pci[i].link_mts = inv->pci[i].link_mts_max = 32000;
+		inv->pci[i].link_width = inv->pci[i].link_width_max = 16;
+		inv->pci[i].driver = "mlx5_core";
+	}
+}
+
+/* PFs with VFs, as facts.c finds them; the inventory's order is by address. */
+static void take_nics(struct machine *m)
+{
+	int *nic = arena_array(m->f.arena, m->inv->n_pci, sizeof(*nic));
+
+	for (size_t i = 0; i < m->inv->n_pci; i++) {
+		if (hw_is_pf(&m->inv->pci[i]) || (m->inv->pci[i].physfn < 0 && hw_is_nic_vf(m->inv, (int)i)))
+			nic[m->f.n_nic++] = (int)i;
+	}
+	m->f.nic = nic;
+}
+
+static void machine_of(struct machine *m, const char *line)
+{
+	m->inv = synth_inventory(line);
+	m->topo = topo_new(m->inv);
+	m->f = (struct doctor_facts) { .arena = arena_new(4096), .inv = m->inv, .topo = m->topo };
+	m->f.pci = arena_array(m->f.arena, m->inv->n_pci, sizeof(*m->f.pci));
+	m->f.host = (struct doctor_host) {
+		.cmdline = "root=/dev/sda1 iommu=pt",
+		.kernel = "6.8.0",
+		.kernel_major = 6,
+		.kernel_minor = 8,
+		.iommu_units = 2,
+		.iommu_kind = "dmar",
+		.iommu_groups = 9,
+		.peermem = DOCTOR_YES,
+		.nvidia_open = DOCTOR_YES,
+		.amd_peer = DOCTOR_YES,
+		.amd_dmabuf = DOCTOR_DONT_KNOW,
+		.nvidia_fs = DOCTOR_YES,
+		.numa_balancing = 0,
+	};
+	take_ports(m);
+	take_nics(m);
+}
+
+static void machine_done(struct machine *m)
+{
+	arena_free(m->f.arena);
+	topo_free(m->topo);
+	hw_inventory_free(m->inv);
+}
+#define _cleanup_machine_ __attribute__((cleanup(machine_done)))
+
+static int gpu(const struct machine *m)
+{
+	return synth_gpu(m->inv, 0);
+}
+
+static int pf(const struct machine *m)
+{
+	return synth_pf(m->inv, 0);
+}
+
+/* The port of the switch that the first GPU hangs on. */
+static struct doctor_pci *port(const struct machine *m)
+{
+	return &m->f.pci[m->inv->pci[gpu(m)].parent];
+}
+
+static void amd(struct machine *m)
+{
+	for (size_t i = 0; i < m->inv->n_gpu; i++)
+		m->inv->gpu[i].vendor = "AMD";
+}
+
+/* --- what goes wrong --- */
+
+#define CHANGE(name, ...)                                                                                    \
+	static void name(struct machine *m)                                                                  \
+	{                                                                                                    \
+		__VA_ARGS__                                                                                  \
+	}
+
+CHANGE(nothing, (void)m;)
+CHANGE(vf_vfio, m->inv->pci[synth_vf(m->inv, 0)].driver = "vfio-pci";)
+CHANGE(vf_without_driver, m->inv->pci[synth_vf(m->inv, 0)].driver = NULL;)
+CHANGE(gpu_vfio, m->inv->pci[gpu(m)].driver = "vfio-pci";)
+CHANGE(no_rdma, m->inv->n_rdma = 0;)
+CHANGE(c2c, for (size_t i = 0; i < m->inv->n_gpu; i++) m->inv->gpu[i].model = "NVIDIA GB200";)
+CHANGE(gpu_without_node, m->inv->pci[gpu(m)].numa = -1;)
+CHANGE(nic_without_node, m->inv->pci[pf(m)].numa = -1;)
+CHANGE(nic_elsewhere, m->inv->pci[pf(m)].numa = 1;)
+CHANGE(gpu_narrow, m->inv->pci[gpu(m)].link_width = 8;)
+CHANGE(gpu_slow, m->inv->pci[gpu(m)].link_mts = 2500;)
+CHANGE(gpu_no_link, m->inv->pci[gpu(m)].link_width = 0;)
+CHANGE(switch_narrow, m->inv->pci[m->inv->pci[m->inv->pci[gpu(m)].parent].parent].link_width = 4;)
+CHANGE(gpu_dma, m->f.pci[gpu(m)].iommu = DOCTOR_IOMMU_DMA; m->f.host.cmdline = "";)
+CHANGE(gpu_dma_fq, m->f.pci[gpu(m)].iommu = DOCTOR_IOMMU_DMA_FQ; m->f.host.cmdline = NULL;)
+CHANGE(gpu_dma_despite, m->f.pci[gpu(m)].iommu = DOCTOR_IOMMU_DMA;)
+CHANGE(gpu_dma_ats, gpu_dma(m); m->f.pci[gpu(m)].has_ats = true; m->f.pci[gpu(m)].ats_ctrl = 0x8000;)
+CHANGE(gpu_dma_ats_off, gpu_dma(m); m->f.pci[gpu(m)].has_ats = true;)
+CHANGE(gpu_dma_ats_hidden, gpu_dma(m); m->f.pci[gpu(m)].config_ext = DOCTOR_CONFIG_SHORT;)
+CHANGE(gpu_group_unknown, m->f.pci[gpu(m)].iommu = DOCTOR_IOMMU_UNKNOWN;)
+CHANGE(gpu_group_other, m->f.pci[gpu(m)].iommu = DOCTOR_IOMMU_OTHER;)
+CHANGE(gpu_blocked, m->f.pci[gpu(m)].iommu = DOCTOR_IOMMU_BLOCKED;)
+CHANGE(no_iommu, for (size_t i = 0; i < m->inv->n_pci; i++) m->f.pci[i].iommu = DOCTOR_IOMMU_NONE;)
+CHANGE(vf_dma, gpu_dma(m); m->f.pci[gpu(m)].iommu = DOCTOR_IOMMU_IDENTITY;
+       m->f.pci[synth_vf(m->inv, 1)].iommu = DOCTOR_IOMMU_DMA_FQ;)
+CHANGE(arm_dma, gpu_dma(m); m->f.host.iommu_kind = "smmu";)
+CHANGE(acs_usual, port(m)->acs_ctrl = 0x001d;)
+CHANGE(acs_sv_uf, port(m)->acs_ctrl = 0x0011;)
+CHANGE(acs_completions, port(m)->acs_ctrl = 0x0008;)
+CHANGE(acs_egress, port(m)->acs_ctrl = 0x0020;)
+CHANGE(acs_despite, acs_usual(m);
+       m->f.host.cmdline = "pci=realloc pci=\"disable_acs_redir=0000:ff:00.0;ADDRESS\"";)
+CHANGE(acs_short, port(m)->has_acs = false; port(m)->config_ext = DOCTOR_CONFIG_SHORT;)
+CHANGE(acs_no_file, port(m)->has_acs = false; port(m)->config_ext = DOCTOR_CONFIG_NONE;)
+CHANGE(acs_broken, port(m)->has_acs = false; port(m)->config_ext = DOCTOR_CONFIG_BROKEN;)
+CHANGE(acs_none, port(m)->has_acs = false; port(m)->acs_ctrl = 0x001d;)
+CHANGE(acs_above,
+       m->f.pci[m->inv->pci[m->inv->pci[m->inv->pci[gpu(m)].parent].parent].parent].acs_ctrl = 0x1d;)
+CHANGE(acs_of_type_unknown, acs_usual(m); port(m)->port_type = -1;)
+CHANGE(acs_ats, port(m)->acs_ctrl = 0x005d; m->f.pci[gpu(m)].has_ats = m->f.pci[pf(m)].has_ats = true;
+       m->f.pci[gpu(m)].ats_ctrl = m->f.pci[pf(m)].ats_ctrl = 0x8000;)
+CHANGE(acs_ats_of_one, acs_ats(m); m->f.pci[pf(m)].ats_ctrl = 0;)
+CHANGE(acs_ats_blocked, acs_ats(m); port(m)->acs_ctrl |= 0x0002;)
+CHANGE(guest, m->inv->hypervisor = true;)
+CHANGE(guest_acs, guest(m); acs_usual(m);)
+CHANGE(guest_acs_ats, guest(m); acs_ats(m);)
+CHANGE(ro_off, m->f.pci[pf(m)].devctl &= ~0x10;)
+CHANGE(config_short, m->f.pci[pf(m)].devctl = -1; m->f.pci[pf(m)].config = DOCTOR_CONFIG_SHORT;)
+CHANGE(config_no_pcie, m->f.pci[pf(m)].devctl = -1;)
+CHANGE(small_payload, port(m)->devctl = 0x581f;)
+CHANGE(small_requests, m->f.pci[pf(m)].devctl = 0x083f;)
+CHANGE(gdr_closed, m->f.host.peermem = DOCTOR_NO; m->f.host.nvidia_open = DOCTOR_NO;)
+CHANGE(gdr_old_kernel, gdr_closed(m); m->f.host.nvidia_open = DOCTOR_YES; m->f.host.kernel_major = 5;
+       m->f.host.kernel_minor = 11;)
+CHANGE(gdr_dmabuf, m->f.host.peermem = DOCTOR_NO; m->f.host.kernel_major = 5; m->f.host.kernel_minor = 12;)
+CHANGE(gdr_hidden, m->f.host.peermem = m->f.host.nvidia_open = DOCTOR_DONT_KNOW;)
+CHANGE(gdr_flavour_hidden, m->f.host.peermem = DOCTOR_NO; m->f.host.nvidia_open = DOCTOR_DONT_KNOW;)
+CHANGE(gdr_no_version, m->f.host.peermem = DOCTOR_NO; m->f.host.kernel_major = -1;)
+CHANGE(gdr_peer_hidden, m->f.host.peermem = DOCTOR_DONT_KNOW; m->f.host.nvidia_open = DOCTOR_NO;)
+CHANGE(amd_dmabuf, amd(m); m->f.host.amd_peer = DOCTOR_NO; m->f.host.amd_dmabuf = DOCTOR_YES;)
+CHANGE(amd_neither, amd(m); m->f.host.amd_peer = m->f.host.amd_dmabuf = DOCTOR_NO;)
+CHANGE(amd_hidden, amd(m); m->f.host.amd_peer = m->f.host.amd_dmabuf = DOCTOR_DONT_KNOW;)
+CHANGE(amd_half, amd(m); m->f.host.amd_peer = DOCTOR_NO;)
+CHANGE(amd_no_pt, amd(m); m->f.host.cmdline = "iommu=ptx xiommu=pt";)
+CHANGE(amd_no_iommu, amd_no_pt(m); m->f.host.iommu_groups = 0;)
+CHANGE(amd_no_cmdline, amd(m); m->f.host.cmdline = NULL;)
+CHANGE(amd_balancing, amd(m); m->f.host.numa_balancing = 1;)
+CHANGE(amd_balancing_hidden, amd(m); m->f.host.numa_balancing = -1;)
+CHANGE(amd_guest, amd_no_pt(m); guest(m);)
+CHANGE(no_fs, m->f.host.nvidia_fs = DOCTOR_NO;)
+CHANGE(fs_hidden, m->f.host.nvidia_fs = DOCTOR_DONT_KNOW;)
+CHANGE(boot_override, m->f.host.cmdline = "pcie_acs_override=downstream";)
+CHANGE(boot_amd_pt, m->f.host.cmdline = "quiet amd_iommu=on,pt";)
+CHANGE(boot_intel_pt, m->f.host.cmdline = "intel_iommu=pt quiet";)
+CHANGE(boot_buses, m->f.host.cmdline = "pci=realloc,assign-busses";)
+CHANGE(boot_noats, m->f.host.cmdline = "pci=noats pci=realloc";)
+CHANGE(boot_in_pci, m->f.host.cmdline = "pci=pcie_acs_override=downstream";)
+CHANGE(boot_hidden, m->f.host.cmdline = NULL;)
+CHANGE(boot_like, m->f.host.cmdline = "pci=noatsx intel_iommu=on,ptx mypci=noats \"quoted pci=noats\"";)
+
+/* verdict SILENT: the check has nothing to say. words: part of a sentence. */
+#define SILENT (-1)
+static const struct {
+	const char *check, *machine;
+	void (*change)(struct machine *m);
+	int verdict;
+	const char *words;
+} cases[] = {
+	{ "driver", SOUND, nothing, DOCTOR_PASS, "GPUs: 2, VFs: 4" },
+	{ "driver", SOUND, vf_vfio, DOCTOR_FAIL, "is bound to vfio-pci" },
+	{ "driver", SOUND, vf_without_driver, DOCTOR_WARN, "has no driver" },
+	{ "driver", SOUND, gpu_vfio, DOCTOR_WARN, "is bound to vfio-pci" },
+	{ "driver", "numa:1 root:1", nothing, SILENT, NULL },
+	{ "vfs", SOUND, nothing, DOCTOR_PASS, "VFs: 4, cards: 2" },
+	{ "vfs", SOUND, no_rdma, DOCTOR_FAIL, "No RDMA device" },
+	{ "vfs", "numa:1 switch:1 gpu:1 pf:1", nothing, DOCTOR_WARN, "has none of its" },
+	{ "path", SOUND, nothing, DOCTOR_PASS, "by PIX" },
+	{ "path", "switch:1 sub:2 gpu:1 upf:1 vf:1", nothing, DOCTOR_PASS, "by PXB" },
+	{ "path", "switch:0 gpu:1 pf:1 vf:1", nothing, DOCTOR_WARN, "by PHB" },
+	{ "path", "numa:1 switch:1 gpu:1; numa:1 switch:1 pf:1 vf:1", nothing, DOCTOR_WARN, "by SYS" },
+	{ "path", "numa:1 root:1 switch:0 gpu:1 pf:1 vf:1", c2c, DOCTOR_PASS, "by its CPU" },
+	{ "path", "numa:1 switch:1 gpu:1; numa:1 switch:1 pf:1 vf:1", c2c, DOCTOR_WARN, "by SYS" },
+	{ "path", "flat hyper nopf gpu:2 pf:2 vf:1", nothing, DOCTOR_UNKNOWN, "not visible" },
+	{ "path", "gpu:1", nothing, SILENT, NULL },
+	{ "numa", SOUND, nothing, DOCTOR_PASS, "there are 2" },
+	{ "numa", "numa:1 switch:1 gpu:1 pf:1 vf:1", nothing, DOCTOR_PASS, "One NUMA node" },
+	{ "numa", SOUND, gpu_without_node, DOCTOR_WARN, "is on no NUMA node" },
+	{ "numa", SOUND, nic_without_node, DOCTOR_WARN, "is on no NUMA node" },
+	{ "numa", SOUND, nic_elsewhere, DOCTOR_WARN, "on node 1" },
+	{ "numa", "numa:0 switch:1 gpu:1 pf:1 vf:1", nothing, SILENT, NULL },
+	{ "link", SOUND, nothing, DOCTOR_PASS, "Links at full width and speed: 4." },
+	{ "link", SOUND, gpu_narrow, DOCTOR_WARN, "runs x8 of x16" },
+	{ "link", SOUND, switch_narrow, DOCTOR_WARN, "runs x4 of x16" },
+	{ "link", SOUND, gpu_slow, DOCTOR_PASS, "below their speed just now: 1." },
+	{ "link", SOUND, gpu_no_link, DOCTOR_UNKNOWN, "does not tell" },
+	{ "iommu", SOUND, nothing, DOCTOR_PASS, "8 GPUs, NICs and VFs" },
+	{ "iommu", SOUND, no_iommu, DOCTOR_PASS, "8 GPUs, NICs and VFs" },
+	{ "iommu", SOUND, gpu_dma, DOCTOR_WARN, "DMA (translated, strict), and it has no ATS" },
+	{ "iommu", SOUND, gpu_dma_fq, DOCTOR_WARN, "DMA-FQ (translated, lazy)" },
+	{ "iommu", SOUND, gpu_dma_ats_off, DOCTOR_WARN, "without ATS" },
+	{ "iommu", SOUND, gpu_dma_ats_hidden, DOCTOR_WARN, "whether with ATS is not visible" },
+	{ "iommu", SOUND, gpu_dma_despite, DOCTOR_WARN, "although the command line asks" },
+	{ "iommu", SOUND, vf_dma, DOCTOR_WARN, "one of 1 of NIC" },
+	{ "iommu", SOUND, gpu_dma_ats, DOCTOR_PASS, "with ATS: 1." },
+	{ "iommu", SOUND, gpu_group_unknown, DOCTOR_UNKNOWN, "is unknown" },
+	{ "iommu", SOUND, gpu_group_other, DOCTOR_UNKNOWN, "neither identity nor DMA" },
+	{ "iommu", SOUND, gpu_blocked, DOCTOR_FAIL, "blocked" },
+	{ "acs", SOUND, nothing, DOCTOR_PASS, "pairs: 2, ports: 4" },
+	{ "acs", SOUND, acs_usual, DOCTOR_WARN, "(ACS SV RR CR UF)" },
+	{ "acs", SOUND, acs_completions, DOCTOR_WARN, "(ACS CR)" },
+	{ "acs", SOUND, acs_egress, DOCTOR_WARN, "(ACS EC)" },
+	{ "acs", SOUND, acs_sv_uf, DOCTOR_PASS, "Nothing is redirected" },
+	{ "acs", SOUND, acs_none, DOCTOR_PASS, "Nothing is redirected" },
+	{ "acs", SOUND, acs_above, DOCTOR_PASS, "Nothing is redirected" },
+	{ "acs", SOUND, acs_of_type_unknown, DOCTOR_WARN, "redirects" },
+	{ "acs", SOUND, acs_short, DOCTOR_UNKNOWN, "CAP_SYS_ADMIN" },
+	{ "acs", SOUND, acs_no_file, DOCTOR_UNKNOWN, "cannot be read" },
+	{ "acs", SOUND, acs_broken, DOCTOR_UNKNOWN, "makes no sense" },
+	{ "acs", SOUND, acs_ats, DOCTOR_PASS, "with DT and ATS: 1." },
+	{ "acs", SOUND, acs_ats_of_one, DOCTOR_WARN, "redirects" },
+	{ "acs", SOUND, acs_ats_blocked, DOCTOR_WARN, "TB" },
+	{ "acs", SOUND, guest, DOCTOR_UNKNOWN, "the host's are hidden" },
+	{ "acs", SOUND, guest_acs, DOCTOR_WARN, "redirects" },
+	{ "acs", SOUND, guest_acs_ats, DOCTOR_PASS, "with DT and ATS" },
+	{ "acs", "flat hyper nopf gpu:2 pf:2 vf:1", nothing, DOCTOR_UNKNOWN, "does not show the switches" },
+	{ "acs", "switch:0 gpu:1 pf:1 vf:1", acs_usual, DOCTOR_WARN, "(PHB)" },
+	{ "acs", "numa:1 root:2 switch:0 gpu:0; numa:1 gpu:1; numa:1 pf:1 vf:1", acs_usual, DOCTOR_PASS,
+	  "(SYS)" },
+	{ "acs", "gpu:1", nothing, SILENT, NULL },
+	{ "relaxed-ordering", SOUND, nothing, DOCTOR_PASS, "on: 4." },
+	{ "relaxed-ordering", SOUND, ro_off, DOCTOR_WARN, "ordering off" },
+	{ "relaxed-ordering", SOUND, config_short, DOCTOR_UNKNOWN, "CAP_SYS_ADMIN" },
+	{ "relaxed-ordering", SOUND, config_no_pcie, DOCTOR_UNKNOWN, "no PCIe capability" },
+	{ "relaxed-ordering", "flat hyper nopf gpu:2 pf:2 vf:1", nothing, DOCTOR_UNKNOWN,
+	  "whose PF is not here" },
+	{ "payload", SOUND, nothing, DOCTOR_PASS, "for GPUs: 2." },
+	{ "payload", SOUND, small_payload, DOCTOR_WARN, "packets of 256 bytes are let in" },
+	{ "payload", SOUND, small_requests, DOCTOR_WARN, "reads at most 128 bytes" },
+	{ "payload", SOUND, config_short, DOCTOR_UNKNOWN, "1 functions do not show" },
+	{ "payload", "numa:1 gpu:1; numa:1 pf:1 vf:1", nothing, SILENT, NULL },
+	{ "gpudirect", SOUND, nothing, DOCTOR_PASS, "nvidia_peermem) is loaded, and dmabuf" },
+	{ "gpudirect", SOUND, gdr_dmabuf, DOCTOR_PASS, "nvidia_peermem is not needed" },
+	{ "gpudirect", SOUND, gdr_closed, DOCTOR_WARN, "not the open kernel modules" },
+	{ "gpudirect", SOUND, gdr_old_kernel, DOCTOR_WARN, "older than 5.12" },
+	{ "gpudirect", SOUND, gdr_hidden, DOCTOR_UNKNOWN, "flavour is not visible" },
+	{ "gpudirect", SOUND, gdr_flavour_hidden, DOCTOR_UNKNOWN, "nvidia_peermem is not loaded" },
+	{ "gpudirect", SOUND, gdr_no_version, DOCTOR_UNKNOWN, "version is not visible" },
+	{ "gpudirect", SOUND, gdr_peer_hidden, DOCTOR_UNKNOWN, "dmabuf is not possible" },
+	{ "gpudirect", SOUND, amd, SILENT, NULL },
+	{ "gpudirect-amd", SOUND, nothing, SILENT, NULL },
+	{ "gpudirect-amd", SOUND, amd, DOCTOR_PASS, "Peer memory" },
+	{ "gpudirect-amd", SOUND, amd_dmabuf, DOCTOR_PASS, "dmabuf" },
+	{ "gpudirect-amd", SOUND, amd_neither, DOCTOR_WARN, "Neither" },
+	{ "gpudirect-amd", SOUND, amd_hidden, DOCTOR_UNKNOWN, "symbols" },
+	{ "gpudirect-amd", SOUND, amd_half, DOCTOR_UNKNOWN, "build is unknown" },
+	{ "rccl-host", SOUND, nothing, SILENT, NULL },
+	{ "rccl-host", SOUND, amd, DOCTOR_PASS, "iommu=pt is on" },
+	{ "rccl-host", SOUND, amd_no_pt, DOCTOR_WARN, "no iommu=pt" },
+	{ "rccl-host", SOUND, amd_no_iommu, DOCTOR_PASS, "no IOMMU" },
+	{ "rccl-host", SOUND, amd_no_cmdline, DOCTOR_UNKNOWN, "command line is not visible" },
+	{ "rccl-host", SOUND, amd_balancing, DOCTOR_WARN, "balancing is on" },
+	{ "rccl-host", SOUND, amd_balancing_hidden, DOCTOR_UNKNOWN, "balancing is on is not visible" },
+	{ "rccl-host", SOUND, amd_guest, SILENT, NULL },
+	{ "storage", SOUND, nothing, DOCTOR_PASS, "is loaded" },
+	{ "storage", SOUND, no_fs, DOCTOR_PASS, "not loaded" },
+	{ "storage", SOUND, fs_hidden, DOCTOR_UNKNOWN, "not visible" },
+	{ "storage", SOUND, amd, SILENT, NULL },
+	{ "boot-args", SOUND, nothing, DOCTOR_PASS, "none of them" },
+	{ "boot-args", SOUND, boot_like, DOCTOR_PASS, "none of them" },
+	{ "boot-args", SOUND, boot_override, DOCTOR_WARN, "pcie_acs_override=downstream" },
+	{ "boot-args", SOUND, boot_amd_pt, DOCTOR_WARN, "amd_iommu=pt" },
+	{ "boot-args", SOUND, boot_intel_pt, DOCTOR_WARN, "intel_iommu=pt" },
+	{ "boot-args", SOUND, boot_buses, DOCTOR_WARN, "pci=assign-busses" },
+	{ "boot-args", SOUND, boot_noats, DOCTOR_WARN, "pci=noats" },
+	{ "boot-args", SOUND, boot_in_pci, DOCTOR_WARN, "pci=pcie_acs_override" },
+	{ "boot-args", SOUND, boot_hidden, DOCTOR_UNKNOWN, "not visible" },
+};
+
+static struct doctor_report *run(const struct machine *m, const char *only)
+{
+	struct doctor_report *r = NULL;
+	struct err err = { 0 };
+
+	assert_int_equal(doctor_run(&m->f, only, &r, &err), 0);
+	return r;
+}
+
+static bool says(const struct doctor_report *r, enum doctor_verdict v, const char *words)
+{
+	for (size_t i = 0; i < doctor_report_n(r); i++) {
+		if (doctor_report_at(r, i)->verdict == v && strstr(doctor_report_at(r, i)->sentence, words))
+			return true;
+	}
+	return false;
+}
+
+static void every_check_finds_what_is_wrong(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		_cleanup_machine_ struct machine m;
+		_cleanup_doctor_report_ struct doctor_report *r = NULL;
+		bool right;
+
+		machine_of(&m, cases[i].machine);
+		cases[i].change(&m);
+		r = run(&m, cases[i].check);
+		right = doctor_verdict_of(r, doctor_check_by_id(cases[i].check)) == cases[i].verdict &&
+			(!cases[i].words || says(r, (enum doctor_verdict)cases[i].verdict, cases[i].words));
+		if (right)
+			continue;
+		for (size_t k = 0; k < doctor_report_n(r); k++)
+			print_error("  %s %s\n", doctor_verdict_name(doctor_report_at(r, k)->verdict),
+				    doctor_report_at(r, k)->sentence);
+		fail_msg("case %zu: %s on '%s' is not %s '%s'", i, cases[i].check, cases[i].machine,
+			 cases[i].verdict < 0 ? "silent"
+					      : doctor_verdict_name((enum doctor_verdict)cases[i].verdict),
+			 cases[i].words ? cases[i].words : "");
+	}
+}
+
+/* What a check cannot see is never what is right: no fact that is unknown may end as a PASS or a WARN. */
+static void on_a_machine_of_which_nothing_is_known_nothing_passes(void **state)
+{
+	static const char *const about_unknown[] = { "link",	"iommu",     "acs",	"relaxed-ordering",
+						     "payload", "gpudirect", "storage", "boot-args" };
+	_cleanup_machine_ struct machine m;
+
+	(void)state;
+	machine_of(&m, SOUND);
+	for (size_t i = 0; i < m.inv->n_pci; i++) {
+		m.f.pci[i] = (struct doctor_pci) { .port_type = -1, .devctl = -1 };
+		m.inv->pci[i].link_width = m.inv->pci[i].link_mts = 0;
+	}
+	m.f.host = (struct doctor_host) { .kernel_major = -1,
+					  .kernel_minor = -1,
+					  .iommu_units = -1,
+					  .iommu_groups = -1,
+					  .peermem = DOCTOR_DONT_KNOW,
+					  .nvidia_open = DOCTOR_DONT_KNOW,
+					  .amd_peer = DOCTOR_DONT_KNOW,
+					  .amd_dmabuf = DOCTOR_DONT_KNOW,
+					  .nvidia_fs = DOCTOR_DONT_KNOW,
+					  .numa_balancing = -1 };
+	for (size_t i = 0; i < ARRAY_LEN(about_unknown); i++) {
+		_cleanup_doctor_report_ struct doctor_report *r = run(&m, about_unknown[i]);
+
+		for (size_t k = 0; k < doctor_report_n(r); k++)
+			assert_int_equal(doctor_report_at(r, k)->verdict, DOCTOR_UNKNOWN);
+		assert_true(doctor_report_n(r) > 0);
+	}
+}
+
+/* A pair's own bridge can be named only after it is known. */
+static void a_bridge_that_is_named_already_is_not_asked_for_again(void **state)
+{
+	_cleanup_machine_ struct machine m;
+	_cleanup_doctor_report_ struct doctor_report *r = NULL;
+	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+
+	(void)state;
+	machine_of(&m, SOUND);
+	acs_despite(&m);
+	m.f.host.cmdline = arena_printf(m.f.arena, "pci=realloc pci=\"disable_acs_redir=0000:ff:00.0;%s\"",
+					doctor_address(&m.f, m.inv->pci[gpu(&m)].parent));
+	r = run(&m, "acs");
+	assert_int_equal(doctor_report_n(r), 1);
+	assert_null(doctor_report_at(r, 0)->kernel_arg);
+	assert_non_null(strstr(doctor_report_at(r, 0)->advice->fix[DOCTOR_GRUB], "already"));
+	assert_false(doctor_manifest(&m.f, r, DOCTOR_GRUB, &out));
+}
+
+/* --- the report --- */
+
+static void the_worst_verdict_counts(void **state)
+{
+	static void (*const changes[])(struct machine * m) = { nothing, fs_hidden, ro_off, vf_vfio };
+	static const enum doctor_verdict worst[] = { DOCTOR_PASS, DOCTOR_UNKNOWN, DOCTOR_WARN, DOCTOR_FAIL };
+	_cleanup_machine_ struct machine m;
+
+	(void)state;
+	machine_of(&m, SOUND);
+	for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
+		_cleanup_doctor_report_ struct doctor_report *r = NULL;
+
+		changes[i](&m);
+		r = run(&m, "driver,relaxed-ordering,storage");
+		assert_int_equal(doctor_report_verdict(r), worst[i]);
+	}
+}
+
+static void names_that_no_check_has_are_refused(void **state)
+{
+	static const char *const bad[] = { "", "nothing", "acs,", ",acs", "acs,,iommu", "ACS", "acs " };
+	_cleanup_machine_ struct machine m;
+	struct doctor_report *r = NULL;
+
+	(void)state;
+	machine_of(&m, SOUND);
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		struct err err = { 0 };
+
+		assert_int_equal(doctor_run(&m.f, bad[i], &r, &err), -EINVAL);
+		assert_non_null(strstr(err.msg, "relaxed-ordering"));
+	}
+	assert_null(r);
+}
+
+static void only_runs_what_is_named_in_the_order_of_the_table(void **state)
+{
+	_cleanup_machine_ struct machine m;
+	_cleanup_doctor_report_ struct doctor_report *r = NULL;
+
+	(void)state;
+	machine_of(&m, SOUND);
+	r = run(&m, "storage,driver,driver");
+	assert_int_equal(r->n_ran, 2);
+	assert_string_equal(r->ran[0]->id, "driver");
+	assert_string_equal(r->ran[1]->id, "storage");
+}
+
+static bool is_sentence(const char *text)
+{
+	size_t len = strlen(text);
+
+	return len > 1 && text[len - 1] == '.' && str_utf8_valid(text, len) && !strpbrk(text, "\n\t");
+}
+
+/* What is said of any machine above: whole sentences, a meaning, and a fix for all but a PASS. */
+static void every_finding_has_a_meaning_and_a_fix(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		_cleanup_machine_ struct machine m;
+		_cleanup_doctor_report_ struct doctor_report *r = NULL;
+
+		machine_of(&m, cases[i].machine);
+		cases[i].change(&m);
+		r = run(&m, MINE);
+		for (size_t k = 0; k < doctor_report_n(r); k++) {
+			const struct doctor_finding *f = doctor_report_at(r, k);
+
+			assert_true(is_sentence(f->sentence));
+			assert_true(is_sentence(f->advice->meaning));
+			for (int p = 0; f->verdict != DOCTOR_PASS && p < DOCTOR_PLATFORM_MAX; p++)
+				assert_true(is_sentence(doctor_fix_on(f->advice, (enum doctor_platform)p)));
+			assert_true(f->verdict != DOCTOR_PASS || !f->kernel_arg);
+		}
+	}
+}
+
+static void every_check_explains_itself(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < doctor_n_checks(); i++) {
+		const struct doctor_check *c = doctor_check_at(i);
+
+		assert_true(*c->id &&
+			    strspn(c->id, "abcdefghijklmnopqrstuvwxyz0123456789-") == strlen(c->id));
+		assert_ptr_equal(doctor_check_by_id(c->id), c);
+		assert_true(is_sentence(c->about));
+		assert_true(strlen(c->title) > 10);
+	}
+	assert_null(doctor_check_at(doctor_n_checks()));
+	assert_null(doctor_check_by_id("nothing"));
+}
+
+/* --- the manifest --- */
+
+static void expect_manifest(const struct machine *m, enum doctor_platform p, const char *words)
+{
+	_cleanup_doctor_report_ struct doctor_report *r = run(m, MINE);
+	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+
+	assert_int_equal(doctor_manifest(&m->f, r, p, &out), words != NULL);
+	if (words && !strstr(strbuf_str(&out), words))
+		fail_msg("no '%s' in:\n%s", words, strbuf_str(&out));
+	assert_true(words || !out.len);
+}
+
+static void the_manifest_has_each_argument_once(void **state)
+{
+	_cleanup_machine_ struct machine m;
+	const char *one, *two;
+
+	(void)state;
+	machine_of(&m, SOUND);
+	expect_manifest(&m, DOCTOR_GRUB, NULL);
+	gpu_dma(&m);
+	m.f.pci[pf(&m)].iommu = DOCTOR_IOMMU_DMA;
+	expect_manifest(&m, DOCTOR_GRUB, "\"$GRUB_CMDLINE_LINUX iommu=pt\"\n");
+	expect_manifest(&m, DOCTOR_OPENSHIFT, "  kernelArguments:\n    - 'iommu=pt'\n");
+	expect_manifest(&m, DOCTOR_TALOS, "    extraKernelArgs:\n      - 'iommu=pt'\n");
+	arm_dma(&m);
+	expect_manifest(&m, DOCTOR_TALOS, "- 'iommu.passthrough=1'\n");
+	nothing(&m);
+	m.f.pci[gpu(&m)].iommu = m.f.pci[pf(&m)].iommu = DOCTOR_IOMMU_IDENTITY;
+	acs_usual(&m);
+	one = doctor_address(&m.f, m.inv->pci[gpu(&m)].parent);
+	two = doctor_address(&m.f, m.inv->pci[pf(&m)].parent);
+	expect_manifest(&m, DOCTOR_TALOS, arena_printf(m.f.arena, "- 'pci=disable_acs_redir=%s'\n", one));
+	m.f.pci[m.inv->pci[pf(&m)].parent].acs_ctrl = 0x001d;
+	expect_manifest(&m, DOCTOR_TALOS,
+			arena_printf(m.f.arena, "- 'pci=\"disable_acs_redir=%s;%s\"'\n", one, two));
+	expect_manifest(&m, DOCTOR_GRUB,
+			arena_printf(m.f.arena, " pci=\\\"disable_acs_redir=%s;%s\\\"\"\n", one, two));
+}
+
+static void devices_that_are_named_already_go_along(void **state)
+{
+	_cleanup_machine_ struct machine m;
+	const char *one;
+
+	(void)state;
+	machine_of(&m, SOUND);
+	acs_usual(&m);
+	one = doctor_address(&m.f, m.inv->pci[gpu(&m)].parent);
+	m.f.host.cmdline = "pci=realloc,disable_acs_redir=pci:1000:c030,noaer";
+	expect_manifest(&m, DOCTOR_TALOS,
+			arena_printf(m.f.arena, "'pci=\"disable_acs_redir=pci:1000:c030;%s\"'\n", one));
+	m.f.host.cmdline = "pci=disable_acs_redir=$(reboot)";
+	expect_manifest(&m, DOCTOR_TALOS, arena_printf(m.f.arena, "'pci=disable_acs_redir=%s'\n", one));
+}
+
+static void numa_balancing_becomes_an_argument(void **state)
+{
+	_cleanup_machine_ struct machine m;
+
+	(void)state;
+	machine_of(&m, SOUND);
+	amd_balancing(&m);
+	m.f.host.cmdline = "quiet";
+	expect_manifest(&m, DOCTOR_OPENSHIFT, "    - 'iommu=pt'\n    - 'numa_balancing=disable'\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_check_finds_what_is_wrong),
+		cmocka_unit_test(on_a_machine_of_which_nothing_is_known_nothing_passes),
+		cmocka_unit_test(a_bridge_that_is_named_already_is_not_asked_for_again),
+		cmocka_unit_test(the_worst_verdict_counts),
+		cmocka_unit_test(names_that_no_check_has_are_refused),
+		cmocka_unit_test(only_runs_what_is_named_in_the_order_of_the_table),
+		cmocka_unit_test(every_finding_has_a_meaning_and_a_fix),
+		cmocka_unit_test(every_check_explains_itself),
+		cmocka_unit_test(the_manifest_has_each_argument_once),
+		cmocka_unit_test(devices_that_are_named_already_go_along),
+		cmocka_unit_test(numa_balancing_becomes_an_argument),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
