@@ -7,6 +7,7 @@
 #include "config/config.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
+#include "render/profiles.h"
 #include "render/render-internal.h"
 
 /* One value per VF, joined by commas. */
@@ -82,7 +83,7 @@ static void put_rdma(struct json *j, const struct grant *grant, const struct gra
 {
 	json_key(j, "rdma");
 	json_begin_object(j);
-	if (grant->node->inv->has_rdma_cm)
+	if (grant->node->inv->has_rdma_cm && pool_wants_rdma_cm(grant->pool->cfg))
 		json_kv_string(j, "rdma_cm", "/dev/infiniband/rdma_cm");
 	json_kv_string(j, "rdma_dev", dev->rdma);
 	if (dev->uverbs)

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/arena.h"
+#include "base/err.h"
 #include "base/mem.h"
 #include "config/config.h"
 #include "hw/inventory.h"
@@ -417,6 +418,37 @@ static void rdma_cm_goes_to_pools_that_name_no_profile_or_one_that_connects_by_i
 	}
 }
 
+static bool has_node(const struct edits *e, const char *path)
+{
+	for (size_t i = 0; i < e->n_devs; i++) {
+		if (!strcmp(e->devs[i].host, path))
+			return true;
+	}
+	return false;
+}
+
+static void rdma_cm_is_told_of_where_it_is_given(void **state)
+{
+	struct bench *b = *state;
+
+	b->inv.has_rdma_cm = true;
+	b->cfg[0].prefix = "rdma";
+	b->cfg[0].name = "a";
+	b->cfg[0].profiles = PROFILE_NCCL;
+	b->cfg[0].roce_version = 2;
+	for (int i = 0; i < VFS; i++)
+		b->grant_devs[i].uverbs = "uverbs1";
+	for (int named = 0; named < 2; named++) {
+		struct err err = { 0 };
+		struct edits e;
+
+		b->cfg[0].profiles_named = named;
+		assert_int_equal(render_grant(&b->grants[0], b->arena, &e, &err), 0);
+		assert_int_equal(has_node(&e, "/dev/infiniband/rdma_cm"), !named);
+		assert_int_equal(strstr(env(&e, "PCIDEVICE_RDMA_A_INFO"), "rdma_cm") != NULL, !named);
+	}
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -441,6 +473,7 @@ int main(void)
 		TEST(libfabric_gets_one_name_or_what_all_names_begin_with),
 		TEST(oneccl_gets_the_names_beside_what_libfabric_gets),
 		TEST(all_profiles_together_have_room),
+		TEST(rdma_cm_is_told_of_where_it_is_given),
 		cmocka_unit_test(rdma_cm_goes_to_pools_that_name_no_profile_or_one_that_connects_by_it),
 	};
 
