@@ -283,10 +283,15 @@ int cmd_plan(int argc, char **argv)
 	_cleanup_(machine_close) struct machine m = { .root_path = "/" };
 	struct request req = { 0 };
 	const struct word words[] = {
-		{ "root", &m.root_path, NULL }, { "config", &m.config_path, NULL },
-		{ "json", NULL, &req.json },	{ "gpus", &req.gpus, NULL },
-		{ "vfs", &req.vfs, NULL },	{ "pool", &req.pool, NULL },
-		{ "free", &req.free, NULL },	{ "must", &req.must, NULL },
+		{ "root", &m.root_path, NULL },
+		{ "config", &m.config_path, NULL },
+		{ "json", NULL, &req.json },
+		{ "gpus", &req.gpus, NULL },
+		{ "vfs", &req.vfs, NULL },
+		{ "pool", &req.pool, NULL },
+		{ "free", &req.free, NULL },
+		{ "must", &req.must, NULL },
+		{ "topology-hints", &m.hints_path, NULL },
 	};
 	int r = read_only_options(argc, argv, words, ARRAY_LEN(words));
 

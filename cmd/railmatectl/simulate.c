@@ -306,10 +306,15 @@ int cmd_simulate(int argc, char **argv)
 	_cleanup_(machine_close) struct machine m = { .root_path = "/" };
 	struct request req = { .pods = "1000", .seed = "1", .load = "60-95" };
 	const struct word words[] = {
-		{ "root", &m.root_path, NULL },	 { "config", &m.config_path, NULL },
-		{ "json", NULL, &req.json },	 { "pods", &req.pods, NULL },
-		{ "seed", &req.seed, NULL },	 { "load", &req.load, NULL },
-		{ "policy", &req.policy, NULL }, { "pool", &req.pool, NULL },
+		{ "root", &m.root_path, NULL },
+		{ "config", &m.config_path, NULL },
+		{ "json", NULL, &req.json },
+		{ "pods", &req.pods, NULL },
+		{ "seed", &req.seed, NULL },
+		{ "load", &req.load, NULL },
+		{ "policy", &req.policy, NULL },
+		{ "pool", &req.pool, NULL },
+		{ "topology-hints", &m.hints_path, NULL },
 	};
 	int r = read_only_options(argc, argv, words, ARRAY_LEN(words));
 

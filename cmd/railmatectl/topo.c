@@ -253,18 +253,28 @@ int cmd_topo(int argc, char **argv)
 {
 	_cleanup_(machine_close) struct machine m = { .root_path = "/" };
 	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
-	bool json = false;
+	bool json = false, xml = false, rccl = false;
 	const struct word words[] = {
 		{ "root", &m.root_path, NULL },
 		{ "config", &m.config_path, NULL },
+		{ "topology-hints", &m.hints_path, NULL },
 		{ "json", NULL, &json },
+		{ "nccl-xml", NULL, &xml },
+		{ "rccl", NULL, &rccl },
 	};
 	int r = read_only_options(argc, argv, words, ARRAY_LEN(words));
 
+	if (r == EXIT_DONE && (json && xml))
+		r = fail(EXIT_USAGE, "--json and --nccl-xml are two answers: one at a time");
+	if (r == EXIT_DONE && rccl && !xml)
+		r = fail(EXIT_USAGE, "--rccl is for --nccl-xml");
 	if (r == EXIT_DONE)
 		r = machine_open(&m);
+	if (r == EXIT_DONE && xml)
+		r = topo_xml(&m, rccl, &out);
 	if (r != EXIT_DONE)
 		return r;
-	(json ? topo_json : topo_text)(&m, &out);
+	if (!xml)
+		(json ? topo_json : topo_text)(&m, &out);
 	return print_out(&out);
 }

@@ -27,6 +27,7 @@ static const char usage_text[] =
 	"                          if it exists, else one pool rdma/vf of every VF with an RDMA device\n"
 	"  --resource-prefix P     prefix of pools that name none (intel.com)\n"
 	"  --check-config          read the configuration, print its resources and exit\n"
+	"  --topology-hints FILE   which GPUs and NICs share a PCIe switch, where a virtual machine hides it\n"
 	"  --kubelet-dir DIR       the kubelet's plugin directory (/var/lib/kubelet/device-plugins)\n"
 	"  --kubelet-root DIR      the kubelet's root directory (/var/lib/kubelet)\n"
 	"  --registration WAY      classic: call the kubelet's Register; watcher: a socket in\n"
@@ -77,7 +78,7 @@ static const char usage_text[] =
 
 struct command_line {
 	struct daemon_options daemon;
-	const char *config_file, *prefix;
+	const char *config_file, *prefix, *hints;
 	enum log_level level;
 	bool check;
 };
@@ -275,6 +276,7 @@ static const struct flag flags[] = {
 	{ "config-file", required_argument, set_text, FIELD(config_file) },
 	{ "resource-prefix", required_argument, set_text, FIELD(prefix) },
 	{ "check-config", no_argument, set_true, FIELD(check) },
+	{ "topology-hints", required_argument, set_text, FIELD(hints) },
 	{ "kubelet-dir", required_argument, set_text, FIELD(daemon.kubelet_dir) },
 	{ "kubelet-root", required_argument, set_text, FIELD(daemon.kubelet_root) },
 	{ "registration", required_argument, set_registration, 0 },
@@ -393,6 +395,11 @@ int main(int argc, char **argv)
 	log_setup(cl.level, NULL, NULL);
 	if (load_config(cl.config_file, cl.prefix, &cfg, &err) < 0) {
 		log_error("config", "%s", err.msg);
+		return EXIT_REFUSED;
+	}
+	if (load_hints(cl.hints, cfg, &err) < 0) {
+		log_error("config", "%s", err.msg);
+		config_free(cfg);
 		return EXIT_REFUSED;
 	}
 	for (size_t i = 0; i < cfg->n_warnings; i++)

@@ -14,6 +14,7 @@
 #include "daemon/load.h"
 #include "daemon/specs.h"
 #include "daemon/state.h"
+#include "daemon/topofile.h"
 #include "daemon/unlisted.h"
 #include "discover/cgroup.h"
 #include "discover/sysroot.h"
@@ -307,6 +308,7 @@ static int scan(struct daemon *d, struct err *err)
 	node_unref(d->node);
 	d->node = node;
 	log_pools(node);
+	topofile_keep(d->opt->run_dir, node);
 	publish(d);
 	return 0;
 }

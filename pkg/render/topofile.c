@@ -306,20 +306,23 @@ static struct spot spot_of(struct build *b, int place)
 
 /* --- leaves --- */
 
-/* No other function has this address: it is free, or in the same slot. */
+/* The function at that address, which has to exist for NCCL to look it up, is of the same NIC, or in its
+ * slot. */
 static bool is_own(const struct build *b, struct bdf bdf, int place)
 {
 	const struct hw_inventory *inv = b->in->inv;
 	int there = hw_find_pci(inv, bdf);
 	struct bdf of_place = inv->pci[place].bdf;
 
-	if (there < 0 || topo_place(b->in->topo, there) == place)
+	if (there < 0)
+		return false;
+	if (topo_place(b->in->topo, there) == place)
 		return true;
 	of_place.fn = bdf.fn;
 	return !bdf_cmp(of_place, bdf);
 }
 
-/* The leaf at an address with the place's facts; -1: the address is somebody else's. */
+/* The leaf at an address with the place's facts; -1: the address is nobody's or somebody else's. */
 static int claim(struct build *b, struct bdf bdf, int place)
 {
 	struct spot spot;
@@ -551,9 +554,10 @@ static void put_system(struct build *b, struct strbuf *out)
 
 static int write_text(struct build *b, struct strbuf *out, struct err *err)
 {
+	if (!b->n && b->n_notes)
+		return err_set(err, ENODATA, "%s", b->notes[0]);
 	if (!b->n)
-		return err_set(err, ENODATA,
-			       "there is neither a GPU nor an RDMA NIC that NCCL could be told of");
+		return err_set(err, ENODATA, "there is neither a GPU nor an RDMA NIC to tell of");
 	put_system(b, out);
 	if (!b->full && topofile_check(strbuf_str(out), out->len, b->in->version, err) < 0)
 		return err_wrap(err, "NCCL would not read the topology file of this node");

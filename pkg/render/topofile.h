@@ -43,10 +43,11 @@ int topofile_check(const char *text, size_t len, int version, struct err *err);
  */
 bool topofile_needed(const struct hw_inventory *inv, const struct topo *topo, struct strbuf *why);
 
+/* The version of the file that a container with a VF of this pool should be shown; 0: none. AMD's GPUs are RCCL's, whatever the pool says. */
+int topofile_wanted(const struct node *node, const struct pool_config *pool);
 /*
- * The name of the file, below the run directory of the host and in containers at /run/railmate, that a container with a VF of this pool
- * should be shown by NCCL_TOPO_FILE: topology.xml, or topology-rccl.xml if its libraries are RCCL's. NULL: none. The daemon keeps
- * every file that some pool of the node wants.
+ * The name of that file, below the run directory of the host and in containers at /run/railmate, for
+ * NCCL_TOPO_FILE. NULL: none is wanted, or none can be made. The daemon keeps every file that some pool of the node wants.
  */
 #define TOPOFILE_NCCL "topology.xml"
 #define TOPOFILE_RCCL "topology-rccl.xml"

@@ -62,7 +62,7 @@ static bool is_found_elsewhere(const struct hw_inventory *inv, const struct topo
 		   place = inv->pci[topo_place(topo, vf)].bdf;
 
 	place.fn = 0;
-	return hw_is_nic_vf(inv, vf) && bdf_cmp(merged, place);
+	return hw_is_nic_vf(inv, vf) && (bdf_cmp(merged, place) || hw_find_pci(inv, merged) < 0);
 }
 
 /* The function whose numa_node NCCL reads: the upstream port of the uppermost switch, else the function
@@ -151,39 +151,36 @@ bool topofile_needed(const struct hw_inventory *inv, const struct topo *topo, st
 	return false;
 }
 
-/* AMD's GPUs are RCCL's, whatever a pool calls it. */
-static bool is_for_rccl(const struct hw_inventory *inv, unsigned profiles)
+static bool has_only_amd(const struct hw_inventory *inv)
 {
-	bool amd = inv->n_gpu > 0;
-
-	for (size_t i = 0; i < inv->n_gpu; i++)
-		amd = amd && str_eq(inv->gpu[i].vendor, "AMD");
-	return amd || !(profiles & PROFILE_NCCL);
+	for (size_t i = 0; i < inv->n_gpu; i++) {
+		if (!str_eq(inv->gpu[i].vendor, "AMD"))
+			return false;
+	}
+	return inv->n_gpu > 0;
 }
 
-static bool is_wanted(const struct node *node, const struct pool_config *pool)
+int topofile_wanted(const struct node *node, const struct pool_config *pool)
 {
 	_cleanup_strbuf_ struct strbuf why = STRBUF_INIT;
 
 	if (!(pool->profiles & (PROFILE_NCCL | PROFILE_RCCL)) || pool->topology_file == TOPOLOGY_FILE_NEVER)
-		return false;
-	return pool->topology_file == TOPOLOGY_FILE_ALWAYS || topofile_needed(node->inv, node->topo, &why);
+		return 0;
+	if (pool->topology_file == TOPOLOGY_FILE_AUTO && !topofile_needed(node->inv, node->topo, &why))
+		return 0;
+	return !(pool->profiles & PROFILE_NCCL) || has_only_amd(node->inv) ? 2 : 1;
 }
 
 const char *topofile_name(const struct node *node, const struct pool_config *pool)
 {
-	bool rccl = is_for_rccl(node->inv, pool->profiles);
-	const struct topofile_in in = { node->inv, node->topo, rccl ? 2 : 1 };
+	_cleanup_arena_ struct arena *arena = NULL;
+	const struct topofile_in in = { node->inv, node->topo, topofile_wanted(node, pool) };
 	struct topofile_out out;
-	struct arena *arena;
-	int r;
 
-	if (!is_wanted(node, pool))
+	if (!in.version)
 		return NULL;
-	arena = arena_new(0);
-	r = topofile_render(&in, arena, &out, NULL);
-	arena_free(arena);
-	if (r < 0)
+	arena = arena_new(64 * 1024);
+	if (topofile_render(&in, arena, &out, NULL) < 0)
 		return NULL;
-	return rccl ? TOPOFILE_RCCL : TOPOFILE_NCCL;
+	return in.version == 2 ? TOPOFILE_RCCL : TOPOFILE_NCCL;
 }

@@ -1,0 +1,132 @@
+#include "daemon/topofile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "daemon/load.h"
+#include "pool/node.h"
+#include "render/topofile.h"
+
+#define BYTES_MAX (1u << 20) /* of a file of ours: far above what its elements can hold */
+
+static const struct kind {
+	const char *name;
+	int version;
+} kinds[] = { { TOPOFILE_NCCL, 1 }, { TOPOFILE_RCCL, 2 } };
+
+static bool is_wanted(const struct node *node, int version)
+{
+	for (size_t i = 0; i < node->n_pools; i++) {
+		if (node->pools[i].n_devs && topofile_wanted(node, node->pools[i].cfg) == version)
+			return true;
+	}
+	return false;
+}
+
+static bool is_there(const char *path, const char *text)
+{
+	_cleanup_free_ char *old = NULL;
+	size_t len;
+
+	return load_file(path, BYTES_MAX, &old, &len, NULL) == 0 && len == strlen(text) &&
+	       !memcmp(old, text, len);
+}
+
+static int write_new(const char *path, const char *text, struct err *err)
+{
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+	size_t len = strlen(text);
+
+	if (fd < 0)
+		return err_sys(err, "create %s", path);
+	if (fchmod(fd, 0644) < 0) /* whatever the umask: containers read it as anybody */
+		return err_sys(err, "%s", path);
+	for (size_t done = 0; done < len;) {
+		ssize_t n = write(fd, text + done, len - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_sys(err, "write %s", path);
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+static int replace(const char *path, const char *text, struct err *err)
+{
+	_cleanup_free_ char *temporary = xasprintf("%s.tmp", path);
+	int r = write_new(temporary, text, err);
+
+	if (r == 0 && rename(temporary, path) < 0)
+		r = err_sys(err, "rename %s", temporary);
+	if (r < 0)
+		unlink(temporary);
+	return r;
+}
+
+static void drop(const char *path)
+{
+	if (unlink(path) == 0)
+		log_info("topofile", "%s is not needed any more", path);
+	else if (errno != ENOENT)
+		log_warn("topofile", "remove %s: %m", path);
+}
+
+static void put(const struct node *node, const char *path, const struct topofile_out *file)
+{
+	_cleanup_strbuf_ struct strbuf why = STRBUF_INIT;
+	struct err err = { 0 };
+
+	if (is_there(path, file->text))
+		return;
+	for (size_t i = 0; i < file->n_notes; i++)
+		log_warn("topofile", "%s", file->notes[i]);
+	if (replace(path, file->text, &err) < 0) {
+		log_error("topofile", "%s", err.msg);
+		return;
+	}
+	topofile_needed(node->inv, node->topo, &why);
+	log_info("topofile", "%s: %s", path, strbuf_str(&why));
+}
+
+/* What cannot be made is not served either: an old one would tell of another node. */
+static void keep(const struct node *node, const char *path, int version)
+{
+	_cleanup_arena_ struct arena *arena = arena_new(64 * 1024);
+	const struct topofile_in in = { node->inv, node->topo, version };
+	struct topofile_out file;
+	struct err err = { 0 };
+
+	if (topofile_render(&in, arena, &file, &err) == 0) {
+		put(node, path, &file);
+		return;
+	}
+	log_warn("topofile", "no %s: %s", path, err.msg);
+	drop(path);
+}
+
+void topofile_keep(const char *dir, const struct node *node)
+{
+	for (size_t i = 0; dir && i < ARRAY_LEN(kinds); i++) {
+		_cleanup_free_ char *path = xasprintf("%s/%s", dir, kinds[i].name);
+
+		if (!is_wanted(node, kinds[i].version)) {
+			drop(path);
+			continue;
+		}
+		if (mkdir(dir, 0755) < 0 && errno != EEXIST)
+			log_error("topofile", "create %s: %m", dir);
+		keep(node, path, kinds[i].version);
+	}
+}
