@@ -36,13 +36,15 @@ static uint32_t dword_at(const uint8_t *bytes, unsigned at)
 	return le32toh(v);
 }
 
-static void take_pcie(struct doctor_pci *p, const uint8_t *bytes, unsigned at)
+/* false: the capability is cut before its control word ends. */
+static bool take_pcie(struct doctor_pci *p, const uint8_t *bytes, size_t n, unsigned at)
 {
-	if (at + PCI_EXP_DEVSTA > CLASSIC)
-		return;
+	if (at + PCI_EXP_DEVSTA > n)
+		return false;
 	p->port_type = word_at(bytes, at + PCI_EXP_FLAGS) >> 4 & 0xf;
 	p->mps_supported = 128 << (dword_at(bytes, at + PCI_EXP_DEVCAP) & PCI_EXP_DEVCAP_PAYLOAD);
 	p->devctl = word_at(bytes, at + PCI_EXP_DEVCTL);
+	return true;
 }
 
 static enum doctor_config read_classic(struct doctor_pci *p, int fd)
@@ -59,12 +61,12 @@ static enum doctor_config read_classic(struct doctor_pci *p, int fd)
 		return DOCTOR_CONFIG_READ;
 	at = bytes[PCI_CAPABILITY_LIST] & ~3u;
 	for (int i = 0; at; i++, at = bytes[at + PCI_CAP_LIST_NEXT] & ~3u) {
-		if (at >= (unsigned)n)
+		if (at + PCI_CAP_LIST_NEXT >= (size_t)n)
 			return n == OPEN_TO_ALL ? DOCTOR_CONFIG_SHORT : DOCTOR_CONFIG_BROKEN;
 		if (at < OPEN_TO_ALL || i == MAX_CAPS)
 			return DOCTOR_CONFIG_BROKEN;
-		if (bytes[at] == PCI_CAP_ID_EXP)
-			take_pcie(p, bytes, at);
+		if (bytes[at] == PCI_CAP_ID_EXP && !take_pcie(p, bytes, (size_t)n, at))
+			return DOCTOR_CONFIG_BROKEN;
 	}
 	return DOCTOR_CONFIG_READ;
 }

@@ -1,0 +1,428 @@
+/* What is read of a machine below a root: configuration space of any shape, groups, modules, the command
+ * line. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "discover/sysroot.h"
+#include "doctor/doctor-internal.h"
+#include "hw/inventory.h"
+#include "support/fixture.h"
+#include "topo/topo.h"
+
+#define ROOT		   "sys/devices/pci0000:10/"
+#define GPU		   "0000:11:00.0"
+#define VALUE(path, value) "f " path " = " value "\\n\n"
+
+struct machine {
+	struct sysroot *root;
+	struct hw_inventory *inv;
+	struct topo *topo;
+	struct doctor_facts *f;
+};
+
+static void machine_of(struct machine *m, const char *text)
+{
+	m->root = fixture_text(text);
+	m->inv = fixture_discover(m->root);
+	m->topo = topo_new(m->inv);
+	m->f = doctor_gather(m->root, m->inv, m->topo);
+}
+
+static void machine_done(struct machine *m)
+{
+	doctor_facts_free(m->f);
+	topo_free(m->topo);
+	hw_inventory_free(m->inv);
+	fixture_close(m->root);
+}
+#define _cleanup_machine_ __attribute__((cleanup(machine_done)))
+
+/* A GPU below a root port; more lines after it. */
+static const char lone_gpu[] =
+	"l sys/bus/pci/devices/0000:10:01.0 -> ../../../devices/pci0000:10/0000:10:01.0\n"
+	"l sys/bus/pci/devices/" GPU " -> ../../../devices/pci0000:10/0000:10:01.0/" GPU
+	"\n" VALUE(ROOT "0000:10:01.0/class", "0x060400") VALUE(ROOT "0000:10:01.0/vendor", "0x8086")
+		VALUE(ROOT "0000:10:01.0/device", "0x352a")
+			VALUE(ROOT "0000:10:01.0/" GPU "/class", "0x030200")
+				VALUE(ROOT "0000:10:01.0/" GPU "/vendor", "0x10de")
+					VALUE(ROOT "0000:10:01.0/" GPU "/device", "0x2330");
+
+static void machine_with(struct machine *m, const char *more)
+{
+	_cleanup_free_ char *text = xasprintf("%s%s", lone_gpu, more);
+
+	machine_of(m, text);
+}
+
+static const struct doctor_pci *gpu(const struct machine *m)
+{
+	assert_int_equal(m->inv->n_gpu, 1);
+	return &m->f->pci[m->inv->gpu[0].pci];
+}
+
+/* --- configuration space --- */
+
+struct space {
+	uint8_t bytes[4096];
+	size_t len;
+};
+
+static void put(struct space *s, unsigned at, uint32_t value, unsigned size)
+{
+	for (unsigned i = 0; i < size; i++)
+		s->bytes[at + i] = (uint8_t)(value >> 8 * i);
+}
+
+/* MSI at 40, PCIe at 60; AER at 100, ATS at 140, ACS at 1b0. */
+static void usual(struct space *s)
+{
+	*s = (struct space) { .len = 4096 };
+	put(s, 0x00, 0x233010de, 4);
+	put(s, 0x06, 0x0010, 2);
+	put(s, 0x34, 0x40, 1);
+	put(s, 0x40, 0x6005, 2);
+	put(s, 0x60, 0x0010, 2);
+	put(s, 0x62, 0x0062, 2);
+	put(s, 0x64, 0x8002, 2);
+	put(s, 0x68, 0x583f, 2);
+	put(s, 0x100, 0x14020001, 4);
+	put(s, 0x140, 0x1b01000f, 4);
+	put(s, 0x144, 0x80000020, 4);
+	put(s, 0x1b0, 0x0001000d, 4);
+	put(s, 0x1b4, 0x001d005f, 4);
+}
+
+static void machine_of_space(struct machine *m, const struct space *s)
+{
+	_cleanup_strbuf_ struct strbuf line = STRBUF_INIT;
+
+	strbuf_puts(&line, "x " ROOT "0000:10:01.0/" GPU "/config = ");
+	for (size_t i = 0; i < s->len; i++)
+		strbuf_printf(&line, "%02x", s->bytes[i]);
+	strbuf_putc(&line, '\n');
+	machine_with(m, strbuf_str(&line));
+}
+
+static void reads_the_capabilities(void **state)
+{
+	_cleanup_machine_ struct machine m;
+	struct space s;
+
+	(void)state;
+	usual(&s);
+	machine_of_space(&m, &s);
+	assert_int_equal(gpu(&m)->config, DOCTOR_CONFIG_READ);
+	assert_int_equal(gpu(&m)->config_ext, DOCTOR_CONFIG_READ);
+	assert_int_equal(gpu(&m)->port_type, PORT_DOWNSTREAM);
+	assert_int_equal(gpu(&m)->devctl, 0x583f);
+	assert_int_equal(gpu(&m)->mps_supported, 512);
+	assert_true(gpu(&m)->has_acs && gpu(&m)->has_ats);
+	assert_int_equal(gpu(&m)->acs_ctrl, 0x001d);
+	assert_int_equal(gpu(&m)->ats_ctrl, 0x8000);
+	assert_int_equal(doctor_mps(0x583f), 256);
+	assert_int_equal(doctor_mrrs(0x583f), 4096);
+}
+
+/* What an unprivileged reader, a machine without ECAM, and a damaged file give. */
+static void what_is_cut_is_unknown_and_never_off(void **state)
+{
+	static const struct {
+		size_t len;
+		enum doctor_config classic, extended;
+		bool acs;
+	} cases[] = {
+		{ 0, DOCTOR_CONFIG_NONE, DOCTOR_CONFIG_NONE, false },
+		{ 3, DOCTOR_CONFIG_SHORT, DOCTOR_CONFIG_SHORT, false },
+		{ 64, DOCTOR_CONFIG_SHORT, DOCTOR_CONFIG_SHORT, false },
+		{ 65, DOCTOR_CONFIG_BROKEN, DOCTOR_CONFIG_BROKEN, false },
+		{ 0x69, DOCTOR_CONFIG_BROKEN, DOCTOR_CONFIG_BROKEN, false },
+		{ 0x6a, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_SHORT, false },
+		{ 256, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_SHORT, false },
+		{ 0x102, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_BROKEN, false },
+		{ 0x104, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_BROKEN, false },
+		{ 0x144, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_BROKEN, false },
+		{ 0x1b0, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_BROKEN, false },
+		{ 0x1b4, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_BROKEN, false },
+		{ 0x1b7, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_BROKEN, false },
+		{ 0x1b8, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_READ, true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		_cleanup_machine_ struct machine m;
+		struct space s;
+
+		usual(&s);
+		s.len = cases[i].len;
+		machine_of_space(&m, &s);
+		assert_int_equal(gpu(&m)->config, cases[i].classic);
+		assert_int_equal(gpu(&m)->config_ext, cases[i].extended);
+		assert_int_equal(gpu(&m)->has_acs, cases[i].acs);
+	}
+}
+
+struct damage {
+	unsigned at, size;
+	uint32_t value;
+	enum doctor_config classic, extended;
+};
+
+static void lists_that_lead_nowhere_end(void **state)
+{
+	static const struct damage cases[] = {
+		{ 0x00, 4, 0xffffffff, DOCTOR_CONFIG_BROKEN, DOCTOR_CONFIG_BROKEN },
+		{ 0x41, 1, 0x40, DOCTOR_CONFIG_BROKEN, DOCTOR_CONFIG_BROKEN }, /* a ring of one */
+		{ 0x61, 1, 0x40, DOCTOR_CONFIG_BROKEN, DOCTOR_CONFIG_BROKEN }, /* a ring of two */
+		{ 0x34, 1, 0x10, DOCTOR_CONFIG_BROKEN, DOCTOR_CONFIG_BROKEN }, /* into the header */
+		{ 0x100, 4, 0xffffffff, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_BROKEN },
+		{ 0x100, 4, 0x10020001, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_BROKEN }, /* a ring of one */
+		{ 0x1b0, 4, 0x1401000d, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_BROKEN }, /* a ring of two */
+		{ 0x140, 4, 0x0401000f, DOCTOR_CONFIG_READ,
+		  DOCTOR_CONFIG_BROKEN },					  /* into the classic part */
+		{ 0x140, 4, 0xffc1000f, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_READ }, /* a last one, empty */
+		{ 0x100, 4, 0x00000000, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_READ }, /* no list */
+		{ 0x06, 2, 0x0000, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_READ },	  /* no list */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		_cleanup_machine_ struct machine m;
+		struct space s;
+
+		usual(&s);
+		put(&s, cases[i].at, cases[i].value, cases[i].size);
+		machine_of_space(&m, &s);
+		assert_int_equal(gpu(&m)->config, cases[i].classic);
+		assert_int_equal(gpu(&m)->config_ext, cases[i].extended);
+	}
+}
+
+static void a_function_without_pcie_has_no_control_word(void **state)
+{
+	_cleanup_machine_ struct machine m;
+	struct space s;
+
+	(void)state;
+	usual(&s);
+	put(&s, 0x06, 0, 2);
+	machine_of_space(&m, &s);
+	assert_int_equal(gpu(&m)->devctl, -1);
+	assert_int_equal(gpu(&m)->port_type, -1);
+}
+
+/* --- groups --- */
+
+static enum doctor_iommu group_of(const char *lines)
+{
+	_cleanup_machine_ struct machine m;
+
+	machine_with(&m, lines);
+	return gpu(&m)->iommu;
+}
+
+#define GROUP_LINK "l " ROOT "0000:10:01.0/" GPU "/iommu_group -> ../../../../kernel/iommu_groups/7\n"
+#define TYPE(t)	   GROUP_LINK VALUE("sys/kernel/iommu_groups/7/type", t)
+
+static void reads_the_type_of_the_group(void **state)
+{
+	(void)state;
+	assert_int_equal(group_of(TYPE("identity")), DOCTOR_IOMMU_IDENTITY);
+	assert_int_equal(group_of(TYPE("DMA")), DOCTOR_IOMMU_DMA);
+	assert_int_equal(group_of(TYPE("DMA-FQ")), DOCTOR_IOMMU_DMA_FQ);
+	assert_int_equal(group_of(TYPE("blocked")), DOCTOR_IOMMU_BLOCKED);
+	assert_int_equal(group_of(TYPE("auto")), DOCTOR_IOMMU_OTHER);
+	assert_int_equal(group_of(TYPE("nonsense")), DOCTOR_IOMMU_UNKNOWN);
+	assert_int_equal(group_of(TYPE("")), DOCTOR_IOMMU_UNKNOWN);
+	assert_int_equal(group_of(TYPE("a type of an absurd length that no kernel would ever print here")),
+			 DOCTOR_IOMMU_UNKNOWN);
+	assert_int_equal(group_of(GROUP_LINK), DOCTOR_IOMMU_UNKNOWN);
+}
+
+static void no_group_is_no_iommu_only_where_groups_would_be_seen(void **state)
+{
+	(void)state;
+	assert_int_equal(group_of("d sys/kernel/iommu_groups\n"), DOCTOR_IOMMU_NONE);
+	assert_int_equal(group_of("d sys/class/iommu\n"), DOCTOR_IOMMU_NONE);
+	assert_int_equal(group_of("d sys/kernel\n"), DOCTOR_IOMMU_UNKNOWN);
+}
+
+/* --- host --- */
+
+static void an_empty_root_is_all_unknown(void **state)
+{
+	_cleanup_machine_ struct machine m;
+	const struct doctor_host *h;
+
+	(void)state;
+	machine_of(&m, "");
+	h = &m.f->host;
+	assert_null(h->cmdline);
+	assert_null(h->kernel);
+	assert_null(h->iommu_kind);
+	assert_int_equal(h->kernel_major, -1);
+	assert_int_equal(h->iommu_units, -1);
+	assert_int_equal(h->iommu_groups, -1);
+	assert_int_equal(h->peermem, DOCTOR_DONT_KNOW);
+	assert_int_equal(h->nvidia_open, DOCTOR_DONT_KNOW);
+	assert_int_equal(h->nvidia_fs, DOCTOR_DONT_KNOW);
+	assert_int_equal(h->amd_peer, DOCTOR_DONT_KNOW);
+	assert_int_equal(h->numa_balancing, -1);
+	assert_int_equal(m.f->container, DOCTOR_DONT_KNOW);
+	assert_false(m.f->live);
+	assert_int_equal(m.f->n_nic, 0);
+}
+
+static void an_absent_module_means_something_where_modules_are_seen(void **state)
+{
+	_cleanup_machine_ struct machine m;
+
+	(void)state;
+	machine_with(&m, VALUE("sys/module/nvidia/version", "550.1"));
+	assert_int_equal(m.f->host.peermem, DOCTOR_NO);
+	assert_int_equal(m.f->host.nvidia_fs, DOCTOR_NO);
+}
+
+static void reads_what_the_host_tells(void **state)
+{
+	_cleanup_machine_ struct machine m;
+	const struct doctor_host *h;
+
+	(void)state;
+	machine_with(
+		&m,
+		VALUE("proc/cmdline", "ro iommu=pt") VALUE("proc/sys/kernel/osrelease", "6.8.0-31-"
+											"generic")
+			VALUE("proc/sys/kernel/numa_balancing",
+			      "1") "d sys/class/iommu/dmar0\n"
+				   "d sys/class/iommu/dmar1\n" VALUE(
+					   "sys/kernel/mm/memory_peers/nv_mem/version",
+					   "1") "d proc/driver/nvidia-fs\n" VALUE("proc/driver/nvidia/"
+										  "version",
+										  "NVRM version: NVIDIA UNIX "
+										  "Open Kernel Module for "
+										  "x86_64  550.1"));
+	h = &m.f->host;
+	assert_string_equal(h->cmdline, "ro iommu=pt");
+	assert_int_equal(h->kernel_major, 6);
+	assert_int_equal(h->kernel_minor, 8);
+	assert_int_equal(h->numa_balancing, 1);
+	assert_int_equal(h->iommu_units, 2);
+	assert_string_equal(h->iommu_kind, "dmar");
+	assert_int_equal(h->peermem, DOCTOR_YES);
+	assert_int_equal(h->nvidia_fs, DOCTOR_YES);
+	assert_int_equal(h->nvidia_open, DOCTOR_YES);
+}
+
+static void nonsense_is_unknown(void **state)
+{
+	_cleanup_machine_ struct machine m;
+	const struct doctor_host *h;
+
+	(void)state;
+	machine_with(&m,
+		     VALUE("proc/sys/kernel/osrelease", "six point eight")
+			     VALUE("proc/sys/kernel/numa_balancing", "-1") "d sys/class/iommu/odd0\n" VALUE(
+				     "proc/driver/nvidia/version",
+				     "NVRM version: NVIDIA UNIX x86_64 Kernel Module"));
+	h = &m.f->host;
+	assert_int_equal(h->kernel_major, -1);
+	assert_int_equal(h->kernel_minor, -1);
+	assert_int_equal(h->numa_balancing, -1);
+	assert_string_equal(h->iommu_kind, "other");
+	assert_int_equal(h->nvidia_open, DOCTOR_NO);
+}
+
+/* A GPU that is AMD's. */
+#define AMD                                                                                                  \
+	VALUE(ROOT "0000:10:01.0/0000:12:00.0/class", "0x120000")                                            \
+	VALUE(ROOT "0000:10:01.0/0000:12:00.0/vendor", "0x1002")                                             \
+	VALUE(ROOT "0000:10:01.0/0000:12:00.0/device", "0x74a1")                                             \
+	"l sys/bus/pci/devices/0000:12:00.0 -> "                                                             \
+	"../../../devices/pci0000:10/0000:10:01.0/0000:12:00.0\n" VALUE("proc/sys/kernel/osrelease",         \
+									"6.8.0")
+
+static void expect_amd(const char *lines, enum doctor_answer peer, enum doctor_answer dmabuf)
+{
+	_cleanup_machine_ struct machine m;
+
+	machine_with(&m, lines);
+	assert_int_equal(m.f->host.amd_peer, peer);
+	assert_int_equal(m.f->host.amd_dmabuf, dmabuf);
+}
+
+static void looks_for_amd_where_rccl_looks(void **state)
+{
+	(void)state;
+	expect_amd(AMD, DOCTOR_DONT_KNOW, DOCTOR_DONT_KNOW);
+	expect_amd(AMD VALUE("sys/kernel/mm/memory_peers/amdkfd/version", "1"), DOCTOR_YES, DOCTOR_DONT_KNOW);
+	expect_amd(
+		AMD VALUE("proc/kallsyms", "0000000000000000 T ib_register_peer_memory_client\\x09[ib_core]"),
+		DOCTOR_YES, DOCTOR_DONT_KNOW);
+	expect_amd(AMD VALUE("proc/kallsyms", "0000000000000000 T ib_register_client\\x09[ib_core]"),
+		   DOCTOR_NO, DOCTOR_DONT_KNOW);
+	expect_amd(AMD VALUE("boot/config-6.8.0", "CONFIG_DMABUF_MOVE_NOTIFY=y\\nCONFIG_PCI_P2PDMA=y"),
+		   DOCTOR_DONT_KNOW, DOCTOR_YES);
+	expect_amd(AMD VALUE("boot/config-6.8.0",
+			     "CONFIG_DMABUF_MOVE_NOTIFY=y\\n# CONFIG_PCI_P2PDMA is not set"),
+		   DOCTOR_DONT_KNOW, DOCTOR_NO);
+	expect_amd(AMD VALUE("boot/config-6.8.0", "CONFIG_PCI_P2PDMA=y"), DOCTOR_DONT_KNOW, DOCTOR_NO);
+}
+
+/* --- the command line --- */
+
+static const char *value_of(const struct machine *m, const char *cmdline, const char *key)
+{
+	m->f->host.cmdline = cmdline;
+	return doctor_boot_value(m->f, key);
+}
+
+static void words_of_the_command_line_are_words(void **state)
+{
+	_cleanup_machine_ struct machine m;
+
+	(void)state;
+	machine_of(&m, "");
+	assert_null(value_of(&m, NULL, "pci="));
+	assert_null(value_of(&m, "", "pci="));
+	assert_null(value_of(&m, "  xpci=a ", "pci="));
+	assert_null(value_of(&m, "a=\"b pci=c\"", "pci="));
+	assert_null(value_of(&m, "pci", "pci="));
+	assert_string_equal(value_of(&m, "pci=", "pci="), "");
+	assert_string_equal(value_of(&m, "a pci=b,c pci=d", "pci="), "b,c,d");
+	assert_string_equal(value_of(&m, "pci=\"b;c\" d", "pci="), "b;c");
+	assert_string_equal(value_of(&m, "\"pci=b c\" d", "pci="), "b c");
+	assert_string_equal(value_of(&m, "pci=\"never closed", "pci="), "never closed");
+	m.f->host.cmdline = "a iommu=pt";
+	assert_int_equal(doctor_boot_word(&m.f->host, "iommu=pt"), DOCTOR_YES);
+	assert_int_equal(doctor_boot_word(&m.f->host, "iommu="), DOCTOR_NO);
+	m.f->host.cmdline = NULL;
+	assert_int_equal(doctor_boot_word(&m.f->host, "iommu=pt"), DOCTOR_DONT_KNOW);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reads_the_capabilities),
+		cmocka_unit_test(what_is_cut_is_unknown_and_never_off),
+		cmocka_unit_test(lists_that_lead_nowhere_end),
+		cmocka_unit_test(a_function_without_pcie_has_no_control_word),
+		cmocka_unit_test(reads_the_type_of_the_group),
+		cmocka_unit_test(no_group_is_no_iommu_only_where_groups_would_be_seen),
+		cmocka_unit_test(an_empty_root_is_all_unknown),
+		cmocka_unit_test(an_absent_module_means_something_where_modules_are_seen),
+		cmocka_unit_test(reads_what_the_host_tells),
+		cmocka_unit_test(nonsense_is_unknown),
+		cmocka_unit_test(looks_for_amd_where_rccl_looks),
+		cmocka_unit_test(words_of_the_command_line_are_words),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
