@@ -10,9 +10,6 @@
 #define FILE_PREFIX "railmate.io-vf_"
 #define FILE_SUFFIX ".json"
 
-#define HCA	  "NCCL_IB_HCA"
-#define GID_INDEX "NCCL_IB_GID_INDEX"
-
 const char *cdi_device(const char *slot, struct arena *arena)
 {
 	return arena_printf(arena, CDI_KIND "=%s", slot);
@@ -33,61 +30,12 @@ const char *cdi_slot_of_file(const char *name, struct arena *arena)
 	return arena_printf(arena, "%.*s", (int)(len - prefix - suffix), name + prefix);
 }
 
-/* --- variables of several pools --- */
-
-static const char *value_of(const struct edits *e, const char *key)
-{
-	for (size_t i = 0; i < e->n_envs; i++) {
-		if (!strcmp(e->envs[i].key, key))
-			return e->envs[i].value;
-	}
-	return NULL;
-}
-
-/* "=a:1,b:1" and "=c:1" → "=a:1,b:1,c:1" */
-static const char *join_hcas(const struct edits *v, size_t n, struct arena *arena)
-{
-	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
-	size_t hcas = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		const char *list = value_of(&v[i], HCA);
-
-		for (list = list ? list + 1 : ""; *list && hcas < HCAS_MAX; hcas++) {
-			size_t len = strcspn(list, ",");
-
-			strbuf_putc(&b, hcas ? ',' : '=');
-			strbuf_add(&b, list, len);
-			list += len + (list[len] == ',');
-		}
-	}
-	return arena_strdup(arena, strbuf_str(&b));
-}
-
-/* Right for all: every pool that names HCAs has it, and it is the same. */
-static bool gid_holds(const struct edits *v, size_t n, const char *index)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (value_of(&v[i], HCA) && !str_eq(value_of(&v[i], GID_INDEX), index))
-			return false;
-	}
-	return true;
-}
-
 struct edits cdi_join(const struct edits *v, size_t n, struct arena *arena)
 {
 	struct env_set set = { .arena = arena };
 
-	for (size_t i = 0; i < n; i++) {
-		for (size_t k = 0; k < v[i].n_envs; k++) {
-			const struct kv *kv = &v[i].envs[k];
-
-			if (!env_get(&set, kv->key) &&
-			    (strcmp(kv->key, GID_INDEX) != 0 || gid_holds(v, n, kv->value)))
-				env_put(&set, kv->key,
-					strcmp(kv->key, HCA) ? kv->value : join_hcas(v, n, arena));
-		}
-	}
+	for (size_t i = 0; i < n; i++)
+		env_put_all(&set, &v[i]);
 	return (struct edits) { .envs = set.v, .n_envs = set.n };
 }
 

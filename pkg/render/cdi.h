@@ -19,10 +19,8 @@ const char *cdi_file_name(const char *slot, struct arena *arena);
 /* The way back; NULL: not a file of ours. */
 const char *cdi_slot_of_file(const char *name, struct arena *arena);
 
-/*
- * The variables of one container that holds VFs of several pools, sorted: every spec of it carries all of them, so it does not matter
- * which one the runtime takes. NCCL_IB_HCA names the VFs of all pools, NCCL_IB_GID_INDEX stays if it is right for all.
- */
+/* All variables, sorted; of two values of one name the first stays. Every spec of a container carries the same, so it does not matter
+ * which one the runtime takes. */
 struct edits cdi_join(const struct edits *v, size_t n, struct arena *arena);
 
 /* The spec's text; cdi names of the edits are left out. */

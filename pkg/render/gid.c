@@ -284,7 +284,7 @@ static bool right_for_all(const struct gid_vf *vfs, size_t n, const struct gid_e
 	return true;
 }
 
-static void set_range(struct gid_env *env, const uint8_t gid[16], int bits)
+void gid_set_range(struct gid_env *env, const uint8_t gid[16], int bits)
 {
 	for (int i = 0; i < 16; i++) {
 		int keep = bits - 8 * i;
@@ -303,7 +303,7 @@ static bool try_length(const struct gid_vf *vf, const struct gid_vf *vfs, size_t
 
 		if (!gid_is_candidate(vf, g) || nccl_family(g) != env->family)
 			continue;
-		set_range(env, g->gid, bits);
+		gid_set_range(env, g->gid, bits);
 		if (right_for_all(vfs, n, env))
 			return true;
 	}
@@ -345,7 +345,7 @@ static struct gid_env wanted(const struct gid_vf *vfs, size_t n, enum gid_family
 	for (size_t i = 1; i < n; i++)
 		ranged &= same_range(want, &vfs[i].want);
 	if (ranged)
-		set_range(&env, want->range, want->range_bits);
+		gid_set_range(&env, want->range, want->range_bits);
 	return env;
 }
 

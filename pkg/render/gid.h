@@ -50,6 +50,9 @@ const char *gid_format(const uint8_t gid[16], struct arena *arena);
 /* "10.0.0.0/8" */
 const char *gid_format_range(const uint8_t range[16], int bits, struct arena *arena);
 
+/* The first bits of the address. */
+void gid_set_range(struct gid_env *env, const uint8_t address[16], int bits);
+
 /* NULL: empty slot. */
 const struct gid_entry *gid_at(const struct gid_vf *vf, int index);
 /* Is it one that the VF may use, and that was asked for: its address routable and in the container, family, range and version right? */

@@ -142,10 +142,9 @@ static void take_words(const struct rail *rails, size_t n, struct arena *arena, 
 	ret->env = (struct gid_env) { .index = -1,
 				      .family = want.family == GID_FAMILY_IPV6 ? GID_FAMILY_IPV6
 									       : GID_FAMILY_IPV4,
-				      .roce_version = want.roce_version,
-				      .range_bits = want.range ? want.range_bits : 0 };
+				      .roce_version = want.roce_version };
 	if (want.range)
-		memcpy(ret->env.range, want.range, sizeof(ret->env.range));
+		gid_set_range(&ret->env, want.range, want.range_bits);
 }
 
 /* --- what is known --- */

@@ -8,7 +8,6 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "render/cdi.h"
 
 static struct arena *a;
@@ -103,75 +102,18 @@ static void a_spec_without_nodes_has_no_list_of_them(void **state)
 	assert_null(strstr(render_cdi("x", &e, a), "mounts"));
 }
 
-static void variables_of_one_pool_stay_as_they_are(void **state)
+static void variables_are_joined_in_order_and_the_first_value_stays(void **state)
 {
-	struct kv envs[] = { { "NCCL_IB_GID_INDEX", "3" }, { "NCCL_IB_HCA", "=mlx5_1:1" }, { "Z", "" } };
-	struct edits e = { .envs = envs, .n_envs = 3 }, out = cdi_join(&e, 1, a);
-
-	(void)state;
-	assert_int_equal(out.n_envs, 3);
-	for (size_t i = 0; i < 3; i++) {
-		assert_string_equal(out.envs[i].key, envs[i].key);
-		assert_string_equal(out.envs[i].value, envs[i].value);
-	}
-}
-
-static void nccl_is_told_the_vfs_of_all_pools(void **state)
-{
-	struct kv one[] = { { "NCCL_IB_HCA", "=mlx5_4:1,mlx5_5:1" }, { "PCIDEVICE_RDMA_B", "b" } };
-	struct kv two[] = { { "NCCL_IB_HCA", "=mlx5_1:2" }, { "PCIDEVICE_RDMA_A", "a" } };
-	struct kv none[] = { { "PCIDEVICE_NET_C", "c" } };
-	struct edits v[] = { { .envs = one, .n_envs = 2 },
-			     { .envs = two, .n_envs = 2 },
-			     { .envs = none, .n_envs = 1 } };
+	struct kv one[] = { { "NCCL_IB_HCA", "=mlx5_1:1" }, { "Z", "" } };
+	struct kv two[] = { { "A", "a" }, { "NCCL_IB_HCA", "=mlx5_2:1" } };
+	struct edits v[] = { { .envs = one, .n_envs = 2 }, { .envs = two, .n_envs = 2 }, { 0 } };
 	struct edits out = cdi_join(v, 3, a);
 
 	(void)state;
-	assert_string_equal(env(&out, "NCCL_IB_HCA"), "=mlx5_4:1,mlx5_5:1,mlx5_1:2");
-	assert_int_equal(out.n_envs, 4);
-	for (size_t i = 1; i < out.n_envs; i++)
-		assert_true(strcmp(out.envs[i - 1].key, out.envs[i].key) < 0);
-}
-
-static void a_gid_index_stays_only_where_it_is_right_for_all(void **state)
-{
-	struct kv three[] = { { "NCCL_IB_GID_INDEX", "3" }, { "NCCL_IB_HCA", "=a:1" } };
-	struct kv same[] = { { "NCCL_IB_GID_INDEX", "3" }, { "NCCL_IB_HCA", "=b:1" } };
-	struct kv other[] = { { "NCCL_IB_GID_INDEX", "5" }, { "NCCL_IB_HCA", "=c:1" } };
-	struct kv without[] = { { "NCCL_IB_HCA", "=d:1" } };
-	struct kv no_rdma[] = { { "PCIDEVICE_NET_C", "c" } };
-	struct edits v[] = { { .envs = three, .n_envs = 2 }, { .envs = same, .n_envs = 2 } }, out;
-
-	(void)state;
-	out = cdi_join(v, 2, a);
-	assert_string_equal(env(&out, "NCCL_IB_GID_INDEX"), "3");
-	v[1] = (struct edits) { .envs = other, .n_envs = 2 };
-	out = cdi_join(v, 2, a);
-	assert_null(env(&out, "NCCL_IB_GID_INDEX"));
-	v[1] = (struct edits) { .envs = without, .n_envs = 1 };
-	out = cdi_join(v, 2, a);
-	assert_null(env(&out, "NCCL_IB_GID_INDEX"));
-	v[1] = (struct edits) { .envs = no_rdma, .n_envs = 1 };
-	out = cdi_join(v, 2, a);
-	assert_string_equal(env(&out, "NCCL_IB_GID_INDEX"), "3");
-}
-
-static void nccl_takes_32_hcas_at_most(void **state)
-{
-	struct strbuf b = STRBUF_INIT;
-	struct kv kv = { "NCCL_IB_HCA", NULL };
-	struct edits v[] = { { .envs = &kv, .n_envs = 1 }, { .envs = &kv, .n_envs = 1 } }, out;
-	size_t commas = 0;
-
-	(void)state;
-	for (int i = 0; i < 20; i++)
-		strbuf_printf(&b, "%cmlx5_%d:1", i ? ',' : '=', i);
-	kv.value = strbuf_str(&b);
-	out = cdi_join(v, 2, a);
-	for (const char *s = env(&out, "NCCL_IB_HCA"); *s; s++)
-		commas += *s == ',';
-	assert_int_equal(commas, 31);
-	strbuf_done(&b);
+	assert_int_equal(out.n_envs, 3);
+	assert_string_equal(out.envs[0].key, "A");
+	assert_string_equal(env(&out, "NCCL_IB_HCA"), "=mlx5_1:1");
+	assert_string_equal(out.envs[2].key, "Z");
 }
 
 int main(void)
@@ -182,10 +124,7 @@ int main(void)
 		T(files_of_others_name_no_slot),
 		T(a_spec_holds_variables_nodes_and_mounts),
 		T(a_spec_without_nodes_has_no_list_of_them),
-		T(variables_of_one_pool_stay_as_they_are),
-		T(nccl_is_told_the_vfs_of_all_pools),
-		T(a_gid_index_stays_only_where_it_is_right_for_all),
-		T(nccl_takes_32_hcas_at_most),
+		T(variables_are_joined_in_order_and_the_first_value_stays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
