@@ -29,7 +29,7 @@ enum hw_link net_link(const struct doctor_facts *f, size_t rdma);
 /* The RDMA device of a PF that containers' VFs are on (element of f->nic); -1: none, or the element is a VF itself. */
 int net_pf_rdma(const struct doctor_facts *f, int pci);
 /* "0000:17:00.0 (mlx5_0, eth2)": an arena string. */
-const char *net_pf_name(const struct doctor_facts *f, int pci);
+const char *net_name(const struct doctor_facts *f, int pci);
 bool net_is_zero(const char *guid_or_mac); /* NULL is not */
 /* ", " between the elements of a list. */
 void net_add(struct strbuf *list, const char *element);

@@ -94,7 +94,8 @@ static void read_gids(const struct gather *g, const char *rdma, struct doctor_rd
 	struct gid_entry gids[GID_TABLE_MAX];
 	size_t n;
 
-	if (discover_gids(g->root, rdma, ret->port, gids, &n, NULL) < 0)
+	if (!sysroot_exists(g->root, RDMA_DIR "/%s/ports/%d/gids", rdma, ret->port) ||
+	    discover_gids(g->root, rdma, ret->port, gids, &n, NULL) < 0)
 		return;
 	ret->gids_known = true;
 	ret->gids = arena_copy(g->arena, gids, n * sizeof(*gids));

@@ -37,7 +37,7 @@ int net_pf_rdma(const struct doctor_facts *f, int pci)
 	return hw_is_nic_vf(f->inv, pci) ? -1 : hw_find_rdma(f->inv, pci);
 }
 
-const char *net_pf_name(const struct doctor_facts *f, int pci)
+const char *net_name(const struct doctor_facts *f, int pci)
 {
 	const struct hw_pci *p = &f->inv->pci[pci];
 	int rdma = hw_find_rdma(f->inv, pci);
@@ -102,13 +102,13 @@ static void say_group(const struct doctor_facts *f, struct doctor_report *r, con
 
 	if (m.n == 1)
 		doctor_find(r, kind->verdict, kind->advice, doctor_address(f, m.only), "VF %s %s.",
-			    doctor_nic_name(f, m.only), kind->one);
+			    net_name(f, m.only), kind->one);
 	else if (pf < 0)
 		doctor_find(r, kind->verdict, kind->advice, "host", "%zu of %zu VFs %s: %s.", m.n, m.of,
 			    kind->many, strbuf_str(&m.named));
 	else
 		doctor_find(r, kind->verdict, kind->advice, doctor_address(f, pf),
-			    "%zu of the %zu VFs of %s %s: %s.", m.n, m.of, doctor_nic_name(f, pf), kind->many,
+			    "%zu of the %zu VFs of %s %s: %s.", m.n, m.of, net_name(f, pf), kind->many,
 			    strbuf_str(&m.named));
 	strbuf_done(&m.named);
 }

@@ -140,12 +140,12 @@ static void judge_pf(const struct doctor_facts *f, struct doctor_report *r, int 
 
 	if (is_down(f, rdma))
 		doctor_find(r, DOCTOR_FAIL, &port_pf_down, doctor_address(f, pci),
-			    "Port %d of %s is %s (%s).", port->number, net_pf_name(f, pci), port->state,
+			    "Port %d of %s is %s (%s).", port->number, net_name(f, pci), port->state,
 			    port->phys_state ? port->phys_state : "physical state unknown");
 	else if (rate && rate < best)
 		doctor_find(r, DOCTOR_WARN, &port_slow, doctor_address(f, pci),
 			    "Port %d of %s runs at %d Gb/s, others of its model at %d.", port->number,
-			    net_pf_name(f, pci), rate / 1000, best / 1000);
+			    net_name(f, pci), rate / 1000, best / 1000);
 }
 
 static void run_port(const struct doctor_facts *f, struct doctor_report *r)
@@ -228,14 +228,14 @@ static void judge_pf_mtu(const struct doctor_facts *f, struct doctor_report *r, 
 {
 	if (!mtu)
 		doctor_find(r, DOCTOR_UNKNOWN, &mtu_unknown, doctor_address(f, pci),
-			    "The MTU of %s is not known.", net_pf_name(f, pci));
+			    "The MTU of %s is not known.", net_name(f, pci));
 	else if (path_mtu(mtu) < FULL_MTU)
 		doctor_find(r, DOCTOR_WARN, &mtu_small, doctor_address(f, pci),
-			    "%s has the MTU %d, so RoCE packets carry %d bytes.", net_pf_name(f, pci), mtu,
+			    "%s has the MTU %d, so RoCE packets carry %d bytes.", net_name(f, pci), mtu,
 			    path_mtu(mtu));
 	else
 		doctor_find(r, DOCTOR_PASS, &mtu_fine, doctor_address(f, pci),
-			    "%s has the MTU %d: RoCE packets carry %d bytes.", net_pf_name(f, pci), mtu,
+			    "%s has the MTU %d: RoCE packets carry %d bytes.", net_name(f, pci), mtu,
 			    FULL_MTU);
 }
 
@@ -361,15 +361,14 @@ static void say_map(const struct doctor_facts *f, struct doctor_report *r, int p
 	hw_dcb_put_priorities(dcb->pfc, &priorities);
 	if (!dscps.len)
 		doctor_find(r, DOCTOR_WARN, &qos_pcp, doctor_address(f, pci),
-			    "%s has PFC on priority %s, but %s.", net_pf_name(f, pci),
-			    strbuf_str(&priorities),
+			    "%s has PFC on priority %s, but %s.", net_name(f, pci), strbuf_str(&priorities),
 			    dcb->trust == HW_DCB_TRUST_PCP ? "trusts the VLAN priority and looks at no DSCP"
 							   : "its map leads no DSCP there");
 	else
 		doctor_find(
 			r, DOCTOR_PASS, &qos_fine, doctor_address(f, pci),
 			"%s has PFC on priority %s, which DSCP %s leads to (NCCL_IB_TC is the DSCP times 4).",
-			net_pf_name(f, pci), strbuf_str(&priorities), strbuf_str(&dscps));
+			net_name(f, pci), strbuf_str(&priorities), strbuf_str(&dscps));
 }
 
 /* False: nothing to hold against each other, or they agree. */
@@ -382,7 +381,7 @@ static bool host_contradicts(const struct doctor_facts *f, struct doctor_report 
 		return false;
 	doctor_find(r, DOCTOR_WARN, &qos_contradiction, doctor_address(f, pci),
 		    "%s: the host marks all packets with the traffic class %d, whatever NCCL asks for; %s.",
-		    net_pf_name(f, pci), tc, strbuf_str(&how));
+		    net_name(f, pci), tc, strbuf_str(&how));
 	return true;
 }
 
@@ -393,11 +392,11 @@ static void judge_qos(const struct doctor_facts *f, struct doctor_report *r, int
 
 	if (n->why_no_dcb || n->dcb.pfc < 0 || n->dcb.trust == HW_DCB_TRUST_UNKNOWN)
 		doctor_find(r, DOCTOR_UNKNOWN, &qos_unknown, doctor_address(f, pci),
-			    "PFC and trust of %s are not known: %s.", net_pf_name(f, pci),
+			    "PFC and trust of %s are not known: %s.", net_name(f, pci),
 			    n->why_no_dcb ? n->why_no_dcb : "its driver does not tell");
 	else if (!n->dcb.pfc)
 		doctor_find(r, DOCTOR_WARN, &qos_no_pfc, doctor_address(f, pci),
-			    "%s has PFC on no priority: its port is lossy.", net_pf_name(f, pci));
+			    "%s has PFC on no priority: its port is lossy.", net_name(f, pci));
 	else if (!host_contradicts(f, r, pci, tc))
 		say_map(f, r, pci, &n->dcb);
 }
@@ -579,7 +578,7 @@ static size_t list_loose(const struct doctor_facts *f, int pci, struct strbuf *l
 
 static void judge_switchdev(const struct doctor_facts *f, struct doctor_report *r, int pci)
 {
-	const char *who = doctor_address(f, pci), *name = net_pf_name(f, pci);
+	const char *who = doctor_address(f, pci), *name = net_name(f, pci);
 	_cleanup_strbuf_ struct strbuf loose = STRBUF_INIT;
 	bool unknown = false;
 

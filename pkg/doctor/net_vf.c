@@ -178,12 +178,12 @@ static void say_limits(const struct doctor_facts *f, struct doctor_report *r, in
 	}
 	if (n && lowest == highest)
 		doctor_find(r, DOCTOR_PASS, &admin_limited, doctor_address(f, pf),
-			    "%zu of the %zu VFs of %s may send %d Mb/s at most.", n, of, net_pf_name(f, pf),
+			    "%zu of the %zu VFs of %s may send %d Mb/s at most.", n, of, net_name(f, pf),
 			    lowest);
 	else if (n)
 		doctor_find(r, DOCTOR_PASS, &admin_limited, doctor_address(f, pf),
 			    "%zu of the %zu VFs of %s may send %d to %d Mb/s at most.", n, of,
-			    net_pf_name(f, pf), lowest, highest);
+			    net_name(f, pf), lowest, highest);
 }
 
 static void judge_admin(const struct doctor_facts *f, struct doctor_report *r, int pf)
@@ -195,19 +195,19 @@ static void judge_admin(const struct doctor_facts *f, struct doctor_report *r, i
 		count_admin(&n->vfs[i], &t);
 	if (n->why_no_vfs)
 		doctor_find(r, DOCTOR_UNKNOWN, &admin_unknown, doctor_address(f, pf),
-			    "What the administrator set for the VFs of %s is not known: %s.",
-			    net_pf_name(f, pf), n->why_no_vfs);
+			    "What the administrator set for the VFs of %s is not known: %s.", net_name(f, pf),
+			    n->why_no_vfs);
 	else if (t.disabled)
 		doctor_find(r, DOCTOR_FAIL, &admin_disabled, doctor_address(f, pf),
 			    "%zu of the %zu VFs of %s have their link state set to disable: VF %s%s.",
-			    t.disabled, n->n_vfs, net_pf_name(f, pf), strbuf_str(&t.disabled_list),
+			    t.disabled, n->n_vfs, net_name(f, pf), strbuf_str(&t.disabled_list),
 			    t.disabled > NET_SHOWN ? " and more" : "");
 	else
 		doctor_find(r, DOCTOR_PASS, &admin_fine, doctor_address(f, pf),
 			    "No link of the %zu VFs of %s is disabled (%zu always up, the others follow the "
 			    "port); %zu "
 			    "are trusted, %zu have spoof checking.",
-			    n->n_vfs, net_pf_name(f, pf), t.forced_up, t.trusted, t.checked);
+			    n->n_vfs, net_name(f, pf), t.forced_up, t.trusted, t.checked);
 	strbuf_done(&t.disabled_list);
 }
 
