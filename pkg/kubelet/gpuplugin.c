@@ -87,14 +87,19 @@ static void peer_renew(struct peer *peer, const struct socket_id *id)
 	peer->distrust_until_ms = 0;
 }
 
+static struct peer *peer_find(const struct gpuplugin *g, const char *path)
+{
+	struct peer *peer = LIST_FIRST(&g->peers);
+
+	while (peer && strcmp(peer->path, path))
+		peer = LIST_NEXT(peer, link);
+	return peer;
+}
+
 static struct peer *peer_get(struct gpuplugin *g, const char *path, const struct socket_id *id)
 {
-	struct peer *peer;
+	struct peer *peer = peer_find(g, path);
 
-	for (peer = LIST_FIRST(&g->peers); peer; peer = LIST_NEXT(peer, link)) {
-		if (!strcmp(peer->path, path))
-			break;
-	}
 	if (!peer) {
 		peer = xcalloc(1, sizeof(*peer));
 		peer->path = xstrdup(path);
@@ -168,17 +173,21 @@ static int likeliest_first(const void *x, const void *y)
 	return strcmp(a->path, b->path);
 }
 
-/* Somebody else's, and listening. */
-static bool is_alive(const char *path)
+/* Somebody else's, and listening. One that has answered us is asked: a connection to no end would only delay
+ * its answer. */
+static bool is_alive(const struct gpuplugin *g, const struct found *f)
 {
+	const struct peer *peer = peer_find(g, f->path);
 	pid_t pid;
 
-	return socket_accepts(path, &pid) && pid != getpid();
+	if (peer && peer->known && socket_same(&peer->id, &f->id))
+		return true;
+	return socket_accepts(f->path, &pid) && pid != getpid();
 }
 
 #define FOUND_MAX 64
 
-static size_t search_dir(const char *dir, const char *resource, struct found *v, size_t n, struct arena *a)
+static size_t search_dir(const struct question *q, const char *dir, struct found *v, size_t n)
 {
 	DIR *d = opendir(dir);
 	struct dirent *e;
@@ -186,11 +195,11 @@ static size_t search_dir(const char *dir, const char *resource, struct found *v,
 	while (d && n < FOUND_MAX && (e = readdir(d))) {
 		struct found *f = &v[n];
 
-		f->likeness = e->d_name[0] != '.' ? likeness(e->d_name, resource) : 0;
+		f->likeness = e->d_name[0] != '.' ? likeness(e->d_name, q->resource) : 0;
 		if (!f->likeness)
 			continue;
-		f->path = arena_printf(a, "%s/%s", dir, e->d_name);
-		n += socket_look(f->path, &f->id) && is_alive(f->path);
+		f->path = arena_printf(q->arena, "%s/%s", dir, e->d_name);
+		n += socket_look(f->path, &f->id) && is_alive(q->g, f);
 	}
 	if (d)
 		closedir(d);
@@ -208,7 +217,7 @@ static void search(struct question *q)
 		n = socket_look(g->socket, &v[0].id);
 	} else {
 		for (size_t i = 0; i < g->n_dirs; i++)
-			n = search_dir(g->dirs[i], q->resource, v, n, q->arena);
+			n = search_dir(q, g->dirs[i], v, n);
 		if (n)
 			qsort(v, n, sizeof(*v), likeliest_first);
 	}

@@ -24,7 +24,8 @@ struct keeper_pace {
 	unsigned blind_ms;	/* nobody told us anything for so long: holds say nothing */
 	unsigned look_ms;	/* each pod is asked for once in this time */
 	unsigned list_ms;	/* between our own Lists */
-	unsigned uids_ms;	/* from a hold to the look for its pod's UID */
+	unsigned uids_ms;	/* from a hold to the look for its pod's UID, when no other hold follows */
+	unsigned uids_latest_ms; /* when they do */
 	unsigned host_ms;	/* how long the host's own users are not counted again */
 	unsigned quiet_ms;	/* no List so soon after an allocation */
 };
@@ -59,6 +60,7 @@ struct keeper {
 	keeper_runs_fn runs; /* NULL: cgroups are not seen */
 	void *runs_ctx;
 	struct rpc_timer *uids;
+	int64_t uids_since_ms;
 
 	/* the disk */
 	struct ledger_file *file;     /* NULL: memory only */

@@ -45,6 +45,7 @@ struct keeper *keeper_new(struct rpc *rpc, struct ledger *ledger, struct ledger_
 		.look_ms = 5000,
 		.list_ms = 30000,
 		.uids_ms = 200,
+		.uids_latest_ms = 2000,
 		.host_ms = 200,
 		.quiet_ms = 2000,
 	};

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "kubelet/checkpoint.h"
 #include "kubelet/keeper.h"
 #include "kubelet/messages.h"
@@ -81,12 +82,21 @@ static bool fill_uids(struct keeper *k)
 	return filled;
 }
 
+/* Reading the checkpoint takes longer than an answer to the kubelet: not while one pod is admitted after the
+ * other, but they may never pause. */
+static bool is_too_busy(const struct keeper *k)
+{
+	int64_t now = clock_mono_ms();
+
+	return now - k->busy_ms < k->pace.uids_ms && now - k->uids_since_ms < k->pace.uids_latest_ms;
+}
+
 static void fill(void *arg)
 {
 	struct keeper *k = arg;
 
-	k->uids = NULL;
-	if (fill_uids(k))
+	k->uids = is_too_busy(k) ? rpc_after(k->rpc, k->pace.uids_ms, fill, k) : NULL;
+	if (!k->uids && fill_uids(k))
 		keeper_save(k, NULL, NULL);
 }
 
@@ -94,7 +104,9 @@ static void fill(void *arg)
 void keeper_uids_later(struct keeper *k)
 {
 	for (size_t i = 0; k->runs && !k->uids && i < ledger_holds(k->ledger); i++) {
-		if (lacks_uid(ledger_hold_at(k->ledger, i)))
-			k->uids = rpc_after(k->rpc, k->pace.uids_ms, fill, k);
+		if (!lacks_uid(ledger_hold_at(k->ledger, i)))
+			continue;
+		k->uids = rpc_after(k->rpc, k->pace.uids_ms, fill, k);
+		k->uids_since_ms = clock_mono_ms();
 	}
 }

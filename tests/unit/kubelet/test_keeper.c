@@ -630,6 +630,23 @@ static void fill_with_two(void *arg)
 	follow("uid-1", NULL);
 }
 
+static void hold_and_go_on_holding(void *arg)
+{
+	(void)arg;
+	k->pace.uids_ms = 5;
+	k->pace.uids_latest_ms = 20;
+	follow("uid-1", NULL);
+	give(0, "p1", NULL);
+	k->busy_ms = INT64_MAX; /* a pod comes at every moment */
+}
+
+static void pods_that_come_without_a_pause_do_not_hide_the_uid(void **state)
+{
+	(void)state;
+	on_rpc(hold_and_go_on_holding, NULL);
+	wait_until(is_uid_known);
+}
+
 static void a_device_of_two_pods_has_no_pods_uid(void **state)
 {
 	(void)state;
@@ -1563,6 +1580,7 @@ int main(void)
 		TEST(a_vf_of_a_pod_that_still_runs_is_given_to_nobody),
 		TEST(a_vf_does_not_pass_to_another_pod_while_the_first_one_runs),
 		TEST(a_pod_whose_last_process_ends_a_moment_later_does_not_drain),
+		TEST(pods_that_come_without_a_pause_do_not_hide_the_uid),
 		TEST(a_device_of_two_pods_has_no_pods_uid),
 		TEST(a_slot_that_another_pod_has_now_is_no_sign_of_life),
 		TEST(a_kubelet_that_knows_no_pods_yet_frees_nothing_at_once),
