@@ -12,6 +12,7 @@
 #include "config/config.h"
 #include "daemon/control.h"
 #include "daemon/load.h"
+#include "daemon/qos.h"
 #include "daemon/specs.h"
 #include "daemon/state.h"
 #include "daemon/topofile.h"
@@ -27,6 +28,7 @@
 #include "kubelet/rundir.h"
 #include "kubelet/runtime.h"
 #include "kubelet/truth.h"
+#include "netlink/netlink.h"
 #include "pool/node.h"
 #include "rpc/rpc.h"
 #include "watch/watch.h"
@@ -37,8 +39,10 @@
 #define POD_RESOURCES_TIMEOUT_MS 200
 /* A runtime reads a spec that changed within some milliseconds (reference kubelet.md §4). */
 #define CDI_SETTLE_MS 20
-/* After so long the kubelet has told which containers run, also where the ledger was lost. */
-#define RUN_DIR_PATIENCE_MS 120000
+/* The kubelet tells which containers run, also where the ledger was lost, within the first looks at the run
+ * directory. */
+#define RUN_DIR_LOOK_MS	      5000
+#define RUN_DIR_LOOKS_PATIENT 24
 
 struct daemon {
 	const struct daemon_options *opt;
@@ -52,8 +56,9 @@ struct daemon {
 	char *registry_dir, *pod_resources, *checkpoint;
 	const char *plugin_dirs[2]; /* of all device plugins */
 	struct specs *specs;
-	struct plugin **plugins; /* one per pool; rpc thread */
+	struct plugin **plugins;    /* one per pool; rpc thread */
 	struct rpc_timer *patience; /* NULL: directories of containers that nobody knows go */
+	unsigned looks;		    /* at the run directory */
 
 	struct watch_dir *dir;
 	struct watch_hw *hw;
@@ -63,6 +68,7 @@ struct daemon {
 	uv_poll_t dir_poll, hw_poll[2];
 	struct control *control;
 	struct unlisted *unlisted;
+	struct qos *qos; /* NULL: not this machine's */
 };
 
 /* --- on the rpc thread --- */
@@ -78,11 +84,13 @@ static void sweep(struct daemon *d)
 		rundir_sweep(d->env.rundir, keeper_ledger(d->env.keeper), d->patience != NULL);
 }
 
-static void sweep_all(void *arg)
+static void look_at_run_dir(void *arg)
 {
 	struct daemon *d = arg;
 
 	d->patience = NULL;
+	if (d->looks++ < RUN_DIR_LOOKS_PATIENT)
+		d->patience = rpc_after(d->rpc, RUN_DIR_LOOK_MS, look_at_run_dir, d);
 	sweep(d);
 }
 
@@ -144,15 +152,13 @@ static bool pod_runs(void *arg, const char *cgroup_uid)
 /* What containers are given when they start. */
 static void open_contents(struct daemon *d)
 {
-	const struct truth_env env = { .rpc = d->rpc,
-				       .root = d->opt->root,
-				       .netns_dir = d->opt->netns_dir };
+	const struct truth_env env = { .rpc = d->rpc, .root = d->opt->root, .netns_dir = d->opt->netns_dir };
 
 	d->env.truth = truth_new(&env);
 	if (!d->opt->run_dir)
 		return;
 	d->env.rundir = rundir_new(d->opt->run_dir);
-	d->patience = rpc_after(d->rpc, RUN_DIR_PATIENCE_MS, sweep_all, d);
+	d->patience = rpc_after(d->rpc, RUN_DIR_LOOK_MS, look_at_run_dir, d);
 }
 
 /* With the first node: what all plugins share. */
@@ -301,6 +307,8 @@ static int scan(struct daemon *d, struct err *err)
 	if (r < 0)
 		return r;
 	log_notes(d->node, node);
+	if (d->qos)
+		qos_look(d->qos, node);
 	if (d->node && d->node->generation == node->generation) {
 		node_unref(node);
 		return 0;
@@ -480,6 +488,8 @@ static int run(struct daemon *d, struct err *err)
 	if (uv_loop_init(&d->loop) < 0)
 		return err_set(err, EIO, "cannot make the event loop");
 	d->unlisted = unlisted_new(&d->loop, on_unlisted, d);
+	if (sysroot_is_live(d->root))
+		d->qos = qos_new(netlink_dcb);
 	r = specs_open(d->rpc, &d->opt->specs, d->opt->kubelet_root, &d->specs, err);
 	d->env.specs = specs_are_there(d->specs) ? specs_source(d->specs) : NULL;
 	if (r == 0)
@@ -497,6 +507,7 @@ static int run(struct daemon *d, struct err *err)
 	close_loop(d);
 	control_free(d->control);
 	unlisted_free(d->unlisted);
+	qos_free(d->qos);
 	return r;
 }
 
