@@ -67,8 +67,12 @@ bool keeper_is_free(struct keeper *k, const struct node *node, const struct pool
 bool keeper_is_at_rest(struct keeper *k, const struct node *node, const struct pool_dev *dev, bool moves, struct arena *a,
 		       const char **ret_why);
 
-/* Does its pod still run, as far as its cgroup tells? */
+/* Was its owner only inferred at Allocate, and no container has started with it since? By who had GPUs and no VFs yet, a pod that never
+ * asked for VFs can be taken for the one that does. A VF that was given away again since is none of these: its owner had it first. */
 struct ledger_hold;
+bool keeper_is_guess(const struct keeper *k, const struct ledger_hold *hold);
+
+/* Does its pod still run, as far as its cgroup tells? */
 bool keeper_pod_runs(const struct keeper *k, const struct ledger_hold *hold);
 
 /*

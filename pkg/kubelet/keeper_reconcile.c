@@ -272,12 +272,48 @@ static bool is_open(const struct reconcile *r, const struct ledger_hold *hold)
 
 static void hold_gone(struct reconcile *r, const struct ledger_hold *hold);
 
+static bool was_chosen(const struct ledger *l, size_t i, const char *vf)
+{
+	const struct ledger_decision *d = ledger_decision_at(l, i);
+
+	for (size_t k = 0; k < d->n_chosen; k++) {
+		if (!strcmp(d->chosen[k], vf))
+			return true;
+	}
+	return false;
+}
+
+bool keeper_is_guess(const struct keeper *k, const struct ledger_hold *hold)
+{
+	const struct ledger_decision *d = hold->decision ? ledger_decision(k->ledger, hold->decision) : NULL;
+
+	if (!d || d->checked || d->late)
+		return false;
+	for (size_t i = ledger_decisions(k->ledger); i-- > 0;) {
+		if (ledger_decision_mentions(k->ledger, i, hold->vf) && was_chosen(k->ledger, i, hold->vf))
+			return ledger_decision_at(k->ledger, i)->number == hold->decision;
+	}
+	return false;
+}
+
+/* Its owner is the one who has it, and not whom it was thought to be for. */
+static void hold_was_guessed(struct reconcile *r, const struct ledger_hold *hold, const struct sighting *s)
+{
+	struct ledger_hold nameless = *hold;
+
+	nameless.owner = (struct ledger_owner) { .ns = "", .pod = "" };
+	nameless.cgroup_uid = NULL;
+	hold_lives(r, &nameless, s);
+}
+
 /* Another pod has it now, for the kubelet. */
 static void hold_passed_on(struct reconcile *r, const struct ledger_hold *hold, struct keeper_sight *sight,
 			   const struct sighting *s)
 {
 	if (!*hold->owner.pod)
 		hold_lives(r, hold, s);
+	else if (keeper_is_guess(r->k, hold))
+		hold_was_guessed(r, hold, s);
 	else if (has_lost_record(r, hold))
 		tell_double(r, sight, hold, s);
 	else if (is_open(r, hold) || keeper_pod_runs(r->k, hold))

@@ -152,7 +152,7 @@ static bool may_have(struct start *s, const struct pool_dev *dev, const struct s
 	/* A hold without a name is this container's, if nobody else has its devices; and whoever is not known
 	 * may be the one who is named. */
 	if (named && me->owner.pod)
-		foreign = !record_same_pod(&me->owner, &hold->owner);
+		foreign = !record_same_pod(&me->owner, &hold->owner) && !keeper_is_guess(k, hold);
 	if (foreign && !was_moved(p, dev, hold) &&
 	    !keeper_is_free(k, p->node, dev, &me->owner, s->arena, why))
 		return false;

@@ -931,6 +931,24 @@ static void owner_that_was_not_known_is_named(void **state)
 	assert_string_equal(last_decision()->owner.container, "c");
 }
 
+/* p has a GPU and never asked for VFs; q, whose VFs came first, was taken for it. */
+static void vf_whose_owner_was_a_wrong_guess_is_not_refused(void **state)
+{
+	const char *vfs;
+
+	(void)state;
+	k.held = "p: g0";
+	vfs = prefer(1);
+	allocate(vfs);
+	assert_string_equal(hold(strtoul(vfs, NULL, 10))->owner.pod, "p");
+	k.held = arena_printf(a, "p: g0; q: g5 v%s", vfs);
+	assert_int_equal(start(vfs).status, RPC_OK);
+	assert_string_equal(hold(strtoul(vfs, NULL, 10))->owner.pod, "q");
+	assert_string_equal(last_decision()->owner.pod, "q");
+	assert_int_equal(last_decision()->n_real_gpus, 1);
+	assert_int_equal(warnings, 0);
+}
+
 static void vf_that_two_live_containers_have_is_refused_to_the_second(void **state)
 {
 	struct reply r;
@@ -1214,6 +1232,7 @@ int main(void)
 		T(wrong_prediction_is_a_warning_where_the_pool_is_strict),
 		T(what_was_not_free_then_does_not_count_as_missed),
 		T(owner_that_was_not_known_is_named),
+		T(vf_whose_owner_was_a_wrong_guess_is_not_refused),
 		T(vf_that_two_live_containers_have_is_refused_to_the_second),
 		T(two_sets_that_share_a_vf_are_told_apart),
 		T(vf_that_a_gone_pods_container_still_has_open_is_refused),
