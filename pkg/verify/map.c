@@ -43,7 +43,7 @@ static int read_port(const struct item *object, const char *name, uint64_t *ret,
 	const struct item *item = item_get(object, "port");
 
 	*ret = 1;
-	if (!item)
+	if (!item || item->type == ITEM_NULL)
 		return 0;
 	if (item->type != ITEM_NUMBER || !item->whole || item->number < 1 || item->number > 255)
 		return err_set(err, EINVAL, "%s:%d: port has to be a number from 1 to 255", name, item->line);
@@ -65,10 +65,10 @@ static int read_entry(const struct item *object, const char *name, struct map_en
 	    (r = read_text(object, "path", name, &e->path, err)) < 0 ||
 	    (r = read_port(object, name, &e->port, err)) < 0)
 		return r;
-	if (!e->hca || !*e->hca)
+	if (!item_get(object, "hca") || (e->hca && !*e->hca))
 		return err_set(err, EINVAL,
-			       "%s:%d: an element of gpus needs hca, the name of the RDMA device", name,
-			       object->line);
+			       "%s:%d: an element of gpus needs hca, the name of the RDMA device, or null",
+			       name, object->line);
 	e->gpu_bus = verify_bus(e->gpu);
 	if (e->gpu && !e->gpu_bus)
 		return err_set(err, EINVAL, "%s:%d: gpu has to be a PCI address (dddd:bb:dd.f)", name,
@@ -92,9 +92,13 @@ static int read_map(struct verify *v, const struct item *top, const char *name, 
 			       MAX_ENTRIES);
 	map->entries = arena_array(v->arena, list->n_kids, sizeof(*map->entries));
 	for (size_t i = 0; i < list->n_kids; i++) {
-		r = read_entry(&list->kids[i], name, &map->entries[map->n_entries++], err);
+		struct map_entry e = { 0 };
+
+		r = read_entry(&list->kids[i], name, &e, err);
 		if (r < 0)
 			return r;
+		if (e.hca) /* a VF of a network pool has none */
+			map->entries[map->n_entries++] = e;
 	}
 	return 0;
 }

@@ -381,6 +381,8 @@ static void the_map_is_what_was_allocated(void **state)
 		       VERDICT_PASS, "verdict: PASS");
 	assert_verdict(MAP(OWN "," OWN5), log, VERDICT_WARN, "WARN hca-unused|process 1: mlx5_5:1");
 	assert_verdict(MAP(OWN), log, VERDICT_WARN, "WARN hca-foreign|mlx5_5:1");
+	assert_verdict(MAP(OWN ",{\"vf\": \"0000:3b:00.3\", \"hca\": null, \"port\": null}"), log,
+		       VERDICT_WARN, "WARN hca-foreign|mlx5_5:1");
 	assert_verdict(MAP(OWN "," OWN5 ",{\"hca\": \"mlx5_9\", \"port\": 1, \"gpu\": null}"), log,
 		       VERDICT_WARN, "WARN hca-missing|mlx5_9:1");
 }
