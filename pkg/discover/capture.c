@@ -459,21 +459,25 @@ static void take_nvidia(struct capture *c)
 	}
 }
 
-/* One line of the first processor: it tells whether there is a hypervisor. */
-static void take_cpu_flags(struct capture *c)
+/* Some lines of the first processor: what it is, and whether there is a hypervisor. */
+static void take_cpu(struct capture *c)
 {
-	_cleanup_strbuf_ struct strbuf value = STRBUF_INIT;
-	const char *line, *end;
+	static const char *const keys[] = { "vendor_id\t", "cpu family\t", "model\t", "flags\t",
+					    "CPU implementer\t" };
+	_cleanup_strbuf_ struct strbuf value = STRBUF_INIT, lines = STRBUF_INIT;
+	const char *end;
 
 	if (read_bytes(c->root, "proc/cpuinfo", 8192, &value) < 0)
 		return;
-	line = str_starts(strbuf_str(&value), "flags") ? value.s : strstr(strbuf_str(&value), "\nflags");
-	if (!line)
-		return;
-	line += *line == '\n';
-	end = strchr(line, '\n');
-	if (end)
-		line_file(c->out, "proc/cpuinfo", line, (size_t)(end + 1 - line));
+	for (const char *line = strbuf_str(&value); (end = strchr(line, '\n')) && end > line;
+	     line = end + 1) {
+		for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+			if (str_starts(line, keys[i]))
+				strbuf_add(&lines, line, (size_t)(end + 1 - line));
+		}
+	}
+	if (lines.len)
+		line_file(c->out, "proc/cpuinfo", strbuf_str(&lines), lines.len);
 }
 
 static void take_machine(struct capture *c)
@@ -492,7 +496,7 @@ static void take_machine(struct capture *c)
 	/* Tells a machine that has no rdma_cm from a tree that does not say. */
 	if (sysroot_exists(c->root, "sys/class/misc"))
 		line_dir(c->out, "sys/class/misc");
-	take_cpu_flags(c);
+	take_cpu(c);
 }
 
 static int by_text(const void *a, const void *b)

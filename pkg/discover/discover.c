@@ -42,6 +42,7 @@ static struct hw_inventory *finish(struct scan *s)
 
 	inv->arena = s->arena;
 	inv->hypervisor = scan_hypervisor(s);
+	inv->cpu = scan_cpu(s);
 	inv->has_rdma_cm = has_rdma_cm(s);
 	inv->n_pci = s->n_pci;
 	inv->n_rdma = s->n_rdma;

@@ -1,6 +1,6 @@
 /*
  * One scan in progress: the tables grow here and move into the inventory's arena at the end. Each phase is a
- * file: machine.c (NUMA, hypervisor, routes), pci.c (functions), place.c (links between functions), rate.c (of VFs), rdma.c,
+ * file: machine.c (NUMA, hypervisor, routes), cpu.c, pci.c (functions), place.c (links between functions), rate.c (of VFs), rdma.c,
  * gpu.c.
  */
 #ifndef RAILMATE_DISCOVER_SCAN_INTERNAL_H
@@ -93,6 +93,7 @@ int parse_thousandths(const char *text, const char *unit, int *ret);
 void scan_numa(struct scan *s);
 bool scan_numa_exists(const struct scan *s, int node);
 bool scan_hypervisor(struct scan *s);
+struct hw_cpu scan_cpu(struct scan *s);
 void scan_default_route(struct scan *s);
 
 /*

@@ -84,12 +84,20 @@ struct hw_numa {
 	const int *distance;	/* SLIT row, n_numa entries in the order of the numa table; NULL unknown */
 };
 
+/* What NCCL asks of a CPU; all of them are alike. */
+struct hw_cpu {
+	const char *arch;	/* "x86_64", "arm64"; NULL unknown */
+	const char *vendor;	/* of x86: "GenuineIntel"; NULL unknown */
+	int family, model;	/* of x86, as the kernel counts; -1 unknown */
+};
+
 struct hw_inventory {
 	struct arena *arena;	/* owns every string and table below */
 	struct hw_pci *pci;	size_t n_pci;	/* sorted by address */
 	struct hw_rdma *rdma;	size_t n_rdma;	/* sorted by (pci, name): by address, then name */
 	struct hw_gpu *gpu;	size_t n_gpu;	/* sorted by address */
 	struct hw_numa *numa;	size_t n_numa;	/* sorted by id */
+	struct hw_cpu cpu;
 	bool hypervisor;	/* this machine is a virtual machine, as far as the tree tells */
 	bool has_rdma_cm;	/* the rdma_cm misc device exists */
 	const char **notes;	size_t n_notes;	/* one sentence for each thing that was skipped */

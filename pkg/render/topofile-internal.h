@@ -4,9 +4,17 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+#include "hw/bdf.h"
+
+struct arena;
+struct hw_cpu;
 struct hw_inventory;
+struct hw_pci;
+struct strbuf;
 struct topo;
+struct topofile_in;
 
 /* NCCL reads up to 256 elements per process, and adds its own; 16 attributes, and adds its own (reference nccl.md §2.2). */
 #define TOPOFILE_ELEMENTS_MAX	199
@@ -23,5 +31,48 @@ const char *topofile_link_speed(int mts);
  * change while containers have some of them. A heap array.
  */
 bool *topofile_nics(const struct hw_inventory *inv, const struct topo *topo);
+
+struct link {
+	int mts, width; /* 0 unknown */
+};
+
+struct element {
+	struct bdf bdf;
+	uint32_t class_code;
+	struct link link;
+	const struct hw_pci *ids; /* of a switch; NULL: not told */
+	int group;		  /* of the hints, if it is their switch; -1 */
+	int parent;		  /* element; -1: directly at the CPU */
+	int cpu;		  /* index, if parent is -1 */
+};
+
+struct net {
+	int element;
+	const char *name;
+	int speed_mbps; /* 0: not told */
+};
+
+/* A NUMA node. What no node is known of gets a number below zero, one for each root complex. */
+struct cpu {
+	int id;
+	int pci; /* with id < 0: a function of the root complex */
+};
+
+struct topofile_build {
+	const struct topofile_in *in;
+	struct arena *arena;
+	struct element v[TOPOFILE_ELEMENTS_MAX + 1];
+	struct net nets[TOPOFILE_ELEMENTS_MAX + 1];
+	struct cpu cpus[TOPOFILE_ELEMENTS_MAX + 1];
+	size_t n, n_nets, n_cpus;
+	bool full; /* one of the tables */
+	const char **notes;
+	size_t n_notes, cap_notes;
+};
+
+/* Are all attributes known that NCCL wants of a <cpu> which it does not complete itself? */
+bool topofile_knows_cpu(const struct hw_cpu *cpu);
+/* Every element, as text. */
+void topofile_put(struct topofile_build *b, struct strbuf *out);
 
 #endif

@@ -25,75 +25,6 @@
 #define SWITCH	   0x060400
 #define DOMAIN_MAX 0xffff /* four digits: NCCL's addresses have no room for more */
 
-struct link {
-	int mts, width; /* 0 unknown */
-};
-
-struct element {
-	struct bdf bdf;
-	uint32_t class_code;
-	struct link link;
-	const struct hw_pci *ids; /* of a switch; NULL: not told */
-	int group;		  /* of the hints, if it is their switch; -1 */
-	int parent;		  /* element; -1: directly at the CPU */
-	int cpu;		  /* index, if parent is -1 */
-};
-
-struct net {
-	int element;
-	const char *name;
-	int speed_mbps; /* 0: not told */
-};
-
-/* A NUMA node. What no node is known of gets a number below zero, one for each root complex. */
-struct cpu {
-	int id;
-	int pci; /* with id < 0: a function of the root complex */
-};
-
-struct build {
-	const struct topofile_in *in;
-	struct arena *arena;
-	struct element v[TOPOFILE_ELEMENTS_MAX + 1];
-	struct net nets[TOPOFILE_ELEMENTS_MAX + 1];
-	struct cpu cpus[TOPOFILE_ELEMENTS_MAX + 1];
-	size_t n, n_nets, n_cpus;
-	bool full; /* one of the tables */
-	const char **notes;
-	size_t n_notes, cap_notes;
-};
-
-static const struct {
-	int mts;
-	const char *word;
-} link_speeds[] = {
-	{ 2500, "2.5 GT/s PCIe" },   { 5000, "5.0 GT/s PCIe" },	  { 8000, "8.0 GT/s PCIe" },
-	{ 16000, "16.0 GT/s PCIe" }, { 32000, "32.0 GT/s PCIe" }, { 64000, "64.0 GT/s PCIe" },
-};
-
-const char *topofile_link_speed(int mts)
-{
-	for (size_t i = 0; i < ARRAY_LEN(link_speeds); i++) {
-		if (link_speeds[i].mts == mts)
-			return link_speeds[i].word;
-	}
-	return NULL;
-}
-
-bool topofile_is_link_speed(const char *text)
-{
-	for (size_t i = 0; i < ARRAY_LEN(link_speeds); i++) {
-		if (!strcmp(link_speeds[i].word, text))
-			return true;
-	}
-	return false;
-}
-
-bool topofile_is_plain(int c)
-{
-	return c >= ' ' && c < 0x7f && !strchr("\"'<>&", c);
-}
-
 bool *topofile_nics(const struct hw_inventory *inv, const struct topo *topo)
 {
 	bool *is_place = xcalloc(inv->n_pci + 1, sizeof(*is_place)),
@@ -109,7 +40,7 @@ bool *topofile_nics(const struct hw_inventory *inv, const struct topo *topo)
 	return ret;
 }
 
-__attribute__((format(printf, 2, 3))) static void note(struct build *b, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void note(struct topofile_build *b, const char *fmt, ...)
 {
 	_cleanup_free_ char *text = NULL;
 	va_list ap;
@@ -141,7 +72,7 @@ static struct link link_of(const struct hw_inventory *inv, int pci)
 }
 
 /* A VM may know nothing of its links. */
-static struct link link_of_leaf(const struct build *b, int place)
+static struct link link_of_leaf(const struct topofile_build *b, int place)
 {
 	const struct topo_hints *hints = topo_hints_used(b->in->topo);
 	struct link link = link_of(b->in->inv, place);
@@ -177,7 +108,7 @@ static bool same_root(const struct hw_pci *a, const struct hw_pci *b)
 }
 
 /* `top` is the uppermost function of a way. */
-static int cpu_of(struct build *b, int top)
+static int cpu_of(struct topofile_build *b, int top)
 {
 	const struct hw_inventory *inv = b->in->inv;
 	int numa = topo_numa(b->in->topo, top), unknown = 0;
@@ -201,7 +132,7 @@ static int cpu_of(struct build *b, int top)
 
 /* --- switches --- */
 
-static int find(const struct build *b, struct bdf bdf)
+static int find(const struct topofile_build *b, struct bdf bdf)
 {
 	for (size_t i = 0; i < b->n; i++) {
 		if (!bdf_cmp(b->v[i].bdf, bdf))
@@ -211,7 +142,7 @@ static int find(const struct build *b, struct bdf bdf)
 }
 
 /* Full: everything further lands in the last one, and the file is refused. */
-static int add(struct build *b, const struct element *e)
+static int add(struct topofile_build *b, const struct element *e)
 {
 	if (b->n == ARRAY_LEN(b->v)) {
 		b->full = true;
@@ -234,7 +165,7 @@ static size_t bridges_above(const struct hw_inventory *inv, int pci, int ret[CHA
 	return n;
 }
 
-static int add_switch(struct build *b, int pci, int parent, int cpu)
+static int add_switch(struct topofile_build *b, int pci, int parent, int cpu)
 {
 	const struct hw_pci *f = &b->in->inv->pci[pci];
 	const struct element e = { .bdf = f->bdf,
@@ -255,7 +186,7 @@ struct spot {
 };
 
 /* Root ports have no bridge above, upstream ports an odd number of them. */
-static struct spot spot_below_switches(struct build *b, int place)
+static struct spot spot_below_switches(struct topofile_build *b, int place)
 {
 	int above[CHAIN_MAX];
 	size_t n = bridges_above(b->in->inv, place, above);
@@ -267,7 +198,7 @@ static struct spot spot_below_switches(struct build *b, int place)
 }
 
 /* Addresses that no machine has: the last devices of the last buses of the last domain. */
-static struct bdf invented_bdf(const struct build *b)
+static struct bdf invented_bdf(const struct topofile_build *b)
 {
 	struct bdf bdf = { DOMAIN_MAX, 0xff, 1, 0 };
 
@@ -280,7 +211,7 @@ static struct bdf invented_bdf(const struct build *b)
 	return bdf;
 }
 
-static struct spot spot_in_group(struct build *b, int place, int group)
+static struct spot spot_in_group(struct topofile_build *b, int place, int group)
 {
 	const struct topo_hints *hints = topo_hints_used(b->in->topo);
 	struct element e = { .class_code = SWITCH,
@@ -297,7 +228,7 @@ static struct spot spot_in_group(struct build *b, int place, int group)
 	return (struct spot) { add(b, &e), -1 };
 }
 
-static struct spot spot_of(struct build *b, int place)
+static struct spot spot_of(struct topofile_build *b, int place)
 {
 	int group = topo_group_of(b->in->topo, place);
 
@@ -308,7 +239,7 @@ static struct spot spot_of(struct build *b, int place)
 
 /* The function at that address, which has to exist for NCCL to look it up, is of the same NIC, or in its
  * slot. */
-static bool is_own(const struct build *b, struct bdf bdf, int place)
+static bool is_own(const struct topofile_build *b, struct bdf bdf, int place)
 {
 	const struct hw_inventory *inv = b->in->inv;
 	int there = hw_find_pci(inv, bdf);
@@ -323,7 +254,7 @@ static bool is_own(const struct build *b, struct bdf bdf, int place)
 }
 
 /* The leaf at an address with the place's facts; -1: the address is nobody's or somebody else's. */
-static int claim(struct build *b, struct bdf bdf, int place)
+static int claim(struct topofile_build *b, struct bdf bdf, int place)
 {
 	struct spot spot;
 	struct element e;
@@ -354,10 +285,17 @@ static bool is_plain_name(const char *name)
 	return true;
 }
 
-static void add_net(struct build *b, int element, const char *name, int speed_mbps)
+static void add_net(struct topofile_build *b, int element, const char *name, int speed_mbps)
 {
 	if (!is_plain_name(name)) {
 		note(b, "the RDMA device '%s' is not told of: NCCL's parser has no way to write its name",
+		     name);
+		return;
+	}
+	if (!topofile_knows_cpu(&b->in->inv->cpu)) {
+		note(b,
+		     "the RDMA device '%s' is not told of: /proc/cpuinfo does not say all that NCCL would "
+		     "then want to know",
 		     name);
 		return;
 	}
@@ -368,7 +306,7 @@ static void add_net(struct build *b, int element, const char *name, int speed_mb
 	b->nets[b->n_nets++] = (struct net) { element, name, speed_mbps };
 }
 
-static void add_nets(struct build *b, int pci, int element, int speed_mbps)
+static void add_nets(struct topofile_build *b, int pci, int element, int speed_mbps)
 {
 	const struct hw_inventory *inv = b->in->inv;
 	int i = hw_find_rdma(inv, pci);
@@ -384,7 +322,7 @@ static void add_nets(struct build *b, int pci, int element, int speed_mbps)
  * that needs it is given, and with the default, should somebody turn it back. Where neither is its own, its
  * name tells.
  */
-static void add_nic(struct build *b, int pci)
+static void add_nic(struct topofile_build *b, int pci)
 {
 	const struct hw_pci *f = &b->in->inv->pci[pci];
 	int place = topo_place(b->in->topo, pci);
@@ -400,7 +338,7 @@ static void add_nic(struct build *b, int pci)
 		add_nets(b, pci, looked >= 0 ? looked : claim(b, f->bdf, place), f->rate_mbps);
 }
 
-static bool is_told(struct build *b, int pci)
+static bool is_told(struct topofile_build *b, int pci)
 {
 	char address[BDF_STRLEN];
 
@@ -411,7 +349,7 @@ static bool is_told(struct build *b, int pci)
 	return false;
 }
 
-static void add_all(struct build *b)
+static void add_all(struct topofile_build *b)
 {
 	const struct hw_inventory *inv = b->in->inv;
 	_cleanup_free_ bool *nics = topofile_nics(inv, b->in->topo);
@@ -428,137 +366,13 @@ static void add_all(struct build *b)
 	}
 }
 
-/* --- text --- */
-
-static void put_link(struct strbuf *out, struct link link)
-{
-	const char *speed = topofile_link_speed(link.mts);
-
-	if (speed)
-		strbuf_printf(out, " link_speed=\"%s\"", speed);
-	if (link.width > 0)
-		strbuf_printf(out, " link_width=\"%d\"", link.width);
-}
-
-/* NCCL counts the two levels of some switches as one, by these. */
-static void put_ids(struct strbuf *out, const struct hw_pci *f)
-{
-	strbuf_printf(out, " vendor=\"0x%04x\" device=\"0x%04x\"", f->vendor, f->device);
-	if (f->subvendor || f->subdevice)
-		strbuf_printf(out, " subsystem_vendor=\"0x%04x\" subsystem_device=\"0x%04x\"", f->subvendor,
-			      f->subdevice);
-}
-
-static void put_nets(const struct build *b, int element, int indent, struct strbuf *out)
-{
-	strbuf_printf(out, "%*s<nic>\n", indent, "");
-	for (size_t i = 0; i < b->n_nets; i++) {
-		if (b->nets[i].element != element)
-			continue;
-		strbuf_printf(out, "%*s<net name=\"%s\"", indent + 2, "", b->nets[i].name);
-		if (b->nets[i].speed_mbps)
-			strbuf_printf(out, " speed=\"%d\"", b->nets[i].speed_mbps);
-		strbuf_puts(out, "/>\n");
-	}
-	strbuf_printf(out, "%*s</nic>\n", indent, "");
-}
-
-static bool has_nets(const struct build *b, int element)
-{
-	for (size_t i = 0; i < b->n_nets; i++) {
-		if (b->nets[i].element == element)
-			return true;
-	}
-	return false;
-}
-
-static bool has_kids(const struct build *b, int element)
-{
-	for (size_t i = 0; i < b->n; i++) {
-		if (b->v[i].parent == element)
-			return true;
-	}
-	return false;
-}
-
-/* order: the elements by address. Depth is that of the bridges, which CHAIN_MAX bounds. */
-static void put_element(const struct build *b, const int *order, int element, int indent, struct strbuf *out)
-{
-	const struct element *e = &b->v[element];
-	char busid[BDF_STRLEN];
-
-	strbuf_printf(out, "%*s<pci busid=\"%s\" class=\"0x%06x\"", indent, "", bdf_format(e->bdf, busid),
-		      e->class_code);
-	put_link(out, e->link);
-	if (e->ids)
-		put_ids(out, e->ids);
-	if (!has_kids(b, element) && !has_nets(b, element)) {
-		strbuf_puts(out, "/>\n");
-		return;
-	}
-	strbuf_puts(out, ">\n");
-	if (has_nets(b, element))
-		put_nets(b, element, indent + 2, out);
-	for (size_t i = 0; i < b->n; i++) {
-		if (b->v[order[i]].parent == element)
-			put_element(b, order, order[i], indent + 2, out);
-	}
-	strbuf_printf(out, "%*s</pci>\n", indent, "");
-}
-
-static int by_address(const void *x, const void *y, void *arg)
-{
-	const struct build *b = arg;
-
-	return bdf_cmp(b->v[*(const int *)x].bdf, b->v[*(const int *)y].bdf);
-}
-
-/* Nodes by number, and behind them what no node is known of. */
-static int by_id(const void *x, const void *y, void *arg)
-{
-	const struct build *b = arg;
-	int i = b->cpus[*(const int *)x].id, k = b->cpus[*(const int *)y].id;
-
-	if ((i < 0) != (k < 0))
-		return i < 0 ? 1 : -1;
-	return i < 0 ? k - i : i - k;
-}
-
-static int *order_of(struct build *b, size_t n, int (*compare)(const void *, const void *, void *))
-{
-	int *order = arena_array(b->arena, n + 1, sizeof(*order));
-
-	for (size_t i = 0; i < n; i++)
-		order[i] = (int)i;
-	qsort_r(order, n, sizeof(*order), compare, b);
-	return order;
-}
-
-static void put_system(struct build *b, struct strbuf *out)
-{
-	const int *elements = order_of(b, b->n, by_address), *cpus = order_of(b, b->n_cpus, by_id);
-
-	strbuf_printf(out, "<system version=\"%d\">\n", b->in->version);
-	for (size_t c = 0; c < b->n_cpus; c++) {
-		strbuf_printf(out, "  <cpu numaid=\"%d\">\n", b->cpus[cpus[c]].id);
-		for (size_t i = 0; i < b->n; i++) {
-			const struct element *e = &b->v[elements[i]];
-
-			if (e->parent < 0 && e->cpu == cpus[c])
-				put_element(b, elements, elements[i], 4, out);
-		}
-		strbuf_puts(out, "  </cpu>\n");
-	}
-	strbuf_puts(out, "</system>\n");
-}
-
-static int write_text(struct build *b, struct strbuf *out, struct err *err)
+static int write_text(struct topofile_build *b, struct strbuf *out, struct err *err)
 {
 	if (!b->n && b->n_notes)
 		return err_set(err, ENODATA, "%s", b->notes[0]);
 	if (!b->n)
 		return err_set(err, ENODATA, "there is neither a GPU nor an RDMA NIC to tell of");
-	put_system(b, out);
+	topofile_put(b, out);
 	if (!b->full && topofile_check(strbuf_str(out), out->len, b->in->version, err) < 0)
 		return err_wrap(err, "NCCL would not read the topology file of this node");
 	if (b->full)
@@ -573,7 +387,7 @@ int topofile_render(const struct topofile_in *in, struct arena *arena, struct to
 		    struct err *err)
 {
 	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
-	struct build *b = arena_alloc(arena, sizeof(*b));
+	struct topofile_build *b = arena_alloc(arena, sizeof(*b));
 	int r;
 
 	assert(in->version == 1 || in->version == 2);

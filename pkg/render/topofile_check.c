@@ -30,7 +30,10 @@ struct parser {
 	const char *s, *end;
 	int line, version;
 	struct err *err;
-	int stack[DEPTH_MAX];
+	struct level {
+		int element;
+		bool complete; /* has all that NCCL wants above a <net>, which it does not complete */
+	} stack[DEPTH_MAX];
 	size_t depth, n_elements;
 	bool ended;				  /* </system> has been read */
 	struct slice keys[TOPOFILE_ELEMENTS_MAX]; /* busids, net names and numaids: none may come twice */
@@ -131,14 +134,18 @@ static const struct attribute {
 	int element;
 	const char *name;
 	bool (*is)(const struct parser *p, struct slice value);
-	enum { FREE, REQUIRED, KEY } kind; /* a key is required, and unique in the file */
+	enum { FREE, ABOVE_NET, REQUIRED, KEY } kind; /* a key is required, and unique in the file */
 } attributes[] = {
 	{ SYSTEM, "version", is_version, REQUIRED },
 	{ CPU, "numaid", is_number, KEY },
+	{ CPU, "arch", is_text, ABOVE_NET },
+	{ CPU, "vendor", is_text, FREE },
+	{ CPU, "familyid", is_number, FREE },
+	{ CPU, "modelid", is_number, FREE },
 	{ PCI, "busid", is_busid, KEY },
 	{ PCI, "class", is_class, REQUIRED },
-	{ PCI, "link_speed", is_speed, FREE },
-	{ PCI, "link_width", is_count, FREE },
+	{ PCI, "link_speed", is_speed, ABOVE_NET },
+	{ PCI, "link_width", is_count, ABOVE_NET },
 	{ PCI, "vendor", is_id, FREE },
 	{ PCI, "device", is_id, FREE },
 	{ PCI, "subsystem_vendor", is_id, FREE },
@@ -216,7 +223,7 @@ static int take_value(struct parser *p, struct slice *ret)
 
 static int top(const struct parser *p)
 {
-	return p->depth ? p->stack[p->depth - 1] : NOTHING;
+	return p->depth ? p->stack[p->depth - 1].element : NOTHING;
 }
 
 static int element_of(struct slice name)
@@ -263,17 +270,19 @@ static int read_attribute(struct parser *p, int element, unsigned *seen)
 		      name.len > 40 ? 40 : (int)name.len, name.s);
 }
 
-static int check_required(const struct parser *p, int element, unsigned seen)
+/* The first attribute of at least that kind that is not there; NULL: all are. */
+static const struct attribute *missing(int element, int kind, unsigned seen)
 {
 	for (size_t i = 0; i < ARRAY_LEN(attributes); i++) {
-		if (attributes[i].element == element && attributes[i].kind != FREE && !(seen & 1u << i))
-			return refuse(p, "<%s> without %s", elements[element].name, attributes[i].name);
+		if (attributes[i].element == element && (int)attributes[i].kind >= kind && !(seen & 1u << i))
+			return &attributes[i];
 	}
-	return 0;
+	return NULL;
 }
 
-static int read_attributes(struct parser *p, int element)
+static int read_attributes(struct parser *p, int element, bool *ret_complete)
 {
+	const struct attribute *gap;
 	unsigned seen = 0;
 	int n = 0, r;
 
@@ -284,13 +293,28 @@ static int read_attributes(struct parser *p, int element)
 		if (r < 0)
 			return r;
 	}
-	return check_required(p, element, seen);
+	gap = missing(element, REQUIRED, seen);
+	if (gap)
+		return refuse(p, "<%s> without %s", elements[element].name, gap->name);
+	*ret_complete = !missing(element, ABOVE_NET, seen);
+	return 0;
+}
+
+static int check_above_net(const struct parser *p)
+{
+	for (size_t i = 0; i < p->depth; i++) {
+		if (!p->stack[i].complete)
+			return refuse(p, "<net> below a <%s> without the attributes that NCCL then asks for",
+				      elements[p->stack[i].element].name);
+	}
+	return 0;
 }
 
 static int open_element(struct parser *p)
 {
 	struct slice name = take_name(p);
 	int element = element_of(name), r;
+	bool complete = false;
 
 	if (element < 0)
 		return refuse(p, "no element of a topology file begins here");
@@ -298,7 +322,9 @@ static int open_element(struct parser *p)
 		return refuse(p, "<%s> has no place here", elements[element].name);
 	if (++p->n_elements > TOPOFILE_ELEMENTS_MAX)
 		return refuse(p, "more than %d elements", TOPOFILE_ELEMENTS_MAX);
-	r = read_attributes(p, element);
+	r = read_attributes(p, element, &complete);
+	if (r == 0 && element == NET)
+		r = check_above_net(p);
 	if (r < 0)
 		return r;
 	if (take(p, '/')) {
@@ -306,7 +332,7 @@ static int open_element(struct parser *p)
 	} else {
 		if (p->depth == DEPTH_MAX)
 			return refuse(p, "more than %d elements in one another", DEPTH_MAX);
-		p->stack[p->depth++] = element;
+		p->stack[p->depth++] = (struct level) { element, complete };
 	}
 	return take(p, '>') ? 0 : refuse(p, "a tag that does not end with '>'");
 }
