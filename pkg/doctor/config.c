@@ -55,7 +55,8 @@ static enum doctor_config read_classic(struct doctor_pci *p, int fd)
 
 	if (n < OPEN_TO_ALL)
 		return n <= 0 ? DOCTOR_CONFIG_NONE : DOCTOR_CONFIG_SHORT;
-	if (dword_at(bytes, PCI_VENDOR_ID) == UINT32_MAX)
+	/* A VF has no ids of its own there; a function that does not answer has ones everywhere. */
+	if (dword_at(bytes, PCI_COMMAND) == UINT32_MAX || !dword_at(bytes, PCI_VENDOR_ID))
 		return DOCTOR_CONFIG_BROKEN;
 	if (!(word_at(bytes, PCI_STATUS) & PCI_STATUS_CAP_LIST))
 		return DOCTOR_CONFIG_READ;
@@ -136,6 +137,8 @@ void doctor_read_config(const struct sysroot *root, const struct doctor_facts *f
 	p->config = p->config_ext = read_classic(p, fd);
 	if (p->config == DOCTOR_CONFIG_READ)
 		p->config_ext = read_extended(p, fd);
+	if (p->config_ext == DOCTOR_CONFIG_BROKEN)
+		p->has_acs = p->has_ats = false; /* a list that leads nowhere was no list before that either */
 }
 
 int doctor_mps(int devctl)

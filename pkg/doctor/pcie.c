@@ -44,9 +44,8 @@ static const struct doctor_advice iommu_blocked = {
 };
 static const struct doctor_advice iommu_unknown = {
 	"If the IOMMU translates, NIC and GPU do not talk straight through the switch.",
-	{ "cat /sys/bus/pci/devices/ADDRESS/iommu_group/type on the host: identity is right; the file is "
-	  "hidden where a "
-	  "container masks /sys, and kernels before 5.11 show it to root only.",
+	{ "cat /sys/bus/pci/devices/ADDRESS/iommu_group/type on the host: identity is right; a container "
+	  "that masks parts of /sys does not have it.",
 	  NULL, NULL },
 };
 static const struct doctor_advice iommu_ats = {
@@ -331,13 +330,15 @@ static void judge_acs_bridge(const struct doctor_facts *f, struct doctor_report 
 {
 	const struct doctor_pci *p = &f->pci[bridge];
 	const char *who = doctor_address(f, bridge);
+	bool known = p->has_acs || p->config_ext == DOCTOR_CONFIG_READ;
 
+	if (!known && w->class > TOPO_PHB)
+		return; /* where it does not matter, nobody has to look */
 	w->judged++;
-	if (!p->has_acs && p->config_ext != DOCTOR_CONFIG_READ)
-		doctor_find(
-			r, DOCTOR_UNKNOWN, &acs_unknown, who,
-			"ACS of bridge %s between GPU %s and NIC %s is unknown: its configuration space %s.",
-			who, doctor_address(f, gpu), doctor_address(f, nic), why_unread(p->config_ext));
+	if (!known)
+		doctor_find(r, DOCTOR_UNKNOWN, &acs_unknown, who,
+			    "%s, between GPU %s and NIC %s: its configuration space %s.", who,
+			    doctor_address(f, gpu), doctor_address(f, nic), why_unread(p->config_ext));
 	else if (!p->has_acs || !(p->acs_ctrl & ACS_BAD))
 		return;
 	else if (is_direct(f, bridge, gpu, nic))

@@ -178,10 +178,12 @@ struct damage {
 static void lists_that_lead_nowhere_end(void **state)
 {
 	static const struct damage cases[] = {
-		{ 0x00, 4, 0xffffffff, DOCTOR_CONFIG_BROKEN, DOCTOR_CONFIG_BROKEN },
-		{ 0x41, 1, 0x40, DOCTOR_CONFIG_BROKEN, DOCTOR_CONFIG_BROKEN }, /* a ring of one */
-		{ 0x61, 1, 0x40, DOCTOR_CONFIG_BROKEN, DOCTOR_CONFIG_BROKEN }, /* a ring of two */
-		{ 0x34, 1, 0x10, DOCTOR_CONFIG_BROKEN, DOCTOR_CONFIG_BROKEN }, /* into the header */
+		{ 0x00, 4, 0xffffffff, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_READ }, /* a VF */
+		{ 0x00, 4, 0x00000000, DOCTOR_CONFIG_BROKEN, DOCTOR_CONFIG_BROKEN },
+		{ 0x04, 4, 0xffffffff, DOCTOR_CONFIG_BROKEN, DOCTOR_CONFIG_BROKEN }, /* it does not answer */
+		{ 0x41, 1, 0x40, DOCTOR_CONFIG_BROKEN, DOCTOR_CONFIG_BROKEN },	     /* a ring of one */
+		{ 0x61, 1, 0x40, DOCTOR_CONFIG_BROKEN, DOCTOR_CONFIG_BROKEN },	     /* a ring of two */
+		{ 0x34, 1, 0x10, DOCTOR_CONFIG_BROKEN, DOCTOR_CONFIG_BROKEN },	     /* into the header */
 		{ 0x100, 4, 0xffffffff, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_BROKEN },
 		{ 0x100, 4, 0x10020001, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_BROKEN }, /* a ring of one */
 		{ 0x1b0, 4, 0x1401000d, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_BROKEN }, /* a ring of two */

@@ -55,9 +55,10 @@
 	LINK("0000:3c:00.0", "0000:3c:00.0")                                                                 \
 	IDS(PF2, "0x1021")                                                                                   \
 	VALUE(PF2 "/sriov_totalvfs", "8")                                                                    \
-	VALUE(PF2 "/sriov_numvfs", "1") LINK("0000:3c:00.1", "0000:3c:00.1")                                 \
-		IDS(VF2, "0x101e") "l " VF2 "/physfn -> ../0000:3c:00.0\nl " PF2                             \
-				   "/virtfn0 -> ../0000:3c:00.1\n"
+	VALUE(PF2 "/sriov_numvfs", "1")                                                                      \
+	LINK("0000:3c:00.1", "0000:3c:00.1") IDS(VF2, "0x101e") "l " VF2                                     \
+								"/physfn -> ../0000:3c:00.0\nl " PF2         \
+								"/virtfn0 -> ../0000:3c:00.1\n"
 
 #define ACTIVE "4: ACTIVE"
 #define DOWN   "1: DOWN"
