@@ -90,7 +90,6 @@ static int put_gids(const struct grant *grants, size_t n, struct env_set *set, s
 	if (r < 0)
 		return r;
 	put_gid_env(&nccl, set);
-	note_qos(rails, count, set->arena, notes);
 	count = grant_rails(grants, n, PROFILES_INDEXED, set->arena, &rails);
 	return decide_gids(rails, count, set->arena, ret, NULL, err);
 }

@@ -2,7 +2,6 @@
  * NCCL's variables but those about GIDs. Source of every rule: NCCL 2.30 src/transport/net_ib/init.cc and
  * src/graph, as collected in the reference page nccl.md §1.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -11,7 +10,6 @@
 #include "discover/vfstate.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
-#include "render/qos.h"
 #include "render/render-internal.h"
 #include "topo/topo.h"
 
@@ -161,35 +159,4 @@ void render_nccl_env(const struct grant *grants, size_t n, struct env_set *set, 
 	put_merge_vfs(rails, n_rails, set);
 	put_merge_nics(rails, n_rails, set, notes);
 	put_pkey(rails, n_rails, set, notes);
-}
-
-/* --- priorities --- */
-
-static const char *against_qos(const struct qos_facts *qos, int tc, struct arena *arena)
-{
-	int dscp = tc >> 2, prio = qos->dscp_prio[dscp];
-
-	if (qos->trust_dscp == 0)
-		return "its PF takes the priority from the VLAN tag (trust is pcp, not dscp)";
-	if (qos->trust_dscp != 1 || prio < 0 || prio > 7 || qos->pfc < 0 || (qos->pfc >> prio & 1))
-		return NULL;
-	return arena_printf(arena, "its PF has DSCP %d in priority %d, which has no flow control (PFC)", dscp,
-			    prio);
-}
-
-void note_qos(const struct rail *rails, size_t n, struct arena *arena, struct notes *notes)
-{
-	for (size_t i = 0; i < n; i++) {
-		const char *value = policy_value(cfg_of(&rails[i]), "NCCL_IB_TC"), *why;
-		long tc = value ? strtol(value, NULL, 0) : -1;
-
-		if (tc < 0 || tc > 255 || !rails[i].dev->qos ||
-		    grant_link(rails[i].grant, rails[i].dev) != HW_LINK_ETHERNET)
-			continue;
-		why = against_qos(rails[i].dev->qos, (int)tc, arena);
-		if (why)
-			add_note(notes,
-				 arena_printf(arena, "NCCL_IB_TC is %ld in the pool %s, but VF %s: %s", tc,
-					      cfg_of(&rails[i])->resource, rails[i].dev->dev->id, why));
-	}
 }

@@ -85,8 +85,6 @@ void render_own_env(const struct grant *grant, struct env_set *set); /* both */
 int render_joined_env(const struct grant *grants, size_t n, struct env_set *set, struct notes *notes, struct err *err);
 /* NCCL_* but those about GIDs. */
 void render_nccl_env(const struct grant *grants, size_t n, struct env_set *set, struct notes *notes);
-/* Where the operator's traffic class goes against what the PF does with it. */
-void note_qos(const struct rail *rails, size_t n, struct arena *arena, struct notes *notes);
 /* What the operator's "env" says; NULL: nothing. */
 const char *policy_value(const struct pool_config *cfg, const char *name);
 /* uverbs nodes, and rdma_cm, to edits->devs. */

@@ -17,7 +17,6 @@ struct gid_entry;
 struct json;
 struct node;
 struct pool;
-struct qos_facts;
 struct vf_state;
 
 struct kv { const char *key, *value; };
@@ -42,7 +41,6 @@ struct grant_dev {
 	const char *uverbs;	/* NULL: none */
 	const struct gid_entry *gids;	size_t n_gids;	/* of port 1; only read when the pool's gid mode needs it */
 	const struct vf_state *state;	/* what it is when its container starts; NULL: not looked at yet (Allocate) */
-	const struct qos_facts *qos;	/* its PF's priorities (render/qos.h); NULL: not known */
 };
 
 struct grant {

@@ -17,7 +17,6 @@
 #include "discover/vfstate.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
-#include "render/qos.h"
 #include "render/render.h"
 
 /* Functions in address order: two PFs, two GPUs, VFs; the last one is on a further bus than its PF. */
@@ -458,37 +457,6 @@ static void a_pkey_is_not_known_before_the_start(void **state)
 	b->ports[0].link = HW_LINK_IB;
 	b->grant_devs[0].state = NULL;
 	assert_null(value(b, "NCCL_IB_PKEY"));
-	assert_int_equal(b->n_notes, 0);
-}
-
-/* --- priorities --- */
-
-static void a_traffic_class_against_the_pf_is_noted(void **state)
-{
-	static const struct policy_env tc[] = { { "NCCL_IB_TC", "106" } };
-	struct qos_facts qos = { .trust_dscp = 1, .pfc = 1 << 4 };
-	struct bench *b = *state;
-
-	memset(qos.dscp_prio, 0, sizeof(qos.dscp_prio));
-	qos.dscp_prio[26] = 3;
-	b->cfg[0].env = tc;
-	b->cfg[0].n_env = 1;
-	rendered(b);
-	assert_int_equal(b->n_notes, 0); /* not known is not wrong */
-	b->grant_devs[0].qos = &qos;
-	assert_string_equal(value(b, "NCCL_IB_TC"), "106");
-	assert_note(b, "DSCP 26 in priority 3, which has no flow control");
-	qos.pfc = 1 << 3;
-	rendered(b);
-	assert_int_equal(b->n_notes, 0);
-	qos.pfc = -1;
-	rendered(b);
-	assert_int_equal(b->n_notes, 0);
-	qos.trust_dscp = 0;
-	rendered(b);
-	assert_note(b, "trust is pcp");
-	qos.trust_dscp = -1;
-	rendered(b);
 	assert_int_equal(b->n_notes, 0);
 }
 
@@ -982,7 +950,6 @@ int main(void)
 		T(a_pkey_becomes_its_index),
 		T(a_pkey_is_for_infiniband_and_for_who_asks),
 		T(a_pkey_is_not_known_before_the_start),
-		T(a_traffic_class_against_the_pf_is_noted),
 		T(the_index_is_set_where_all_vfs_agree),
 		T(ipv6_is_named_where_it_is_all_there_is),
 		T(addresses_of_others_do_not_count),
