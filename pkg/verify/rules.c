@@ -448,11 +448,13 @@ static const struct rule {
 /* "Unable to open device mlx5_4": harmless when it is somebody else's. */
 static enum sign_id whose_device(const struct verify *v, const struct record *r)
 {
-	const char *name = strstr(r->text, "device ") + strlen("device ");
-	const struct map *map = r->proc ? verify_map_of(v, r->proc->host) : NULL;
+	const char *name = strstr(r->text, "device ");
+	const struct map *map = name && r->proc ? verify_map_of(v, r->proc->host) : NULL;
 
-	return map && map_entry_of(map, name, strcspn(name, " "), 0) ? SIGN_OPEN_DEVICE_OURS
-								     : SIGN_OPEN_DEVICE;
+	if (!map) /* nothing to compare with, or cut before the name */
+		return SIGN_OPEN_DEVICE;
+	name += strlen("device ");
+	return map_entry_of(map, name, strcspn(name, " "), 0) ? SIGN_OPEN_DEVICE_OURS : SIGN_OPEN_DEVICE;
 }
 
 void verify_record(struct verify *v, const struct record *r)

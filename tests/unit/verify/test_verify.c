@@ -456,6 +456,8 @@ static void a_device_that_cannot_be_opened_matters_when_it_is_ours(void **state)
 	assert_verdict(NULL, log, VERDICT_PASS, "note open-foreign-device");
 	assert_verdict(MAP(OWN "," OWN5 ",{\"hca\": \"mlx5_9\"}"), log, VERDICT_WARN,
 		       "WARN open-allocated-device");
+	assert_verdict(MAP(OWN), W "NET/IB : Unable to open device \n" NET TWO SEND, VERDICT_PASS,
+		       "note open-foreign-device");
 }
 
 static void a_wrong_map_is_refused_with_one_sentence(void **state)
