@@ -27,6 +27,7 @@
 #include "kubelet/podres.h"
 #include "kubelet/rundir.h"
 #include "kubelet/runtime.h"
+#include "kubelet/sweeper.h"
 #include "kubelet/truth.h"
 #include "netlink/netlink.h"
 #include "pool/node.h"
@@ -39,10 +40,6 @@
 #define POD_RESOURCES_TIMEOUT_MS 200
 /* A runtime reads a spec that changed within some milliseconds (reference kubelet.md §4). */
 #define CDI_SETTLE_MS 20
-/* The kubelet tells which containers run, also where the ledger was lost, within the first looks at the run
- * directory. */
-#define RUN_DIR_LOOK_MS	      5000
-#define RUN_DIR_LOOKS_PATIENT 24
 
 struct daemon {
 	const struct daemon_options *opt;
@@ -56,9 +53,8 @@ struct daemon {
 	char *registry_dir, *pod_resources, *checkpoint;
 	const char *plugin_dirs[2]; /* of all device plugins */
 	struct specs *specs;
-	struct plugin **plugins;    /* one per pool; rpc thread */
-	struct rpc_timer *patience; /* NULL: directories of containers that nobody knows go */
-	unsigned looks;		    /* at the run directory */
+	struct plugin **plugins; /* one per pool; rpc thread */
+	struct sweeper *sweeper; /* NULL: no run directory */
 
 	struct watch_dir *dir;
 	struct watch_hw *hw;
@@ -78,29 +74,13 @@ struct publication {
 	struct node *node;
 };
 
-static void sweep(struct daemon *d)
-{
-	if (d->env.rundir)
-		rundir_sweep(d->env.rundir, keeper_ledger(d->env.keeper), d->patience != NULL);
-}
-
-static void look_at_run_dir(void *arg)
-{
-	struct daemon *d = arg;
-
-	d->patience = NULL;
-	if (d->looks++ < RUN_DIR_LOOKS_PATIENT)
-		d->patience = rpc_after(d->rpc, RUN_DIR_LOOK_MS, look_at_run_dir, d);
-	sweep(d);
-}
-
 /* VFs drain, or drain no more, or are free; slots are bound. */
 static void relist(void *arg)
 {
 	struct daemon *d = arg;
 
-	sweep(d);
-
+	if (d->sweeper)
+		sweeper_sweep(d->sweeper);
 	if (d->env.binder)
 		binder_tidy(d->env.binder);
 	for (size_t i = 0; i < d->cfg->n_pools; i++) {
@@ -158,7 +138,8 @@ static void open_contents(struct daemon *d)
 	if (!d->opt->run_dir)
 		return;
 	d->env.rundir = rundir_new(d->opt->run_dir);
-	d->patience = rpc_after(d->rpc, RUN_DIR_LOOK_MS, look_at_run_dir, d);
+	d->sweeper = sweeper_new(&(struct sweeper_env) {
+		.rpc = d->rpc, .rundir = d->env.rundir, .keeper = d->env.keeper, .podres = d->env.podres });
 }
 
 /* With the first node: what all plugins share. */
@@ -189,7 +170,8 @@ static void publish_on_rpc(void *arg)
 	if (!d->env.keeper)
 		open_on_rpc(d);
 	keeper_update(d->env.keeper, p->node);
-	sweep(d);
+	if (d->sweeper)
+		sweeper_update(d->sweeper, p->node);
 	if (d->env.binder)
 		binder_update(d->env.binder, p->node);
 	for (size_t i = 0; i < d->cfg->n_pools; i++) {
@@ -224,7 +206,7 @@ static void close_on_rpc(void *arg)
 	gpuplugin_close(STEAL(d->env.gpus));
 	runtime_close(STEAL(d->env.runtime));
 	binder_free(STEAL(d->env.binder));
-	rpc_timer_cancel(STEAL(d->patience));
+	sweeper_free(STEAL(d->sweeper));
 	keeper_free(STEAL(d->env.keeper));
 	truth_free(STEAL(d->env.truth));
 	rundir_free(STEAL(d->env.rundir));

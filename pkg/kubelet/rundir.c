@@ -285,11 +285,12 @@ static const char *vf_of(const char *name)
 	return name + strlen(PREFIX);
 }
 
-void rundir_sweep(struct rundir *r, const struct ledger *ledger, bool patient)
+bool rundir_sweep(struct rundir *r, const struct ledger *ledger, bool patient)
 {
 	_cleanup_close_ int top = open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_dirp_ DIR *dir = top < 0 ? NULL : fdopendir(fcntl(top, F_DUPFD_CLOEXEC, 0));
 	const struct dirent *e;
+	bool left = false;
 
 	while (dir && (e = readdir(dir))) {
 		const char *vf = vf_of(e->d_name);
@@ -300,5 +301,8 @@ void rundir_sweep(struct rundir *r, const struct ledger *ledger, bool patient)
 			note_held(r, vf);
 		else if (!patient || was_held(r, vf))
 			remove_dir(top, e->d_name);
+		else
+			left = true;
 	}
+	return left;
 }

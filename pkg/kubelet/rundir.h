@@ -35,9 +35,9 @@ int rundir_make(struct rundir *r, const char *vf, bool *ret_new, struct err *err
 /* Replaces these files, making the directory if it is not there. On failure some may have been replaced. */
 int rundir_write(struct rundir *r, const char *vf, const struct rundir_file *files, size_t n, struct err *err);
 /*
- * Removes the directories of VFs that nobody holds. One that had no hold since we started may be that of a running container that a lost
- * ledger does not know yet: it is left alone until `patient` (the kubelet had time to tell) is false.
+ * Removes the directories of VFs that nobody holds, but with `patient` those that never had a hold since we started: they may be of
+ * running containers that a lost ledger does not know yet. True: such are left.
  */
-void rundir_sweep(struct rundir *r, const struct ledger *ledger, bool patient);
+bool rundir_sweep(struct rundir *r, const struct ledger *ledger, bool patient);
 
 #endif

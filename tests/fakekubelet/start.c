@@ -18,6 +18,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "document/document.h"
 
 #define PRE_START_TIMEOUT_MS 30000
@@ -135,13 +136,15 @@ struct outcome {
 	struct arena *arena;
 	struct kv *envs;
 	struct devnode *devs;
-	size_t n_envs, cap_envs, n_devs, cap_devs;
+	struct bindmount *mounts;
+	size_t n_envs, cap_envs, n_devs, cap_devs, n_mounts, cap_mounts;
 };
 
 static void outcome_done(struct outcome *o)
 {
 	free(o->envs);
 	free(o->devs);
+	free(o->mounts);
 }
 
 static void set_env(struct outcome *o, const char *key, const char *value)
@@ -167,12 +170,52 @@ static void add_node(struct outcome *o, struct devnode node)
 	o->devs[o->n_devs++] = node;
 }
 
+/* The kubelet keeps the first of two mounts at one place; a runtime lets a CDI device replace it. */
+static void add_mount(struct outcome *o, struct bindmount mount, bool replace)
+{
+	for (size_t i = 0; i < o->n_mounts; i++) {
+		if (strcmp(o->mounts[i].container, mount.container) != 0)
+			continue;
+		if (replace)
+			o->mounts[i] = mount;
+		return;
+	}
+	o->mounts = xgrow(o->mounts, &o->cap_mounts, o->n_mounts + 1, sizeof(*o->mounts));
+	o->mounts[o->n_mounts++] = mount;
+}
+
 static void apply_edits(struct outcome *o, const struct edits *e)
 {
 	for (size_t i = 0; i < e->n_envs; i++)
 		set_env(o, e->envs[i].key, e->envs[i].value);
 	for (size_t i = 0; i < e->n_devs; i++)
 		add_node(o, e->devs[i]);
+	for (size_t i = 0; i < e->n_mounts; i++)
+		add_mount(o, e->mounts[i], false);
+}
+
+static bool has_option(const struct item *options, const char *option)
+{
+	for (size_t i = 0; options && i < options->n_kids; i++) {
+		if (str_eq(options->kids[i].string, option))
+			return true;
+	}
+	return false;
+}
+
+static void apply_mounts(struct outcome *o, const struct item *mounts)
+{
+	for (size_t i = 0; mounts && i < mounts->n_kids; i++) {
+		const struct item *mount = &mounts->kids[i];
+		const char *host = item_string(mount, "hostPath"),
+			   *path = item_string(mount, "containerPath");
+
+		if (host && path)
+			add_mount(o,
+				  (struct bindmount) { host, path,
+						       has_option(item_get(mount, "options"), "ro") },
+				  true);
+	}
 }
 
 static void apply_device(struct outcome *o, const struct item *device)
@@ -198,6 +241,7 @@ static void apply_device(struct outcome *o, const struct item *device)
 			add_node(o, (struct devnode) { host ? host : path, path,
 						       permissions ? permissions : "rwm" });
 	}
+	apply_mounts(o, item_get(edits, "mounts"));
 }
 
 /* NULL, or what cannot be resolved. */
@@ -227,7 +271,9 @@ static const char *resolve(const struct starting *s, struct outcome *o)
 
 static void report_outcome(struct starting *s, const struct outcome *o, bool started)
 {
-	const struct edits nodes = { .devs = o->devs, .n_devs = o->n_devs };
+	const struct edits edits = {
+		.devs = o->devs, .n_devs = o->n_devs, .mounts = o->mounts, .n_mounts = o->n_mounts
+	};
 	struct json *j = &s->report.json;
 
 	json_begin_object(j);
@@ -244,7 +290,11 @@ static void report_outcome(struct starting *s, const struct outcome *o, bool sta
 	json_end_object(j);
 	json_key(j, "device_nodes");
 	json_begin_array(j);
-	edits_json_devices(&nodes, j);
+	edits_json_devices(&edits, j);
+	json_end_array(j);
+	json_key(j, "mounts");
+	json_begin_array(j);
+	edits_json_mounts(&edits, j);
 	json_end_array(j);
 	json_end_object(j);
 }
