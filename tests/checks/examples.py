@@ -87,7 +87,8 @@ KINDS = {
         "resourceName!": str, "networkNamespace": NAME, "ipam": str, "vlan": int,
         "linkState": ("auto", "enable", "disable"),
         "spoofChk": ("on", "off"), "trust": ("on", "off"), "metaPlugins": str, "capabilities": str}},
-    ("machineconfiguration.openshift.io/v1", "MachineConfig"): {"spec!": {"kernelArguments!": [str]}},
+    ("machineconfiguration.openshift.io/v1", "MachineConfig"): {"spec!": {
+        "kernelArguments!": [str], "config": {"ignition!": {"version!": str}}}},
 }
 TALOS = {"machine!": {"install!": {"extraKernelArgs!": [str], "grubUseUKICmdline": bool}}}
 
@@ -316,6 +317,14 @@ def complaints(example):
 NAMES = sorted(path.name for path in EXAMPLES.iterdir())
 
 
+def grub_arguments(text):
+    """What a file of /etc/default/grub.d adds to the kernel's command line."""
+    script = text + 'echo "$GRUB_CMDLINE_LINUX"'
+    done = subprocess.run(["bash", "-c", script], env={"GRUB_CMDLINE_LINUX": "quiet"}, capture_output=True, text=True,
+                          check=True, timeout=60)
+    return done.stdout.split()[1:]
+
+
 class Files(unittest.TestCase):
     def test_nothing_is_wrong_with_any_of_them(self):
         for name in NAMES:
@@ -353,10 +362,8 @@ class Files(unittest.TestCase):
     def test_every_way_to_change_the_kernels_arguments_gives_the_same_ones(self):
         (config,) = load("iommu-machineconfig.yaml").docs
         (talos,) = load("iommu-talos.yaml").docs
-        script = f'GRUB_CMDLINE_LINUX=quiet; . "{EXAMPLES}/iommu-grub.cfg"; echo "$GRUB_CMDLINE_LINUX"'
-        grub = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, timeout=60).stdout.split()
         arguments = config["spec"]["kernelArguments"]
-        self.assertEqual(grub, ["quiet", *arguments])
+        self.assertEqual(grub_arguments(load("iommu-grub.cfg").text), arguments)
         self.assertEqual(talos["machine"]["install"]["extraKernelArgs"], arguments)
         self.assertIn("iommu=pt", arguments)
         self.assertIn(" ".join(arguments), load("iommu-grub.cfg").head)
@@ -426,9 +433,11 @@ class Programs(unittest.TestCase):
         return path, pools([doc])
 
     def machine(self, name):
+        """The fixture, unpacked."""
         root = self.top / name
-        subprocess.run([RAILMATECTL, "snapshot", "unpack", TOP / "tests/fixtures" / name / "host.tree", root], check=True,
-                       capture_output=True, timeout=60)
+        if not root.exists():
+            subprocess.run([RAILMATECTL, "snapshot", "unpack", TOP / "tests/fixtures" / name / "host.tree", root], check=True,
+                           capture_output=True, timeout=60)
         return root
 
     def ctl(self, *args):
@@ -451,12 +460,26 @@ class Programs(unittest.TestCase):
         for name, fixture in MACHINES.items():
             with self.subTest(name):
                 path, offered = self.config_of(name)
-                root = self.machine(fixture) if not (self.top / fixture).exists() else self.top / fixture
+                root = self.machine(fixture)
                 gpu = self.ctl("topo", "--config", path, "--root", root)["gpus"][0]["pci"]
                 for resource in offered:
                     plan = self.ctl("plan", "--config", path, "--root", root, "--pool", resource, "--gpus", gpu,
                                     "--vfs", "1")
                     self.assertRegex(plan["env"]["NCCL_IB_HCA"], r"^=mlx5_\d+:1$")
+
+    def test_manifests_of_the_doctor_have_the_shape_of_the_examples(self):
+        said = {}
+        for platform in ("openshift", "talos", "grub"):
+            done = subprocess.run([RAILMATECTL, "doctor", "--root", self.machine("odd-unwell"), "--fix-manifest", platform],
+                                  capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            said[platform] = done.stdout
+        config, talos = (yaml.safe_load(said[platform]) for platform in ("openshift", "talos"))
+        self.assertEqual([*check_kind(config), *check_kind(talos)], [])
+        arguments = config["spec"]["kernelArguments"]
+        self.assertIn("iommu=pt", arguments)
+        self.assertEqual(talos["machine"]["install"]["extraKernelArgs"], arguments)
+        self.assertEqual(grub_arguments(said["grub"]), arguments)
 
     def test_railmate_cni_understands_its_networks(self):
         program = pathlib.Path(RAILMATED).parent / "railmate-cni"
