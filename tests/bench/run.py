@@ -374,8 +374,45 @@ def stream_verify(b, size):
     b.add("verify-rss", "its largest RSS", peak / 1000 * 1.024, "MB", bar=8)
 
 
+# --- doctor ---
+
+FIXTURES = os.path.join(HERE, "..", "fixtures")
+
+
+def largest_fixture():
+    trees = [os.path.join(FIXTURES, name, "host.tree") for name in os.listdir(FIXTURES)]
+    return max(filter(os.path.exists, trees), key=lambda tree: sum(1 for _ in open(tree, "rb")))
+
+
+def examined(root):
+    """Any verdict will do, a failure will not."""
+    begin = time.monotonic()
+    done = subprocess.run([os.environ["RAILMATECTL"], "doctor", "--root", root, "--json"], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    if done.returncode not in (0, 5, 6, 7):
+        sys.exit(f"railmatectl doctor: exit status {done.returncode}")
+    return (time.monotonic() - begin) * 1000
+
+
+def bench_doctor(b):
+    import harness
+
+    tree = largest_fixture()
+    for name, what in (("doctor", f"doctor on the largest fixture, {os.path.basename(os.path.dirname(tree))}, p50"),
+                       ("doctor-large", "doctor, 16 PFs × 127 VFs + 16 GPUs, p50")):
+        with harness.Node(None) as node:
+            if name == "doctor":
+                node.unpack(tree)
+            else:
+                b.machine(node, 16, 127, 16)
+            took_ms = [examined(node.root) for _ in range(b.rounds(30, 2))]
+            scan = json.loads(ran(b.tool("bench_scan"), "time", node.root, str(b.rounds(30, 2))))["scan"]
+        b.add(name, what, statistics.median(took_ms), "ms", bar=300, floor=scan["p50_ms"], floor_is="scan + node alone", slowest=max(took_ms))
+
+
 BENCHES = {"allocate": bench_allocate, "choice": bench_choice, "preferred": bench_preferred, "bind": bench_bind, "prediction": bench_prediction,
-           "start": bench_start, "restart": bench_restart, "scan": bench_scan, "ledger": bench_ledger, "verify": bench_verify}
+           "start": bench_start, "restart": bench_restart, "scan": bench_scan, "ledger": bench_ledger, "verify": bench_verify,
+           "doctor": bench_doctor}
 
 
 # --- the table ---
