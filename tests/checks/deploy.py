@@ -87,6 +87,26 @@ class Deploy(unittest.TestCase):
                            capture_output=True)
             self.assertEqual([path.name for path in pathlib.Path(folder).iterdir()], ["railmate-cni"])
 
+    def test_the_look_into_namespaces_asks_for_one_capability_and_their_directory(self):
+        (patch,) = yaml.safe_load((DEPLOY / "netns/kustomization.yaml").read_text())["patches"]
+        operations = {o["path"].rpartition("/containers/0/")[2]: o for o in yaml.safe_load(patch["patch"])}
+        capabilities = operations["securityContext/capabilities"]["value"]
+        # "CAP_SYS_ADMIN" would be refused beside allowPrivilegeEscalation: false.
+        self.assertEqual(capabilities, {"drop": ["ALL"], "add": ["SYS_ADMIN"]})
+        mount, volume = operations["volumeMounts/-"]["value"], operations["/spec/template/spec/volumes/-"]["value"]
+        self.assertEqual((mount["name"], mount["mountPath"]), (volume["name"], volume["hostPath"]["path"]))
+        self.assertEqual((mount["mountPropagation"], mount["readOnly"]), ("HostToContainer", True))
+        usage = subprocess.run([RAILMATED, "--help"], capture_output=True, text=True, timeout=60).stdout
+        self.assertIn(f'({mount["mountPath"]})', usage)
+
+    def test_the_files_of_containers_have_the_same_path_on_the_host(self):
+        (mount,) = [m for m in self.container["volumeMounts"] if m["name"] == "run"]
+        (volume,) = [v for v in self.pod["volumes"] if v["name"] == "run"]
+        self.assertEqual(mount["mountPath"], volume["hostPath"]["path"])
+        self.assertNotIn("readOnly", mount)
+        usage = subprocess.run([RAILMATED, "--help"], capture_output=True, text=True, timeout=60).stdout
+        self.assertIn(f'no files ({mount["mountPath"]})', usage)
+
     def test_names_of_the_files_agree(self):
         kustomization = document("kustomization.yaml")
         for name in kustomization["resources"]:
