@@ -12,8 +12,7 @@
 static const struct doctor_advice gdr_none = {
 	"Neither nvidia_peermem nor dmabuf: NCCL copies everything through the host's memory.",
 	{ "Install the open kernel modules (then dmabuf needs nothing else, from kernel 5.12 on), or "
-	  "modprobe nvidia-peermem "
-	  "and name it in /etc/modules-load.d/.",
+	  "modprobe nvidia-peermem and name it in /etc/modules-load.d/.",
 	  "In the GPU operator's ClusterPolicy: driver.kernelModuleType: open, or driver.rdma.enabled: true.",
 	  "Use the system extension nvidia-open-gpu-kernel-modules, or add nvidia_peermem to "
 	  "machine.kernel.modules." },
@@ -77,8 +76,8 @@ static void run_gpudirect(const struct doctor_facts *f, struct doctor_report *r)
 static const struct doctor_advice amd_none = {
 	"RCCL finds no way for NICs into GPU memory and copies through the host's memory.",
 	{ "Install ROCm's amdgpu-dkms with the network driver's peer memory "
-	  "(ib_register_peer_memory_client), or a kernel with "
-	  "CONFIG_DMABUF_MOVE_NOTIFY and CONFIG_PCI_P2PDMA.",
+	  "(ib_register_peer_memory_client), or a kernel with CONFIG_DMABUF_MOVE_NOTIFY and "
+	  "CONFIG_PCI_P2PDMA.",
 	  "Use the AMD GPU operator's driver image that is built against the network driver.",
 	  "Use the system extension amdgpu on a kernel with CONFIG_DMABUF_MOVE_NOTIFY and "
 	  "CONFIG_PCI_P2PDMA." },
@@ -86,8 +85,7 @@ static const struct doctor_advice amd_none = {
 static const struct doctor_advice amd_unknown = {
 	"Without amdkfd's peer memory or dmabuf RCCL copies through the host's memory.",
 	{ "Look on the host at /sys/kernel/mm/memory_peers/amdkfd/version and /boot/config-$(uname -r); a "
-	  "container needs that file "
-	  "mounted for dmabuf.",
+	  "container needs that file mounted for dmabuf.",
 	  NULL, NULL },
 };
 static const struct doctor_advice amd_fine = {
@@ -131,8 +129,7 @@ static const struct doctor_advice rccl_balancing = {
 	"The kernel moves pages away under RCCL's buffers and unmaps them to learn who uses them: RCCL "
 	"warns, and latency jumps.",
 	{ "sysctl -w kernel.numa_balancing=0, and the same line in /etc/sysctl.d/; numa_balancing=disable on "
-	  "the kernel's "
-	  "command line does it too.",
+	  "the kernel's command line does it too.",
 	  "A Tuned profile with [sysctl] kernel.numa_balancing=0, or the kernel argument (--fix-manifest "
 	  "openshift).",
 	  "machine.sysctls: kernel.numa_balancing: \"0\", or the kernel argument (--fix-manifest talos)." },
@@ -234,8 +231,7 @@ static const struct doctor_advice boot_buses = {
 	"Buses get new numbers against the firmware's will: addresses in topology files and udev rules "
 	"change, and devices may be lost.",
 	{ "Take pci=assign-busses out of GRUB_CMDLINE_LINUX unless the firmware's numbers are broken; SR-IOV "
-	  "needs it on no sound "
-	  "machine.",
+	  "needs it on no sound machine.",
 	  "Take it out of the MachineConfig's kernelArguments.",
 	  "Take it out of machine.install.extraKernelArgs." },
 };
@@ -301,20 +297,17 @@ static void run_boot_args(const struct doctor_facts *f, struct doctor_report *r)
 const struct doctor_check doctor_host_checks[] = {
 	{ "gpudirect", "NICs reach NVIDIA GPU memory",
 	  "PASS: nvidia_peermem (or nv_mem) is loaded, or the driver is the open kernel modules on kernel "
-	  "5.12 or later (dmabuf): one "
-	  "of the two is enough. WARN: neither. UNKNOWN: not visible, as in a container without the driver's "
-	  "files. Other machines: "
-	  "nothing to say.",
+	  "5.12 or later (dmabuf): one of the two is enough. WARN: neither. UNKNOWN: not visible, as in a "
+	  "container without the driver's files. Other machines: nothing to say.",
 	  run_gpudirect },
 	{ "gpudirect-amd", "NICs reach AMD GPU memory",
 	  "PASS: amdkfd's peer memory is there, or the kernel is built with CONFIG_DMABUF_MOVE_NOTIFY and "
-	  "CONFIG_PCI_P2PDMA. WARN: "
-	  "neither. UNKNOWN: not visible. Machines without AMD GPUs: nothing to say.",
+	  "CONFIG_PCI_P2PDMA. WARN: neither. UNKNOWN: not visible. Machines without AMD GPUs: nothing to "
+	  "say.",
 	  run_gpudirect_amd },
 	{ "rccl-host", "what RCCL looks at on the host",
 	  "For machines with AMD GPUs that are no virtual machines. WARN: no iommu=pt on the command line "
-	  "where there is an IOMMU, "
-	  "or NUMA balancing is on. UNKNOWN: not visible.",
+	  "where there is an IOMMU, or NUMA balancing is on. UNKNOWN: not visible.",
 	  run_rccl_host },
 	{ "storage", "GPUDirect Storage",
 	  "Whether nvidia_fs is loaded, for programs that read by cuFile. It is no condition of NCCL, so its "
@@ -322,8 +315,7 @@ const struct doctor_check doctor_host_checks[] = {
 	  run_storage },
 	{ "boot-args", "kernel arguments that work against NCCL",
 	  "WARN: pcie_acs_override (it clears no redirect bit), amd_iommu=pt or intel_iommu=pt (no such "
-	  "value: iommu=pt is meant), "
-	  "pci=assign-busses, pci=noats. UNKNOWN: /proc/cmdline is not readable.",
+	  "value: iommu=pt is meant), pci=assign-busses, pci=noats. UNKNOWN: /proc/cmdline is not readable.",
 	  run_boot_args },
 };
 const size_t doctor_host_checks_n = ARRAY_LEN(doctor_host_checks);

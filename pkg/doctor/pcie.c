@@ -19,11 +19,10 @@ static const char need_privilege[] =
 
 static const struct doctor_advice iommu_translated = {
 	"Every transfer between NIC and GPU goes up to the IOMMU and back instead of straight through the "
-	"switch: GPUDirect "
-	"RDMA is slower, or does not work at all.",
+	"switch: GPUDirect RDMA is slower, or does not work at all.",
 	{ "Add iommu=pt to GRUB_CMDLINE_LINUX, update-grub (RHEL: grubby --update-kernel=ALL "
-	  "--args=iommu=pt), reboot; "
-	  "containers' VFs stay with the host's driver and lose no isolation by it.",
+	  "--args=iommu=pt), reboot; containers' VFs stay with the host's driver and lose no isolation by "
+	  "it.",
 	  "Apply a MachineConfig with kernelArguments: [iommu=pt] (--fix-manifest openshift); the nodes "
 	  "reboot one by one.",
 	  "Add iommu=pt to machine.install.extraKernelArgs (--fix-manifest talos) and upgrade the node to "
@@ -31,11 +30,9 @@ static const struct doctor_advice iommu_translated = {
 };
 static const struct doctor_advice iommu_translated_despite = {
 	"Every transfer between NIC and GPU goes up to the IOMMU and back instead of straight through the "
-	"switch: GPUDirect "
-	"RDMA is slower, or does not work at all.",
+	"switch: GPUDirect RDMA is slower, or does not work at all.",
 	{ "The command line asks for passthrough already: look for what overrules it (a type written to the "
-	  "group in sysfs, a "
-	  "device that the firmware calls untrusted, an IOMMU of the hypervisor).",
+	  "group in sysfs, a device that the firmware calls untrusted, an IOMMU of the hypervisor).",
 	  NULL, NULL },
 };
 static const struct doctor_advice iommu_blocked = {
@@ -192,11 +189,9 @@ static void run_iommu(const struct doctor_facts *f, struct doctor_report *r)
 
 static const struct doctor_advice acs_on = {
 	"What the GPU and the NIC send each other is redirected up to the CPU instead of through the switch: "
-	"GPUDirect RDMA at "
-	"half the bandwidth, or none at all.",
+	"GPUDirect RDMA at half the bandwidth, or none at all.",
 	{ "Boot with pci=disable_acs_redir= of these bridges (--fix-manifest grub), or switch ACS off in the "
-	  "BIOS; devices "
-	  "below them then share IOMMU groups. pcie_acs_override does not clear these bits.",
+	  "BIOS; devices below them then share IOMMU groups. pcie_acs_override does not clear these bits.",
 	  "Apply a MachineConfig with kernelArguments pci=disable_acs_redir= of these bridges "
 	  "(--fix-manifest openshift).",
 	  "Add pci=disable_acs_redir= of these bridges to machine.install.extraKernelArgs (--fix-manifest "
@@ -204,20 +199,16 @@ static const struct doctor_advice acs_on = {
 };
 static const struct doctor_advice acs_on_despite = {
 	"What the GPU and the NIC send each other is redirected up to the CPU instead of through the switch: "
-	"GPUDirect RDMA at "
-	"half the bandwidth, or none at all.",
+	"GPUDirect RDMA at half the bandwidth, or none at all.",
 	{ "The command line names this bridge already: look into the kernel's log for 'disable_acs_redir', "
-	  "or switch ACS off in "
-	  "the BIOS; config_acs= is for kernels from 6.11.",
+	  "or switch ACS off in the BIOS; config_acs= is for kernels from 6.11.",
 	  NULL, NULL },
 };
 static const struct doctor_advice acs_on_guest = {
 	"What the GPU and the NIC send each other is redirected up to the CPU instead of through the switch, "
-	"for without ATS "
-	"or direct translated P2P nothing takes the short way.",
+	"for without ATS or direct translated P2P nothing takes the short way.",
 	{ "In a virtual machine that is the host's affair: the switch needs DT (direct translated P2P), GPU "
-	  "and NIC need ATS, "
-	  "which the host's administrator sets (nccl-tests issue 380).",
+	  "and NIC need ATS, which the host's administrator sets (nccl-tests issue 380).",
 	  NULL, NULL },
 };
 static const struct doctor_advice acs_unknown = {
@@ -409,8 +400,7 @@ static const struct doctor_advice ordering_off = {
 	"Writes of this device wait for one another: on AMD hosts and beside root ports of many lanes NCCL's "
 	"bandwidth can halve.",
 	{ "Enable PCIe relaxed ordering in the BIOS; for a ConnectX card mlxconfig -d ADDRESS set "
-	  "PCI_WR_ORDERING=1 and a power "
-	  "cycle.",
+	  "PCI_WR_ORDERING=1 and a power cycle.",
 	  NULL, NULL },
 };
 static const struct doctor_advice ordering_unknown = {
@@ -471,11 +461,9 @@ static void run_ordering(const struct doctor_facts *f, struct doctor_report *r)
 
 static const struct doctor_advice payload_unequal = {
 	"A packet larger than the next port takes is an error, so all use the smallest: small packets cost "
-	"bandwidth, and a real "
-	"mismatch breaks transfers.",
+	"bandwidth, and a real mismatch breaks transfers.",
 	{ "Set the maximum payload size to auto or the largest in the BIOS; where the firmware leaves them "
-	  "unequal, try the kernel "
-	  "argument pci=pcie_bus_safe on one node first.",
+	  "unequal, try the kernel argument pci=pcie_bus_safe on one node first.",
 	  NULL, NULL },
 };
 static const struct doctor_advice requests_small = {
@@ -578,32 +566,26 @@ static void run_payload(const struct doctor_facts *f, struct doctor_report *r)
 const struct doctor_check doctor_pcie_checks[] = {
 	{ "iommu", "IOMMU leaves GPUs and NICs alone",
 	  "Reads the type of each device's IOMMU group, which is the truth; the command line is a hint only. "
-	  "PASS: identity "
-	  "(passthrough), no IOMMU, or translated with ATS on. WARN: DMA or DMA-FQ, that is translated, "
-	  "without ATS. FAIL: blocked. "
-	  "UNKNOWN: the type cannot be read. Sharing a group is no condition of peer-to-peer: groups "
-	  "describe isolation.",
+	  "PASS: identity (passthrough), no IOMMU, or translated with ATS on. WARN: DMA or DMA-FQ, that is "
+	  "translated, without ATS. FAIL: blocked. UNKNOWN: the type cannot be read. Sharing a group is no "
+	  "condition of peer-to-peer: groups describe isolation.",
 	  run_iommu },
 	{ "acs", "ACS does not redirect between GPUs and NICs",
 	  "Decodes the ACS control word of every port that requests between a GPU and its nearest NICs come "
-	  "in by: downstream "
-	  "ports of switches, and root ports where the way goes over the host bridge. WARN: RR (request "
-	  "redirect), CR (completion "
-	  "redirect) or EC (egress control). SV and UF alone are harmless. PASS in spite of RR and CR: DT is "
-	  "set and GPU and NIC have "
-	  "ATS on, as virtual machines should have it. UNKNOWN: the word cannot be read, which takes "
-	  "CAP_SYS_ADMIN; or a virtual "
-	  "machine hides the switches.",
+	  "in by: downstream ports of switches, and root ports where the way goes over the host bridge. "
+	  "WARN: RR (request redirect), CR (completion redirect) or EC (egress control). SV and UF alone are "
+	  "harmless. PASS in spite of RR and CR: DT is set and GPU and NIC have ATS on, as virtual machines "
+	  "should have it. UNKNOWN: the word cannot be read, which takes CAP_SYS_ADMIN; or a virtual machine "
+	  "hides the switches.",
 	  run_acs },
 	{ "relaxed-ordering", "relaxed ordering of GPUs and NICs",
 	  "Reads DevCtl bit 4 of GPUs and NICs. WARN: off. UNKNOWN: the configuration space is not readable, "
-	  "or the device is a VF "
-	  "whose PF another machine has.",
+	  "or the device is a VF whose PF another machine has.",
 	  run_ordering },
 	{ "payload", "PCIe payload and read request sizes",
 	  "Reads DevCtl of GPU, bridges and NIC. WARN: the maximum payload sizes of a way differ, or a NIC "
-	  "of 200 Gb/s and more has "
-	  "a maximum read request below 512 bytes. UNKNOWN: not readable without CAP_SYS_ADMIN.",
+	  "of 200 Gb/s and more has a maximum read request below 512 bytes. UNKNOWN: not readable without "
+	  "CAP_SYS_ADMIN.",
 	  run_payload },
 };
 const size_t doctor_pcie_checks_n = ARRAY_LEN(doctor_pcie_checks);

@@ -8,17 +8,17 @@
 
 #define MAX_NEAREST 64
 
-static const char no_switch_fix[] = "Move the NIC or the GPU to slots behind one PCIe switch if the board "
-				    "has any; else measure before raising "
-				    "NCCL_NET_GDR_LEVEL, and do not set it by default.";
+static const char no_switch_fix[] =
+	"Move the NIC or the GPU to slots behind one PCIe switch if the board has any; else measure before "
+	"raising NCCL_NET_GDR_LEVEL, and do not set it by default.";
 
 /* --- driver --- */
 
 static const struct doctor_advice user_space_driver = {
 	"A VF of vfio-pci or another driver of user space has no verbs device, so NCCL cannot see it.",
 	{ "Bind it back: driverctl unset-override ADDRESS (or echo > "
-	  "/sys/bus/pci/devices/ADDRESS/driver_override, "
-	  "then bind its own driver), and take it out of vfio-pci.ids= and /etc/modprobe.d.",
+	  "/sys/bus/pci/devices/ADDRESS/driver_override, then bind its own driver), and take it out of "
+	  "vfio-pci.ids= and /etc/modprobe.d.",
 	  "Give the SriovNetworkNodePolicy of these VFs deviceType: netdevice and isRdma: true, not "
 	  "vfio-pci.",
 	  "Take the VFs out of vfio-pci.ids= in machine.install.extraKernelArgs and of the vfio-pci entry in "
@@ -106,8 +106,8 @@ static void run_driver(const struct doctor_facts *f, struct doctor_report *r)
 static const struct doctor_advice no_vfs = {
 	"Without VFs there is nothing to hand to a container, and the nearest GPUs go over a farther NIC.",
 	{ "echo N > /sys/bus/pci/devices/ADDRESS/sriov_numvfs, kept over a reboot by a udev rule or a "
-	  "systemd unit; SR-IOV "
-	  "has to be on in the BIOS and in the card's firmware (mlxconfig SRIOV_EN=1 NUM_OF_VFS=N).",
+	  "systemd unit; SR-IOV has to be on in the BIOS and in the card's firmware (mlxconfig SRIOV_EN=1 "
+	  "NUM_OF_VFS=N).",
 	  "Write a SriovNetworkNodePolicy with numVfs for this card (deploy/examples).",
 	  "Make the VFs by machine.udev.rules or a DaemonSet at boot; SR-IOV has to be on in the BIOS and "
 	  "the card." },
@@ -115,8 +115,7 @@ static const struct doctor_advice no_vfs = {
 static const struct doctor_advice no_nic = {
 	"NCCL has no RDMA device here: it falls back to TCP sockets.",
 	{ "Load the card's RDMA driver (modprobe mlx5_ib, irdma, bnxt_re …), and look into the kernel's log "
-	  "for "
-	  "why it has none.",
+	  "for why it has none.",
 	  "Look at the NIC cluster policy or network operator's driver pod of this node.",
 	  "Add the RDMA modules (mlx5_ib, irdma, bnxt_re) to machine.kernel.modules." },
 };
@@ -191,15 +190,13 @@ static const struct doctor_advice path_near = {
 };
 static const struct doctor_advice path_far = {
 	"NCCL leaves GPUDirect RDMA off when the way crosses the host bridge (its default level is PXB): "
-	"data go through "
-	"the host's memory.",
+	"data go through the host's memory.",
 	{ no_switch_fix, NULL, NULL },
 };
 static const struct doctor_advice path_hidden = {
 	"The hypervisor hides the PCIe switches, so neither NCCL nor this program can tell near from far.",
 	{ "Give railmated a hint file or let it know the instance shape (topology_file: auto): NCCL then "
-	  "reads the real tree "
-	  "from NCCL_TOPO_FILE.",
+	  "reads the real tree from NCCL_TOPO_FILE.",
 	  NULL, NULL },
 };
 static const struct doctor_advice path_c2c = {
@@ -255,15 +252,14 @@ static void run_path(const struct doctor_facts *f, struct doctor_report *r)
 static const struct doctor_advice numa_unknown = {
 	"NCCL puts a device without a node on the first CPU, and its threads and buffers with it.",
 	{ "Set the NUMA or SLIT options of the BIOS so that the firmware tells the node (_PXM) of each host "
-	  "bridge, or update "
-	  "the firmware; in a virtual machine let the host give the guest a node for each device.",
+	  "bridge, or update the firmware; in a virtual machine let the host give the guest a node for each "
+	  "device.",
 	  NULL, NULL },
 };
 static const struct doctor_advice numa_apart = {
 	"Every byte between this GPU and its nearest NIC crosses the link between NUMA nodes.",
 	{ "Move the card to a slot of the GPU's node, or take NPS/SNC back to one node for each socket if "
-	  "both are on one "
-	  "socket.",
+	  "both are on one socket.",
 	  NULL, NULL },
 };
 static const struct doctor_advice numa_fine = {
@@ -322,8 +318,7 @@ static const struct doctor_advice link_narrow = {
 	"With fewer lanes than the device has, the GPU or NIC moves proportionally fewer bytes, whatever "
 	"NCCL does.",
 	{ "Reseat the card or riser, look for AER errors in the kernel's log, and check the slot's "
-	  "bifurcation in the BIOS; a "
-	  "slot with fewer lanes stays what it is.",
+	  "bifurcation in the BIOS; a slot with fewer lanes stays what it is.",
 	  NULL, NULL },
 };
 static const struct doctor_advice link_slow = {
@@ -398,19 +393,18 @@ static void run_link(const struct doctor_facts *f, struct doctor_report *r)
 const struct doctor_check doctor_place_checks[] = {
 	{ "driver", "drivers of GPUs and VFs",
 	  "Looks at the driver of every GPU and VF. FAIL: a VF is bound to vfio-pci or another driver of "
-	  "user space, which has "
-	  "no verbs. WARN: no driver at all, or a GPU that belongs to a virtual machine.",
+	  "user space, which has no verbs. WARN: no driver at all, or a GPU that belongs to a virtual "
+	  "machine.",
 	  run_driver },
 	{ "vfs", "VFs are there",
 	  "FAIL: no RDMA device at all. WARN: a card that could have VFs has none, if no card has any or if "
-	  "it is nearer to a "
-	  "GPU than those that have. Cards for storage and management without VFs are nobody's nearest and "
-	  "are left alone.",
+	  "it is nearer to a GPU than those that have. Cards for storage and management without VFs are "
+	  "nobody's nearest and are left alone.",
 	  run_vfs },
 	{ "path", "PCIe way from each GPU to its nearest NIC",
 	  "PASS: the best class is PIX or PXB, which is where NCCL's GPUDirect RDMA is on by default; or the "
-	  "GPU hangs on its CPU "
-	  "by C2C. WARN: PHB, NODE or SYS. UNKNOWN: a virtual machine that does not show its switches.",
+	  "GPU hangs on its CPU by C2C. WARN: PHB, NODE or SYS. UNKNOWN: a virtual machine that does not "
+	  "show its switches.",
 	  run_path },
 	{ "numa", "NUMA nodes of GPUs and NICs",
 	  "WARN: a GPU or NIC on no node of a machine that has several, or a GPU whose nearest NICs are all "
@@ -418,10 +412,8 @@ const struct doctor_check doctor_place_checks[] = {
 	  run_numa },
 	{ "link", "PCIe links at full width",
 	  "Compares the lanes in use with what the device has, of GPUs, NICs and the switches above them. "
-	  "WARN: fewer lanes. A "
-	  "speed below the maximum is a hint only: idle GPUs save power. UNKNOWN: the link is not shown, as "
-	  "for VFs in a virtual "
-	  "machine.",
+	  "WARN: fewer lanes. A speed below the maximum is a hint only: idle GPUs save power. UNKNOWN: the "
+	  "link is not shown, as for VFs in a virtual machine.",
 	  run_link },
 };
 const size_t doctor_place_checks_n = ARRAY_LEN(doctor_place_checks);

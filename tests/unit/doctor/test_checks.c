@@ -157,6 +157,7 @@ CHANGE(vf_dma, gpu_dma(m); m->f.pci[gpu(m)].iommu = DOCTOR_IOMMU_IDENTITY;
 CHANGE(arm_dma, gpu_dma(m); m->f.host.iommu_kind = "smmu";)
 CHANGE(acs_usual, port(m)->acs_ctrl = 0x001d;)
 CHANGE(acs_sv_uf, port(m)->acs_ctrl = 0x0011;)
+CHANGE(acs_requests, port(m)->acs_ctrl = 0x0004;)
 CHANGE(acs_completions, port(m)->acs_ctrl = 0x0008;)
 CHANGE(acs_egress, port(m)->acs_ctrl = 0x0020;)
 CHANGE(acs_despite, acs_usual(m);
@@ -258,6 +259,7 @@ static const struct {
 	{ "iommu", SOUND, gpu_blocked, DOCTOR_FAIL, "blocked" },
 	{ "acs", SOUND, nothing, DOCTOR_PASS, "pairs: 2, ports: 4" },
 	{ "acs", SOUND, acs_usual, DOCTOR_WARN, "(ACS SV RR CR UF)" },
+	{ "acs", SOUND, acs_requests, DOCTOR_WARN, "(ACS RR)" },
 	{ "acs", SOUND, acs_completions, DOCTOR_WARN, "(ACS CR)" },
 	{ "acs", SOUND, acs_egress, DOCTOR_WARN, "(ACS EC)" },
 	{ "acs", SOUND, acs_sv_uf, DOCTOR_PASS, "Nothing is redirected" },
