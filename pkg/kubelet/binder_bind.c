@@ -296,6 +296,19 @@ static void note_decided(struct request *r, const struct target *t, const struct
 	grant_note(r, t);
 }
 
+/*
+ * A container that starts gets its specs when its VFs have been looked at. A CNI plugin that asks for its
+ * second VF may have moved the first one's devices away: what is bound and written stays as it is until then.
+ */
+static bool needs_specs_now(const struct request *r)
+{
+	bool needed = !r->pod.name;
+
+	for (size_t i = 0; i < r->n_bindings; i++)
+		needed |= r->fresh[i] || !spec_exists(r->b, r->bindings[i].id);
+	return needed && !binder_looks_first(r);
+}
+
 static int bind_target(struct request *r, const struct target *t, const struct pod_list *pods, bool complete,
 		       struct err *err)
 {
@@ -315,8 +328,7 @@ static int bind_target(struct request *r, const struct target *t, const struct p
 		return result;
 	note_decided(r, t, &c);
 	r->fresh = fresh;
-	/* A container that starts gets its specs when its VFs have been looked at. */
-	if (!binder_looks_first(r))
+	if (needs_specs_now(r))
 		result = grant_bound(r, NULL, 0, NULL, err);
 	if (result < 0)
 		return result;

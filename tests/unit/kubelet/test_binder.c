@@ -752,6 +752,31 @@ static void the_cni_plugin_and_the_kubelet_agree(void **state)
 	assert_non_null(strstr(got.why, "no container of pod p"));
 }
 
+/* In exclusive mode the RDMA device goes along. */
+static void the_cni_plugin_gets_its_second_vf_when_the_first_is_away(void **state)
+{
+	const struct binder_pod who = { "default", "p", "1234" };
+	const char *first, *second;
+
+	(void)state;
+	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(4, 5), slots(0, 0, 1)));
+	bind_pod(slots(0, 0, 0), &who);
+	assert_int_equal(got.code, 0);
+	assert_int_equal(got.n, 2);
+	first = got.vf[0];
+	second = got.vf[1];
+	machine_remove(&m, DEV "/infiniband", first);
+	machine_remove(&m, DEV "/infiniband_verbs", first);
+	bind_pod(slots(0, 1, 1), &who);
+	assert_string_equal(got.why, "");
+	assert_int_equal(got.code, 0);
+	assert_string_equal(got.vf[0], first);
+	assert_string_equal(got.vf[1], second);
+	unlink(spec_path_of("rdma_vf-n0-1"));
+	bind_pod(slots(0, 1, 1), &who); /* it has to be written, and cannot be */
+	assert_int_equal(got.code, EAGAIN);
+}
+
 static void a_pod_that_is_known_is_asked_for_alone(void **state)
 {
 	const struct binder_pod who = { "default", "p", "1234" };
@@ -1409,6 +1434,7 @@ int main(void)
 		T(a_dead_vf_is_replaced_when_the_container_restarts),
 		T(two_askers_are_told_the_same),
 		T(the_cni_plugin_and_the_kubelet_agree),
+		T(the_cni_plugin_gets_its_second_vf_when_the_first_is_away),
 		T(a_pod_that_is_known_is_asked_for_alone),
 		T(a_pod_that_came_back_under_its_name_is_chosen_for_anew),
 		T(vfs_of_a_pod_that_is_gone_are_free_at_once),
