@@ -320,7 +320,7 @@ static void add_nets(struct topofile_build *b, int pci, int element, int speed_m
 /*
  * A NIC is at the address that NCCL makes of its own: with NCCL_IB_MERGE_VFS=0, which the container of a VF
  * that needs it is given, and with the default, should somebody turn it back. Where neither is its own, its
- * name tells.
+ * name tells, at its PF.
  */
 static void add_nic(struct topofile_build *b, int pci)
 {
@@ -335,7 +335,8 @@ static void add_nic(struct topofile_build *b, int pci)
 	if (looked >= 0 && !f->rate_mbps)
 		return;
 	if (hw_find_rdma(b->in->inv, pci) >= 0)
-		add_nets(b, pci, looked >= 0 ? looked : claim(b, f->bdf, place), f->rate_mbps);
+		add_nets(b, pci, looked >= 0 ? looked : claim(b, b->in->inv->pci[place].bdf, place),
+			 f->rate_mbps);
 }
 
 static bool is_told(struct topofile_build *b, int pci)
