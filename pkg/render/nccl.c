@@ -71,7 +71,11 @@ static bool same_wire(const struct rail *a, const struct rail *b)
 	return bdf_cmp(a->pf, b->pf) == 0 && grant_port(a->grant, a->dev) == grant_port(b->grant, b->dev);
 }
 
-/* Two functions on one port of a PF are one wire; NCCL would make a device of them and add up their rates. */
+/*
+ * Two functions on one port of a PF are one wire; NCCL would make a device of them and add up their rates.
+ * Since 2.24 the core asks for that, and its first releases gave up when the transport, told so by
+ * NCCL_IB_MERGE_NICS, would not: so the core is told as well.
+ */
 static void put_merge_nics(const struct rail *rails, size_t n, struct env_set *set, struct notes *notes)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -79,6 +83,7 @@ static void put_merge_nics(const struct rail *rails, size_t n, struct env_set *s
 			if (!same_wire(&rails[i], &rails[k]))
 				continue;
 			env_put(set, "NCCL_IB_MERGE_NICS", "0");
+			env_put(set, "NCCL_NET_MERGE_LEVEL", "LOC");
 			add_note(notes,
 				 arena_printf(
 					 set->arena,

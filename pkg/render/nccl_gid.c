@@ -149,6 +149,22 @@ static void take_words(const struct rail *rails, size_t n, struct arena *arena, 
 
 /* --- what is known --- */
 
+/* Whether the container shares the host's network is not known here; if not, no address of this VF is one of
+ * its. */
+static void note_left_behind(const struct rail *rails, size_t n, struct arena *arena, struct notes *notes)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct vf_state *state = rails[i].dev->state;
+
+		if (state && state->seen == VF_SEEN_HOST && cfg_of(&rails[i])->network == NETWORK_POD)
+			add_note(notes, arena_printf(arena,
+						     "the network interface of VF %s is still the host's: "
+						     "over RoCE only a "
+						     "container on the host's network can use it",
+						     rails[i].dev->dev->id));
+	}
+}
+
 /* False: some tables cannot be relied on, which is noted where it is news. */
 static bool all_known(const struct rail *rails, size_t n, struct arena *arena, struct notes *notes)
 {
@@ -324,13 +340,24 @@ static const struct rail *find_fixed(const struct rail *rails, size_t n)
 	return NULL;
 }
 
-static bool any_off(const struct rail *rails, size_t n)
+/* One that is off, and one that is not, tell each other: all are. */
+static bool any_off(const struct rail *rails, size_t n, struct arena *arena, struct notes *notes)
 {
+	const struct pool_config *off = NULL, *on = NULL;
+
 	for (size_t i = 0; i < n; i++) {
 		if (cfg_of(&rails[i])->gid == GID_OFF)
-			return true;
+			off = cfg_of(&rails[i]);
+		else
+			on = cfg_of(&rails[i]);
 	}
-	return false;
+	if (off && on)
+		add_note(notes, arena_printf(arena,
+					     "gid is off in the pool %s: no GID is chosen for NCCL, for "
+					     "those of the pool %s "
+					     "neither",
+					     off->resource, on->resource));
+	return off != NULL;
 }
 
 int decide_gids(const struct rail *rails, size_t n, struct arena *arena, struct gid_decision *ret,
@@ -340,7 +367,8 @@ int decide_gids(const struct rail *rails, size_t n, struct arena *arena, struct 
 	const struct rail *fixed = find_fixed(rails, n);
 	int r = check_infiniband(rails, n, err);
 
-	if (r == 0 && !any_off(rails, n) && all_ethernet(rails, n, arena, notes)) {
+	if (r == 0 && !any_off(rails, n, arena, notes) && all_ethernet(rails, n, arena, notes)) {
+		note_left_behind(rails, n, arena, notes);
 		if (fixed)
 			r = decide_fixed(rails, n, fixed, arena, &decision, notes, err);
 		else

@@ -391,6 +391,7 @@ static void merging_of_nics_is_off_for_two_vfs_of_one_port(void **state)
 	assert_null(value(b, "NCCL_IB_MERGE_NICS"));
 	give(b, 0, A_18_3);
 	assert_string_equal(value(b, "NCCL_IB_MERGE_NICS"), "0");
+	assert_string_equal(value(b, "NCCL_NET_MERGE_LEVEL"), "LOC");
 	assert_note(b, "VFs 0000:18:00.2 and 0000:18:00.3 share one port");
 	b->states[A_18_3].rdma = "mlx5_3";
 	b->states[A_18_3].port = 2;
@@ -528,6 +529,7 @@ static void a_vf_that_stayed_on_the_host_has_no_gid_for_a_pod(void **state)
 	b->states[A_3B_2].netns = NULL;
 	assert_null(value(b, "NCCL_IB_GID_INDEX"));
 	assert_note(b, "VF 0000:3b:00.2 has only GIDs of addresses that are not in the container's");
+	assert_note(b, "the network interface of VF 0000:3b:00.2 is still the host's");
 	b->states[A_18_2].seen = VF_SEEN_HOST;
 	b->states[A_18_2].netns = NULL;
 	assert_string_equal(value(b, "NCCL_IB_GID_INDEX"), "3"); /* a container on the host's network */
@@ -616,6 +618,10 @@ static void pools_that_contradict_each_other_leave_gids_to_nccl(void **state)
 	b->cfg[1].gid_index = 5;
 	assert_null(value(b, "NCCL_IB_GID_INDEX"));
 	assert_note(b, "fixed:");
+	b->cfg[0].gid = GID_OFF;
+	assert_null(value(b, "NCCL_IB_GID_INDEX"));
+	assert_note(b,
+		    "gid is off in the pool rdma/a: no GID is chosen for NCCL, for those of the pool rdma/b");
 	b->cfg[0].gid = b->cfg[1].gid = GID_AUTO;
 	b->cfg[0].roce_version = 1;
 	b->states[A_18_2].seen = VF_SEEN_NOTHING;
