@@ -28,27 +28,43 @@ static int verdict_of(const struct nlmsghdr *message)
 	return said->error ? said->error : 1;
 }
 
+const struct nlmsghdr *netlink_message(const char *buf, size_t len, size_t *at)
+{
+	const struct nlmsghdr *message = (const void *)(buf + *at);
+	size_t left = len - *at;
+
+	if (left < sizeof(*message) || message->nlmsg_len < sizeof(*message) || message->nlmsg_len > left)
+		return NULL;
+	*at += MNL_ALIGN(message->nlmsg_len) < left ? MNL_ALIGN(message->nlmsg_len) : left;
+	return message;
+}
+
+static int read_message(const struct nlmsghdr *message, netlink_each *each, void *arg)
+{
+	if (message->nlmsg_type == NLMSG_ERROR)
+		return verdict_of(message);
+	if (message->nlmsg_type == NLMSG_DONE)
+		return 1;
+	return message->nlmsg_type >= NLMSG_MIN_TYPE ? each(message, arg) : 0;
+}
+
 int netlink_answer(const char *buf, size_t len, unsigned seq, unsigned port, netlink_each *each, void *arg)
 {
-	const struct nlmsghdr *message = (const void *)buf;
-	int left = (int)len, r = 0;
+	const struct nlmsghdr *message;
+	size_t at = 0;
+	int r = 0;
 
-	for (; r == 0 && mnl_nlmsg_ok(message, left); message = mnl_nlmsg_next(message, &left)) {
-		if (message->nlmsg_seq != seq || message->nlmsg_pid != port)
-			continue;
-		if (message->nlmsg_type == NLMSG_ERROR)
-			r = verdict_of(message);
-		else if (message->nlmsg_type >= NLMSG_MIN_TYPE)
-			r = each(message, arg);
+	while (r == 0 && (message = netlink_message(buf, len, &at))) {
+		if (message->nlmsg_seq == seq && message->nlmsg_pid == port)
+			r = read_message(message, each, arg);
 	}
 	return r;
 }
 
-/* A datagram of the kernel; 0 where somebody else wrote to us. */
-static ssize_t receive(int fd, char *buf)
+ssize_t netlink_receive(int fd, char *buf, size_t size)
 {
 	struct sockaddr_nl from = { 0 };
-	struct iovec part = { .iov_base = buf, .iov_len = ANSWER_BYTES };
+	struct iovec part = { .iov_base = buf, .iov_len = size };
 	struct msghdr datagram = {
 		.msg_name = &from, .msg_namelen = sizeof(from), .msg_iov = &part, .msg_iovlen = 1
 	};
@@ -64,14 +80,14 @@ static ssize_t receive(int fd, char *buf)
 	return datagram.msg_flags & MSG_TRUNC ? -EMSGSIZE : n;
 }
 
-static int wait_for(const struct mnl_socket *s, unsigned seq, netlink_each *each, void *arg)
+int netlink_wait(const struct mnl_socket *s, unsigned seq, netlink_each *each, void *arg)
 {
 	_cleanup_free_ char *buf = xcalloc(1, ANSWER_BYTES);
 	int64_t deadline = clock_mono_ms() + NETLINK_PATIENCE_MS;
 	int r = 0;
 
 	while (r == 0) {
-		ssize_t n = receive(mnl_socket_get_fd(s), buf);
+		ssize_t n = netlink_receive(mnl_socket_get_fd(s), buf, ANSWER_BYTES);
 
 		if (n < 0)
 			return (int)n;
@@ -82,7 +98,7 @@ static int wait_for(const struct mnl_socket *s, unsigned seq, netlink_each *each
 	return r < 0 ? r : 0;
 }
 
-static int open_socket(int bus, struct mnl_socket **ret)
+int netlink_open(int bus, struct mnl_socket **ret)
 {
 	const struct timeval patience = { .tv_sec = NETLINK_PATIENCE_MS / 1000,
 					  .tv_usec = NETLINK_PATIENCE_MS % 1000 * 1000 };
@@ -104,7 +120,7 @@ int netlink_ask(int bus, struct nlmsghdr *request, netlink_each *each, void *arg
 		struct err *err)
 {
 	struct mnl_socket *s = NULL;
-	int r = open_socket(bus, &s);
+	int r = netlink_open(bus, &s);
 
 	if (r == 0) {
 		request->nlmsg_flags |= NLM_F_REQUEST | NLM_F_ACK;
@@ -112,7 +128,7 @@ int netlink_ask(int bus, struct nlmsghdr *request, netlink_each *each, void *arg
 		if (mnl_socket_sendto(s, request, request->nlmsg_len) < 0)
 			r = -errno;
 		if (r == 0)
-			r = wait_for(s, request->nlmsg_seq, each, arg);
+			r = netlink_wait(s, request->nlmsg_seq, each, arg);
 		mnl_socket_close(s);
 	}
 	if (r == -EOPNOTSUPP || r == -EPERM || r == -EACCES)

@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "netlink/netlink-internal.h"
 
 struct netlink_feed {
 	struct mnl_socket *socket;
@@ -54,11 +55,12 @@ void netlink_feed_close(struct netlink_feed *feed)
 
 bool netlink_tells_link(const char *buf, size_t len)
 {
-	const struct nlmsghdr *message = (const void *)buf;
-	int left = (int)len;
+	const struct nlmsghdr *message;
+	size_t at = 0;
 
-	for (; mnl_nlmsg_ok(message, left); message = mnl_nlmsg_next(message, &left))
+	while ((message = netlink_message(buf, len, &at))) {
 		if (message->nlmsg_type == RTM_NEWLINK || message->nlmsg_type == RTM_DELLINK)
 			return true;
+	}
 	return false;
 }

@@ -2,9 +2,15 @@
 #ifndef RAILMATE_NETLINK_NETLINK_INTERNAL_H
 #define RAILMATE_NETLINK_NETLINK_INTERNAL_H
 
+#include <sys/types.h>
+
 #include "netlink/netlink.h"
 
+struct mnl_socket;
 struct nlmsghdr;
+
+/* The message at *at of a datagram, which is moved behind it; NULL: no whole one. (libmnl's own walk trusts lengths above 2 GiB.) */
+const struct nlmsghdr *netlink_message(const char *buf, size_t len, size_t *at);
 
 /*
  * One datagram, aligned as a header is: `each` for every message of the answer to question `seq` of socket `port`; those of others are
@@ -12,6 +18,13 @@ struct nlmsghdr;
  */
 typedef int netlink_each(const struct nlmsghdr *message, void *arg);
 int netlink_answer(const char *buf, size_t len, unsigned seq, unsigned port, netlink_each *each, void *arg);
+
+/* One datagram of the kernel; 0 where somebody else wrote to us; -ETIMEDOUT, -EMSGSIZE: it did not fit. */
+ssize_t netlink_receive(int fd, char *buf, size_t size);
+/* A socket of this bus whose receive ends after NETLINK_PATIENCE_MS. -ENOTSUP: this kernel or sandbox has no such bus. */
+int netlink_open(int bus, struct mnl_socket **ret);
+/* What comes on it, until the answer to question seq is whole. */
+int netlink_wait(const struct mnl_socket *s, unsigned seq, netlink_each *each, void *arg);
 
 /* Sends the request, a header and what follows it, on a socket of this bus and waits for all of its answer; what names the question. */
 int netlink_ask(int bus, struct nlmsghdr *request, netlink_each *each, void *arg, const char *what, struct err *err);

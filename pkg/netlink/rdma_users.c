@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-#define MESSAGE_BYTES 16384
+#define QUESTION_BYTES 64
 
 /* Questions about one device need its number; the kernel never gives a number to another device. */
 struct number {
@@ -26,7 +26,7 @@ struct rdma_users {
 	unsigned seq;
 	struct number *numbers;
 	size_t n_numbers, cap_numbers;
-	_Alignas(struct nlmsghdr) char buf[MESSAGE_BYTES];
+	_Alignas(struct nlmsghdr) char buf[QUESTION_BYTES];
 };
 
 /* --- what messages say --- */
@@ -113,22 +113,6 @@ static int ask(struct rdma_users *u, int command, unsigned flags, const uint32_t
 	return mnl_socket_sendto(u->socket, message, message->nlmsg_len) < 0 ? -errno : 0;
 }
 
-static int answers(struct rdma_users *u, mnl_cb_t each, void *arg)
-{
-	int r = MNL_CB_OK;
-
-	while (r > MNL_CB_STOP) {
-		ssize_t n = mnl_socket_recvfrom(u->socket, u->buf, sizeof(u->buf));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		r = mnl_cb_run(u->buf, (size_t)n, u->seq, mnl_socket_get_portid(u->socket), each, arg);
-	}
-	return r < 0 ? -errno : 0;
-}
-
 static int note_number(const struct nlmsghdr *message, void *arg)
 {
 	struct rdma_users *u = arg;
@@ -136,10 +120,10 @@ static int note_number(const struct nlmsghdr *message, void *arg)
 	uint32_t index;
 
 	if (!rdma_message_device(message, &name, &index))
-		return MNL_CB_OK;
+		return 0;
 	u->numbers = xgrow(u->numbers, &u->cap_numbers, u->n_numbers + 1, sizeof(*u->numbers));
 	u->numbers[u->n_numbers++] = (struct number) { xstrdup(name), index };
-	return MNL_CB_OK;
+	return 0;
 }
 
 static void forget_numbers(struct rdma_users *u)
@@ -154,7 +138,7 @@ static int learn_numbers(struct rdma_users *u)
 
 	forget_numbers(u);
 	r = ask(u, RDMA_NLDEV_CMD_GET, NLM_F_DUMP, NULL);
-	return r < 0 ? r : answers(u, note_number, u);
+	return r < 0 ? r : netlink_wait(u->socket, u->seq, note_number, u);
 }
 
 struct question {
@@ -168,7 +152,7 @@ static int note_users(const struct nlmsghdr *message, void *arg)
 	struct question *q = arg;
 
 	q->r = rdma_message_users(message, q->rdma, &q->users);
-	return MNL_CB_OK;
+	return 0;
 }
 
 static int count_known(struct rdma_users *u, const char *rdma, unsigned *ret_users)
@@ -185,7 +169,7 @@ static int count_known(struct rdma_users *u, const char *rdma, unsigned *ret_use
 		return -ENODEV;
 	r = ask(u, RDMA_NLDEV_CMD_RES_GET, 0, &number->index);
 	if (r == 0)
-		r = answers(u, note_users, &q);
+		r = netlink_wait(u->socket, u->seq, note_users, &q);
 	if (r == 0)
 		r = q.r;
 	if (r == 0)
@@ -206,15 +190,13 @@ int rdma_users_count(struct rdma_users *u, const char *rdma, unsigned *ret_users
 
 int rdma_users_open(struct rdma_users **ret, struct err *err)
 {
-	struct mnl_socket *s = mnl_socket_open2(NETLINK_RDMA, SOCK_CLOEXEC);
-	int r = 0;
+	struct mnl_socket *s = NULL;
+	int r = netlink_open(NETLINK_RDMA, &s);
 
-	if (!s || mnl_socket_bind(s, 0, MNL_SOCKET_AUTOPID) < 0) {
-		r = err_sys(err, "open RDMA netlink");
-		if (s)
-			mnl_socket_close(s);
-		return r == -EPROTONOSUPPORT || r == -EPERM || r == -EACCES ? -ENOTSUP : r;
-	}
+	if (r == -EPERM || r == -EACCES)
+		r = -ENOTSUP;
+	if (r < 0)
+		return err_set(err, -r, "open RDMA netlink: %s", strerror(-r));
 	*ret = xcalloc(1, sizeof(**ret));
 	(*ret)->socket = s;
 	return 0;

@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "netlink/feed.h"
 #include "netlink/netlink-internal.h"
 
 #define SEQ  5
@@ -118,6 +119,37 @@ static void a_datagram_cut_anywhere_is_never_read_beyond_its_end(void **state)
 	assert_int_equal(read_all(&seen), -EBADMSG);
 }
 
+/* As a number with a sign, which libmnl makes of it, each is less than what is left. */
+static void a_message_longer_than_its_datagram_ends_it(void **state)
+{
+	static const uint32_t lengths[] = { 0, 15, 24, 0x7fffffff, 0x80000000, 0xfffffff0, 0xffffffff };
+	int seen;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(lengths); i++) {
+		used = 0;
+		put(DATA, SEQ, PORT);
+		put(DATA, SEQ, PORT)->nlmsg_len = lengths[i];
+		used = 36;
+		assert_int_equal(read_all(&seen), 0);
+		assert_int_equal(seen, 1);
+		assert_false(netlink_tells_link(buf, used));
+	}
+}
+
+static void a_dump_ends_with_its_last_message(void **state)
+{
+	int seen;
+
+	(void)state;
+	used = 0;
+	put(DATA, SEQ, PORT);
+	put(DATA, SEQ, PORT);
+	put(NLMSG_DONE, SEQ, PORT);
+	assert_int_equal(read_all(&seen), 1);
+	assert_int_equal(seen, 2);
+}
+
 static void a_reader_that_cannot_use_the_answer_ends_it(void **state)
 {
 	(void)state;
@@ -194,6 +226,8 @@ int main(void)
 		cmocka_unit_test(an_answer_ends_with_the_kernels_verdict),
 		cmocka_unit_test(what_is_not_ours_is_passed_over),
 		cmocka_unit_test(a_datagram_cut_anywhere_is_never_read_beyond_its_end),
+		cmocka_unit_test(a_message_longer_than_its_datagram_ends_it),
+		cmocka_unit_test(a_dump_ends_with_its_last_message),
 		cmocka_unit_test(a_reader_that_cannot_use_the_answer_ends_it),
 		cmocka_unit_test(a_question_without_an_answer_names_what_was_asked),
 		cmocka_unit_test(the_mode_of_rdma_namespaces_is_read),
