@@ -19,7 +19,7 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 DOC = TOP / "docs/nccl.md"
 PREFIXES = "NCCL|RCCL|UCX|NVSHMEM|MSCCLPP|FI|CCL|PSM3|HSA|CUFILE"
 VARIABLE = re.compile(rf"(?:{PREFIXES})_[A-Z0-9_]+")
-LITERAL = re.compile(rf'"((?:{PREFIXES})_[A-Z0-9_]+)"')
+SET = re.compile(rf'\b(?:env_put|add_env|add_index)\([^,();]*,\s*"((?:{PREFIXES})_[A-Z0-9_]+)"')
 PROOF = re.compile(r"`([\w./-]+\.(?:c|py)): (\w+)`")
 
 OURS = "What railmate sets"
@@ -67,10 +67,10 @@ def of_class(*classes):
 
 
 def rendered():
-    """What the code that writes a container's environment names."""
+    """What the code that writes a container's environment sets."""
     found = set()
     for path in (TOP / "pkg/render").glob("*.c"):
-        found.update(LITERAL.findall(path.read_text()))
+        found.update(SET.findall(path.read_text()))
     return found
 
 
@@ -94,14 +94,13 @@ class Doc(unittest.TestCase):
     def test_what_railmate_sets_is_in_the_table_and_in_the_code(self):
         listed = [name for row in self.ours for name in names(row)]
         self.assertEqual(len(listed), len(set(listed)))
-        operators = of_class("free", "risky", "gone")
-        self.assertEqual(set(listed) - rendered(), set(), "in docs/nccl.md, not set by the code")
-        self.assertEqual(rendered() - set(listed) - operators, set(), "set by the code, not in docs/nccl.md")
+        self.assertEqual(set(listed), rendered())
 
-    def test_what_the_operator_may_not_set_is_what_railmate_sets(self):
+    def test_what_railmate_sets_is_not_the_operators_or_it_says_so(self):
         listed = {name for row in self.ours for name in names(row)}
-        # UCX_NET_DEVICES is both: the operator's interfaces stand behind the VFs.
-        self.assertEqual(listed, of_class("ours") | {"UCX_NET_DEVICES"})
+        self.assertEqual(of_class("ours") - listed, set())
+        sentence = section(self.text, OURS).rpartition("|")[2]
+        self.assertEqual(listed - of_class("ours"), set(VARIABLE.findall(sentence)))
 
     def test_every_row_of_what_railmate_sets_is_whole(self):
         for row in self.ours:
@@ -180,7 +179,8 @@ class Container(unittest.TestCase):
 
     def test_two_vfs_of_a_port_are_not_fused(self):
         self.assertNotIn("NCCL_IB_MERGE_NICS", self.env({}, vfs=2))
-        self.assertEqual(self.env({}, vfs=3)["NCCL_IB_MERGE_NICS"], "0")
+        got = self.env({"env": {"NCCL_NET_MERGE_LEVEL": "PIX"}}, vfs=3)
+        self.assertEqual((got["NCCL_IB_MERGE_NICS"], got["NCCL_NET_MERGE_LEVEL"]), ("0", "LOC"))
 
     def test_every_variable_of_the_operator_reaches_it(self):
         wanted = {v["name"]: sample(v) for v in TABLE if v["class"] != "ours"}
