@@ -294,32 +294,75 @@ void gid_set_range(struct gid_env *env, const uint8_t gid[16], int bits)
 	env->range_bits = bits;
 }
 
-/* With a range of this length around one of the VF's candidates? */
-static bool try_length(const struct gid_vf *vf, const struct gid_vf *vfs, size_t n, int bits,
-		       struct gid_env *env)
-{
-	for (size_t i = 0; i < vf->n_gids; i++) {
-		const struct gid_entry *g = &vf->gids[i];
+/* The candidates of one VF, of one family. */
+struct candidates {
+	const struct gid_entry **v;
+	size_t n;
+};
 
-		if (!gid_is_candidate(vf, g) || nccl_family(g) != env->family)
-			continue;
-		gid_set_range(env, g->gid, bits);
-		if (right_for_all(vfs, n, env))
+static const struct candidates *list_candidates(const struct gid_vf *vfs, size_t n, enum gid_family family,
+						struct arena *arena)
+{
+	struct candidates *lists = arena_array(arena, n, sizeof(*lists));
+
+	for (size_t i = 0; i < n; i++) {
+		lists[i].v = arena_array(arena, vfs[i].n_gids, sizeof(*lists[i].v));
+		for (size_t k = 0; k < vfs[i].n_gids; k++) {
+			const struct gid_entry *g = &vfs[i].gids[k];
+
+			if (gid_is_candidate(&vfs[i], g) && nccl_family(g) == family)
+				lists[i].v[lists[i].n++] = g;
+		}
+	}
+	return lists;
+}
+
+static const struct candidates *shortest(const struct candidates *lists, size_t n)
+{
+	const struct candidates *best = &lists[0];
+
+	for (size_t i = 1; i < n; i++) {
+		if (lists[i].n < best->n)
+			best = &lists[i];
+	}
+	return best;
+}
+
+static bool holds_one(const struct candidates *list, size_t n, const struct gid_env *env)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (in_range(list->v[i]->gid, env->range, env->range_bits))
 			return true;
 	}
 	return false;
 }
 
-/* The shortest range inside that of the operator with which NCCL is right everywhere. */
-static bool find_range(const struct gid_vf *vfs, size_t n, struct gid_env *env)
+static bool holds_one_of_each(const struct candidates *lists, size_t n, const struct gid_env *env)
 {
+	for (size_t i = 0; i < n; i++) {
+		if (!holds_one(&lists[i], lists[i].n, env))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The shortest range inside that of the operator that holds a candidate of every VF and with which NCCL is
+ * right everywhere. So it holds one of the VF that has the fewest, too.
+ */
+static bool find_range(const struct gid_vf *vfs, size_t n, struct arena *arena, struct gid_env *env)
+{
+	const struct candidates *lists = list_candidates(vfs, n, env->family, arena),
+				*few = shortest(lists, n);
 	int from = env->family == GID_FAMILY_IPV4 ? V4_BITS : 0;
 
 	if (env->range_bits > from)
 		from = env->range_bits;
 	for (int bits = from + 1; bits <= 128; bits++) {
-		for (size_t i = 0; i < n; i++) {
-			if (try_length(&vfs[i], vfs, n, bits, env))
+		for (size_t i = 0; i < few->n; i++) {
+			gid_set_range(env, few->v[i]->gid, bits);
+			if (!holds_one(few, i, env) && holds_one_of_each(lists, n, env) &&
+			    right_for_all(vfs, n, env))
 				return true;
 		}
 	}
@@ -349,7 +392,8 @@ static struct gid_env wanted(const struct gid_vf *vfs, size_t n, enum gid_family
 	return env;
 }
 
-static bool try_family(const struct gid_vf *vfs, size_t n, enum gid_family family, struct gid_env *ret)
+static bool try_family(const struct gid_vf *vfs, size_t n, enum gid_family family, struct arena *arena,
+		       struct gid_env *ret)
 {
 	struct gid_env env;
 
@@ -357,7 +401,7 @@ static bool try_family(const struct gid_vf *vfs, size_t n, enum gid_family famil
 		return false;
 	env = wanted(vfs, n, family);
 	env.index = common_index(vfs, n, family);
-	if (env.index < 0 && !right_for_all(vfs, n, &env) && !find_range(vfs, n, &env))
+	if (env.index < 0 && !right_for_all(vfs, n, &env) && !find_range(vfs, n, arena, &env))
 		return false;
 	*ret = env;
 	return true;
@@ -404,7 +448,8 @@ bool gid_auto(const struct gid_vf *vfs, size_t n, struct arena *arena, struct gi
 {
 	int index;
 
-	if (try_family(vfs, n, GID_FAMILY_IPV4, ret) || try_family(vfs, n, GID_FAMILY_IPV6, ret))
+	if (try_family(vfs, n, GID_FAMILY_IPV4, arena, ret) ||
+	    try_family(vfs, n, GID_FAMILY_IPV6, arena, ret))
 		return true;
 	index = common_index(vfs, n, GID_FAMILY_ANY); /* not one family, but one place */
 	if (index >= 0) {

@@ -255,6 +255,20 @@ static bool share_only_index(const struct gid_vf *vfs, size_t n, enum gid_family
 	return index >= 0;
 }
 
+/* One candidate of every VF: that NCCL stays at index 0, and this happens to be right, is not built upon. */
+static bool all_within(const struct gid_vf *vfs, size_t n, const uint8_t *range, int bits)
+{
+	for (size_t v = 0; v < n; v++) {
+		bool any = false;
+
+		for (size_t i = 0; i < vfs[v].n_gids; i++)
+			any |= is_candidate(&vfs[v], i) && in_prefix(vfs[v].gids[i].gid, range, bits);
+		if (!any)
+			return false;
+	}
+	return true;
+}
+
 /* Does any range of this length, around any candidate of any VF, make NCCL right everywhere? */
 static bool some_range_works(const struct gid_vf *vfs, size_t n, enum gid_family family, int bits)
 {
@@ -269,7 +283,7 @@ static bool some_range_works(const struct gid_vf *vfs, size_t n, enum gid_family
 			    is_v4(vfs[v].gids[i].gid) != (family == GID_FAMILY_IPV4))
 				continue;
 			memcpy(env.range, vfs[v].gids[i].gid, 16);
-			if (all_right(vfs, n, &env))
+			if (all_within(vfs, n, env.range, bits) && all_right(vfs, n, &env))
 				return true;
 		}
 	}
