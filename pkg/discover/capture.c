@@ -14,12 +14,16 @@
 #include "base/str.h"
 #include "discover/hosttree-internal.h"
 #include "discover/hosttree.h"
+#include "discover/pciconf.h"
 #include "discover/scan-internal.h"
 
 #define FILE_MAX   65536
 #define CONFIG_MAX 4096
+#define EXT_CONFIG 256 /* where the extended configuration space begins */
 #define TEXT_MAX   ((size_t)64 << 20)
 #define SLOTS_MAX  16 /* of the GID and P_Key tables */
+
+enum { CLASS_NETWORK = 0x02, CLASS_DISPLAY = 0x03, CLASS_BRIDGE = 0x06, CLASS_ACCELERATOR = 0x12 };
 
 struct capture {
 	const struct sysroot *root;
@@ -310,6 +314,15 @@ static void take_children(struct capture *c, const char *dir)
 	}
 }
 
+static void take_group(struct capture *c, const char *target)
+{
+	static const struct attribute type = { "type", 0 };
+	const char *slash = strrchr(target, '/');
+	_cleanup_free_ char *group = xasprintf("sys/kernel/iommu_groups/%s", slash ? slash + 1 : target);
+
+	take_files(c, group, &type, 1);
+}
+
 static void take_links(struct capture *c, const char *dir)
 {
 	static const char *const fixed[] = { "driver", "physfn", "iommu_group" };
@@ -319,7 +332,8 @@ static void take_links(struct capture *c, const char *dir)
 	for (size_t i = 0; i < ARRAY_LEN(fixed); i++) {
 		_cleanup_free_ char *path = xasprintf("%s/%s", dir, fixed[i]);
 
-		take_link(c, path, target);
+		if (take_link(c, path, target) && !strcmp(fixed[i], "iommu_group"))
+			take_group(c, target);
 	}
 	list(c, dir, &names);
 	for (size_t i = 0; i < names.n; i++) {
@@ -352,30 +366,84 @@ static void take_rates(struct capture *c, const char *dir)
 	}
 }
 
-static bool is_bridge(const struct sysroot *root, const char *dir)
+static void put_binary(struct capture *c, const char *path, const struct strbuf *value)
 {
-	uint64_t class = 0;
-
-	return !sysroot_read_u64(root, 16, &class, "%s/class", dir) && class >> 16 == 0x06;
+	put_path(c->out, 'x', path);
+	strbuf_puts(c->out, " = ");
+	for (size_t i = 0; i < value->len; i++)
+		strbuf_printf(c->out, "%02x", (unsigned char)value->s[i]);
+	strbuf_putc(c->out, '\n');
 }
 
-/* Of bridges only, for ACS; without the zeros at its end, which is most of it. */
-static void take_config(struct capture *c, const char *dir)
+static bool ends_in_zeros(const struct strbuf *value, size_t n)
 {
-	_cleanup_free_ char *path = xasprintf("%s/config", dir);
+	for (size_t i = value->len - n; i < value->len; i++) {
+		if (value->s[i])
+			return false;
+	}
+	return true;
+}
+
+/* Whole dwords, for half of one is none; and that there was an extended space stays to be seen. */
+static void cut_zeros(struct strbuf *value)
+{
+	size_t least = value->len > EXT_CONFIG ? EXT_CONFIG + 4 : 64;
+
+	while (value->len > least) {
+		size_t last = value->len % 4 ? value->len % 4 : 4;
+
+		if (!ends_in_zeros(value, last))
+			break;
+		value->len -= last;
+	}
+}
+
+/* Of bridges; without the zeros at its end, which is most of it. */
+static void take_bridge_config(struct capture *c, const char *path)
+{
 	_cleanup_strbuf_ struct strbuf value = STRBUF_INIT;
 
-	if (!is_bridge(c->root, dir) || read_bytes(c->root, path, CONFIG_MAX, &value) < 0 || !value.len)
+	if (read_bytes(c->root, path, CONFIG_MAX, &value) < 0 || !value.len)
 		return;
 	if (c->scrubber)
 		scrubber_apply(c->scrubber, SCRUB_CONFIG, &value);
-	while (value.len > 64 && !value.s[value.len - 1])
-		value.len--;
-	put_path(c->out, 'x', path);
-	strbuf_puts(c->out, " = ");
-	for (size_t i = 0; i < value.len; i++)
-		strbuf_printf(c->out, "%02x", (unsigned char)value.s[i]);
-	strbuf_putc(c->out, '\n');
+	cut_zeros(&value);
+	put_binary(c, path, &value);
+}
+
+/* Of GPUs and NICs, whose spaces hold serial numbers and windows to other things, only what somebody will
+ * read. */
+static void take_device_config(struct capture *c, const char *dir, const char *path)
+{
+	_cleanup_strbuf_ struct strbuf value = STRBUF_INIT;
+	struct pci_conf conf = discover_pci_conf(c->root, path);
+	uint64_t vendor = 0, device = 0;
+
+	sysroot_read_u64(c->root, 16, &vendor, "%s/vendor", dir);
+	sysroot_read_u64(c->root, 16, &device, "%s/device", dir);
+	pci_conf_excerpt(&conf, (uint16_t)vendor, (uint16_t)device, &value);
+	if (value.len)
+		put_binary(c, path, &value);
+}
+
+static void take_config(struct capture *c, const char *dir)
+{
+	_cleanup_free_ char *path = xasprintf("%s/config", dir);
+	uint64_t class = 0;
+
+	if (sysroot_read_u64(c->root, 16, &class, "%s/class", dir) < 0 ||
+	    sysroot_exists(c->root, "%s/physfn", dir))
+		return;
+	switch (class >> 16) {
+	case CLASS_BRIDGE:
+		take_bridge_config(c, path);
+		break;
+	case CLASS_NETWORK:
+	case CLASS_DISPLAY:
+	case CLASS_ACCELERATOR:
+		take_device_config(c, dir, path);
+		break;
+	}
 }
 
 static void take_functions(struct capture *c)
@@ -480,22 +548,57 @@ static void take_cpu(struct capture *c)
 		line_file(c->out, "proc/cpuinfo", strbuf_str(&lines), lines.len);
 }
 
+/* Directories that say something by being there, also when nothing in them is taken. */
+static void take_directories(struct capture *c)
+{
+	static const char *const dirs[] = { "sys/class/misc", "sys/class/iommu", "sys/kernel/iommu_groups",
+					    "sys/module", "proc/driver/nvidia-fs" };
+
+	for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
+		if (sysroot_exists(c->root, "%s", dirs[i]))
+			line_dir(c->out, dirs[i]);
+	}
+}
+
+/* Their names tell the kind. */
+static void take_iommus(struct capture *c)
+{
+	_cleanup_names_ struct names names = NAMES_EMPTY;
+
+	list(c, "sys/class/iommu", &names);
+	for (size_t i = 0; i < names.n; i++) {
+		_cleanup_free_ char *path = xasprintf("sys/class/iommu/%s", names.v[i]);
+
+		line_dir(c->out, path);
+	}
+}
+
 static void take_machine(struct capture *c)
 {
 	static const struct {
 		const char *dir;
 		struct attribute file;
 	} files[] = {
-		{ "proc/net", { "route", SCRUB_ROUTE } },    { "proc/driver/nvidia", { "version", 0 } },
-		{ "sys/class/dmi/id", { "sys_vendor", 0 } }, { "sys/class/dmi/id", { "product_name", 0 } },
-		{ "sys/class/misc/rdma_cm", { "dev", 0 } },  { "sys/hypervisor", { "type", 0 } },
+		{ "proc", { "cmdline", SCRUB_CMDLINE } },
+		{ "proc/net", { "route", SCRUB_ROUTE } },
+		{ "proc/driver/nvidia", { "version", 0 } },
+		{ "proc/sys/kernel", { "numa_balancing", 0 } },
+		{ "proc/sys/kernel", { "osrelease", 0 } },
+		{ "sys/class/dmi/id", { "sys_vendor", 0 } },
+		{ "sys/class/dmi/id", { "product_name", 0 } },
+		{ "sys/class/misc/rdma_cm", { "dev", 0 } },
+		{ "sys/hypervisor", { "type", 0 } },
+		{ "sys/kernel/mm/memory_peers/amdkfd", { "version", 0 } },
+		{ "sys/kernel/mm/memory_peers/nv_mem", { "version", 0 } },
+		{ "sys/module/ib_core/parameters", { "netns_mode", 0 } },
+		{ "sys/module/nvidia_fs", { "version", 0 } },
+		{ "sys/module/nvidia_peermem", { "version", 0 } },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(files); i++)
 		take_files(c, files[i].dir, &files[i].file, 1);
-	/* Tells a machine that has no rdma_cm from a tree that does not say. */
-	if (sysroot_exists(c->root, "sys/class/misc"))
-		line_dir(c->out, "sys/class/misc");
+	take_directories(c);
+	take_iommus(c);
 	take_cpu(c);
 }
 

@@ -190,6 +190,27 @@ static void scrub_config(struct strbuf *value)
 }
 
 /* The host's name, wherever else it stands. */
+/* Addresses of disks, names of images and passwords stand beside what matters. */
+static void scrub_cmdline(struct strbuf *value)
+{
+	static const char *const kept[] = {
+		"pci=",	 "iommu=",	    "iommu.",	"intel_iommu=",	       "amd_iommu=",
+		"pcie_", "numa_balancing=", "hugepage", "default_hugepagesz=", "transparent_hugepage="
+	};
+	_cleanup_free_ char *words = strbuf_steal(value);
+	char *save, *word;
+
+	for (word = strtok_r(words, " \n", &save); word; word = strtok_r(NULL, " \n", &save)) {
+		for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
+			if (str_starts(word, kept[i])) {
+				strbuf_printf(value, "%s%s", value->len ? " " : "", word);
+				break;
+			}
+		}
+	}
+	strbuf_putc(value, '\n');
+}
+
 static void scrub_host_name(const struct scrubber *s, struct strbuf *value)
 {
 	struct strbuf out = STRBUF_INIT;
@@ -228,6 +249,9 @@ void scrubber_apply(struct scrubber *s, enum scrub_kind kind, struct strbuf *val
 		break;
 	case SCRUB_ROUTE:
 		each_line(s, value, route_line);
+		break;
+	case SCRUB_CMDLINE:
+		scrub_cmdline(value);
 		break;
 	case SCRUB_CONFIG:
 		scrub_config(value);

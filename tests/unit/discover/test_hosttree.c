@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "discover/discover.h"
 #include "discover/hosttree.h"
+#include "discover/pciconf.h"
 #include "discover/sysroot.h"
 #include "support/bigtree.h"
 #include "support/fixture.h"
@@ -314,7 +315,7 @@ static void captures_of_what_a_pf_says_of_its_vfs_only_their_rate(void **state)
 		"l sys/bus/pci/devices/0000:3a:00.0 -> ../../../devices/pci0000:3a/0000:3a:00.0\n"
 		"f " RATE_PF "/class = 0x020000\\n\n"
 		"f " RATE_PF "/sriov/0/config = VF         : 0\\nMAC        : b8:ce:f6:12:34:56\\nMaxTxRate  "
-			     ": 500\\nVGT+  : OFF\\n\n"
+		": 500\\nVGT+  : OFF\\n\n"
 		"f " RATE_PF "/sriov/1/max_tx_rate = 700\\n\n"
 		"f " RATE_PF "/sriov/1/mac = b8:ce:f6:12:34:57\\n\n";
 	struct sysroot *root = fixture_text(text);
@@ -429,6 +430,103 @@ static void scrubs_the_serial_number_in_config_space(void **state)
 	strbuf_done(&text);
 }
 
+#define GPU_DEV "sys/devices/pci0000:00/0000:00:03.0"
+
+/* Of a GPU, what doctor reads; nothing of what else is there. */
+static void captures_an_excerpt_of_a_device(void **state)
+{
+	_cleanup_free_ char *out = NULL;
+	struct strbuf text = STRBUF_INIT;
+	struct sysroot *root, *copy;
+	unsigned char bytes[0x120];
+	struct pci_conf conf;
+
+	(void)state;
+	strbuf_puts(&text,
+		    "l sys/bus/pci/devices/0000:00:03.0 -> ../../../devices/pci0000:00/0000:00:03.0\n" VALUE(
+			    GPU_DEV "/class", "0x030200") VALUE(GPU_DEV "/vendor", "0x10de")
+			    VALUE(GPU_DEV "/device", "0x2330"));
+	memset(bytes, 0xee, sizeof(bytes));
+	memcpy(bytes, "\xde\x10\x30\x23\x00\x00\x10", 8);
+	bytes[0x34] = 0x40;
+	memcpy(bytes + 0x40, "\x10\x00\x02\x00\x02\x80\x00\x00\x3f\x58", 10);
+	memcpy(bytes + 0x100, "\x03\x00\x01\x11\xde\xad\xbe\xef", 8);
+	memcpy(bytes + 0x110, "\x0f\x00\x01\x00\x20\x00\x00\x80", 8);
+	strbuf_puts(&text, "x " GPU_DEV "/config = ");
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		strbuf_printf(&text, "%02x", bytes[i]);
+	strbuf_putc(&text, '\n');
+	root = fixture_text(strbuf_str(&text));
+	out = capture(root, false);
+	assert_null(strstr(out, "eeee"));
+	assert_null(strstr(out, "deadbeef"));
+	copy = fixture_text(out);
+	conf = discover_pci_conf(copy, GPU_DEV "/config");
+	assert_int_equal(conf.classic, PCI_CONF_READ);
+	assert_int_equal(conf.extended, PCI_CONF_READ);
+	assert_int_equal(conf.flags, 0x0002);
+	assert_int_equal(conf.devcap, 0x8002);
+	assert_int_equal(conf.devctl, 0x583f);
+	assert_true(conf.has_ats && !conf.has_acs);
+	assert_int_equal(conf.ats_ctrl, 0x8000);
+	fixture_close(root);
+	fixture_close(copy);
+	strbuf_done(&text);
+}
+
+/* What is known of a space, and what is not, survives its excerpt. */
+static void an_excerpt_says_the_same_and_no_more(void **state)
+{
+	static const struct pci_conf cases[] = {
+		{ PCI_CONF_READ, PCI_CONF_READ, 0x62, 0x583f, 0x8002, true, true, 0x5f, 0x1d, 0x20, 0x8000 },
+		{ PCI_CONF_READ, PCI_CONF_READ, 0x62, 0x583f, 0x8002, true, false, 0x5f, 0, 0, 0 },
+		{ PCI_CONF_READ, PCI_CONF_READ, 0x02, 0, 0, false, false, 0, 0, 0, 0 },
+		{ PCI_CONF_READ, PCI_CONF_READ, -1, -1, 0, false, false, 0, 0, 0, 0 },
+		{ PCI_CONF_READ, PCI_CONF_SHORT, 0x62, 0x583f, 0x8002, false, false, 0, 0, 0, 0 },
+	};
+	static const struct pci_conf unknown = { .classic = PCI_CONF_SHORT, .extended = PCI_CONF_SHORT };
+	_cleanup_strbuf_ struct strbuf none = STRBUF_INIT;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		_cleanup_strbuf_ struct strbuf bytes = STRBUF_INIT, line = STRBUF_INIT;
+		struct sysroot *root;
+		struct pci_conf got;
+
+		pci_conf_excerpt(&cases[i], 0x10de, 0x2330, &bytes);
+		strbuf_puts(&line, "x config = ");
+		for (size_t k = 0; k < bytes.len; k++)
+			strbuf_printf(&line, "%02x", (unsigned char)bytes.s[k]);
+		strbuf_putc(&line, '\n');
+		root = fixture_text(strbuf_str(&line));
+		got = discover_pci_conf(root, "config");
+		assert_int_equal(got.classic, cases[i].classic);
+		assert_int_equal(got.extended, cases[i].extended);
+		assert_int_equal(got.flags, cases[i].flags);
+		assert_int_equal(got.devctl, cases[i].devctl);
+		assert_int_equal(got.devcap, cases[i].devcap);
+		assert_int_equal(got.has_acs, cases[i].has_acs);
+		assert_int_equal(got.acs_ctrl, cases[i].acs_ctrl);
+		assert_int_equal(got.has_ats, cases[i].has_ats);
+		assert_int_equal(got.ats_ctrl, cases[i].ats_ctrl);
+		fixture_close(root);
+	}
+	pci_conf_excerpt(&unknown, 0x10de, 0x2330, &none);
+	assert_int_equal(none.len, 0);
+}
+
+static void of_the_command_line_only_what_matters_is_told(void **state)
+{
+	struct sysroot *root = fixture_text(VALUE(
+		"proc/cmdline", "root=UUID=5d3c pci=realloc ip=10.0.0.7 iommu=pt password=secret nopci=1"));
+	_cleanup_free_ char *plain = capture(root, false), *scrubbed = capture(root, true);
+
+	(void)state;
+	assert_non_null(strstr(plain, "root=UUID=5d3c"));
+	assert_non_null(strstr(scrubbed, "f proc/cmdline = pci=realloc iommu=pt\\n\n"));
+	fixture_close(root);
+}
+
 static void captures_an_empty_root_as_nothing(void **state)
 {
 	struct sysroot *root = fixture_text("");
@@ -485,6 +583,9 @@ int main(void)
 		cmocka_unit_test(comes_back_byte_for_byte),
 		cmocka_unit_test(scrubs_whatever_names_the_machine),
 		cmocka_unit_test(scrubs_the_serial_number_in_config_space),
+		cmocka_unit_test(captures_an_excerpt_of_a_device),
+		cmocka_unit_test(an_excerpt_says_the_same_and_no_more),
+		cmocka_unit_test(of_the_command_line_only_what_matters_is_told),
 		cmocka_unit_test(captures_an_empty_root_as_nothing),
 		cmocka_unit_test(captures_machines_that_lie),
 		cmocka_unit_test(captures_the_live_machine),
