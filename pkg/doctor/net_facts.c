@@ -1,4 +1,5 @@
 /* Ports, tables and netdevs from files; VFs and QoS from the running kernel; limits from our own process. */
+#include <errno.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,13 +138,20 @@ static struct doctor_rdma look_at_rdma(const struct gather *g, const struct hw_r
 
 /* --- netdevs --- */
 
+/* Without flags: the kernel answers a question for the carrier with EINVAL while the interface is off; a
+ * capture of that is empty. */
 static enum doctor_answer read_up(const struct gather *g, const char *netdev)
 {
 	uint64_t flags;
+	char carrier[8];
+	int n;
 
-	if (sysroot_read_u64(g->root, 16, &flags, NET_DIR "/%s/flags", netdev) < 0)
-		return DOCTOR_DONT_KNOW;
-	return flags & IFF_UP ? DOCTOR_YES : DOCTOR_NO;
+	if (!sysroot_read_u64(g->root, 16, &flags, NET_DIR "/%s/flags", netdev))
+		return flags & IFF_UP ? DOCTOR_YES : DOCTOR_NO;
+	n = sysroot_read(g->root, carrier, sizeof(carrier), NET_DIR "/%s/carrier", netdev);
+	if (n == -EINVAL || n == 0)
+		return DOCTOR_NO;
+	return n < 0 ? DOCTOR_DONT_KNOW : DOCTOR_YES;
 }
 
 /* What a netdev is attached to is its master; Open vSwitch's is called ovs-system. A capture has no such
