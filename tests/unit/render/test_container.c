@@ -913,6 +913,9 @@ static void joined_variables_stay_out_of_the_environment_where_pools_would_colli
 	assert_string_equal(env(&e, "UCX_TLS"), "rc");
 	assert_string_equal(env(&e, "NCCL_CONF_FILE"), "/run/railmate/nccl.conf");
 	assert_string_equal(env(&e, "RAILMATE_RDMA_A_HCAS"), "mlx5_2:1");
+	b->pools[1].n_devs = 0; /* nobody can have both */
+	e = allocated(b);
+	assert_string_equal(env(&e, "NCCL_IB_TC"), "106");
 }
 
 static void pools_collide_when_two_early_ones_with_devices_set_the_same(void **state)
