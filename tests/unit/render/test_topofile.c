@@ -1,0 +1,498 @@
+#include <dirent.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "config/config.h"
+#include "hw/inventory.h"
+#include "pool/node.h"
+#include "render/topofile.h"
+#include "support/synth.h"
+#include "topo/hints.h"
+#include "topo/topo.h"
+
+#define CORPUS TEST_DATA "/fuzz/corpus/topofile"
+
+static struct arena *a;
+
+static int setup(void **state)
+{
+	(void)state;
+	a = arena_new(0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	arena_free(a);
+	return 0;
+}
+
+/* --- the check --- */
+
+static char *read_file(const char *path, size_t *ret_len)
+{
+	FILE *f = fopen(path, "r");
+	char *text = xcalloc(1, 1 << 20);
+
+	assert_non_null(f);
+	*ret_len = fread(text, 1, 1 << 20, f);
+	fclose(f);
+	return text;
+}
+
+static void check_file(const char *name)
+{
+	_cleanup_free_ char *path = xasprintf("%s/%s", CORPUS, name);
+	struct err err = { 0 };
+	size_t len;
+	_cleanup_free_ char *text = read_file(path, &len);
+	int r = topofile_check(text, len, 1, &err);
+
+	if (str_starts(name, "good-") && r < 0)
+		fail_msg("%s: %s", name, err.msg);
+	if (!str_starts(name, "good-") && (r != -EINVAL || !str_starts(err.msg, "line ")))
+		fail_msg("%s is taken", name);
+}
+
+/* The same texts judge the parser in tests/fixtures/nccl_topology.py. */
+static void only_what_nccl_takes_and_we_write_is_taken(void **state)
+{
+	DIR *dir = opendir(CORPUS);
+	struct dirent *e;
+	int n = 0;
+
+	(void)state;
+	assert_non_null(dir);
+	while ((e = readdir(dir))) {
+		if (e->d_name[0] == '.')
+			continue;
+		check_file(e->d_name);
+		n++;
+	}
+	closedir(dir);
+	assert_true(n > 40);
+}
+
+static void a_refusal_names_the_line_and_the_thing(void **state)
+{
+	static const struct {
+		const char *text, *sentence;
+	} rows[] = {
+		{ "", "line 1: there is no <system>" },
+		{ "<system version=\"1\">\n", "line 2: <system> is not closed" },
+		{ "<system version=\"2\"/>", "line 1: '2' is no version" },
+		{ "<system/>", "line 1: <system> without version" },
+		{ "<system version=\"1\">\n<pci/></system>", "line 2: <pci> has no place here" },
+		{ "<system version=\"1\"/>\n<system version=\"1\"/>", "line 2: <system> has no place here" },
+		{ "<system version=\"1\" version=\"1\"/>",
+		  "line 1: the attribute version twice in one element" },
+		{ "<system version=\"1\">\n<cpu numaid=\"0\"/>\n<cpu numaid=\"0\"/></system>",
+		  "line 3: the numaid '0' for a second time" },
+		{ "<system version=\"1\">\n<cpu numaid=\"0\" rank=\"1\"/></system>",
+		  "line 2: <cpu> has no attribute 'rank' here" },
+		{ "<system version=\"1\">\n</cpu></system>", "line 2: </cpu> closes what is not open" },
+		{ "<system version=\"1\">\nx</system>", "line 2: text between elements" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct err err = { 0 };
+
+		assert_int_equal(topofile_check(rows[i].text, strlen(rows[i].text), 1, &err), -EINVAL);
+		assert_string_equal(err.msg, rows[i].sentence);
+	}
+}
+
+static void elements_in_one_another_have_an_end(void **state)
+{
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	struct err err = { 0 };
+
+	(void)state;
+	strbuf_puts(&text, "<system version=\"1\">\n<cpu numaid=\"0\">\n");
+	for (int i = 0; i < 100; i++)
+		strbuf_printf(&text, "<pci busid=\"0000:%02x:00.0\" class=\"0x060400\">\n", i);
+	assert_int_equal(topofile_check(strbuf_str(&text), text.len, 1, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "in one another"));
+}
+
+/* --- the text --- */
+
+struct machine {
+	struct hw_inventory *inv;
+	struct topo *topo;
+};
+
+static struct machine machine_of(struct hw_inventory *inv, const struct topo_hints *hints)
+{
+	inv->cpu = (struct hw_cpu) { "x86_64", "GenuineIntel", 6, 143 };
+	return (struct machine) { inv, topo_new_hinted(inv, hints) };
+}
+
+static void machine_done(struct machine *m)
+{
+	topo_free(m->topo);
+	hw_inventory_free(m->inv);
+}
+#define _cleanup_machine_ __attribute__((cleanup(machine_done)))
+
+static struct topofile_out render(const struct machine *m, int version)
+{
+	const struct topofile_in in = { m->inv, m->topo, version };
+	struct topofile_out out = { 0 };
+	struct err err = { 0 };
+
+	if (topofile_render(&in, a, &out, &err) < 0)
+		fail_msg("%s", err.msg);
+	return out;
+}
+
+static size_t count(const char *text, const char *word)
+{
+	size_t n = 0;
+
+	for (; (text = strstr(text, word)); text += strlen(word))
+		n++;
+	return n;
+}
+
+static void every_kind_of_machine_has_a_file(void **state)
+{
+	static const char *const lines[] = {
+		"numa:2 root:2 switch:2 gpu:1 pf:1 vf:8",
+		"numa:2 switch:1 sub:2 gpu:2 pf:1 upf:1 vf:2",
+		"numa:1 switch:2 sub:2 gpu:1 pf:1 vf:4 bcm4",
+		"numa:1 switch:2 sub:2 gpu:1 pf:1 vf:4 bcm5",
+		"numa:1 switch:2 sub:2 gpu:1 pf:1 vf:4 bcm4 noids",
+		"numa:0 gpu:2 pf:1 vf:2; numa:2 switch:1 gpu:1 pf:1 vf:1",
+		"numa:2 root:4 gpu:1 pf:1 vf:1 flat nopf hyper",
+		"gpu:4",
+		"pf:2 vf:3",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+		_cleanup_machine_ struct machine m = machine_of(synth_inventory(lines[i]), NULL);
+		struct topofile_out one = render(&m, 1), two = render(&m, 2);
+		struct err err = { 0 };
+
+		assert_int_equal(topofile_check(one.text, strlen(one.text), 1, &err), 0);
+		assert_int_equal(topofile_check(two.text, strlen(two.text), 2, &err), 0);
+		assert_string_equal(one.text, render(&m, 1).text);
+		assert_int_equal(count(one.text, "class=\"0x030200\""), m.inv->n_gpu);
+		assert_int_equal(one.n_notes, 0);
+	}
+}
+
+static void groups_get_switches_of_invented_addresses(void **state)
+{
+	struct hw_inventory *inv = synth_inventory("numa:2 root:1 gpu:1 pf:1 vf:1 flat nopf hyper");
+	const struct topo_group groups[] = {
+		{ &inv->pci[synth_gpu(inv, 0)].bdf, 1, &inv->pci[synth_vf(inv, 0)].bdf, 1, -1 },
+		{ &inv->pci[synth_gpu(inv, 1)].bdf, 1, &inv->pci[synth_vf(inv, 1)].bdf, 1, -1 },
+	};
+	const struct topo_hints hints = { "hints", groups, 2, 32000, 16 };
+	_cleanup_machine_ struct machine m = machine_of(inv, &hints);
+	const char *text = render(&m, 1).text;
+
+	(void)state;
+	assert_int_equal(count(text, "busid=\"ffff:ff:01.0\" class=\"0x060400\" link_speed=\"32.0 GT/s "
+				     "PCIe\" link_width=\"16\""),
+			 1);
+	assert_int_equal(count(text, "busid=\"ffff:ff:02.0\""), 1);
+	assert_int_equal(count(text, "<cpu "), 2);
+}
+
+static void a_rate_limit_is_told_by_name(void **state)
+{
+	_cleanup_machine_ struct machine m =
+		machine_of(synth_inventory("numa:1 switch:1 gpu:1 pf:1 vf:2"), NULL);
+	const char *text;
+
+	(void)state;
+	m.inv->pci[synth_vf(m.inv, 1)].rate_mbps = 25000;
+	text = render(&m, 1).text;
+	assert_int_equal(count(text, "<net "), 1);
+	assert_non_null(strstr(text, "<net name=\"mlx5_2\" speed=\"25000\"/>"));
+	assert_non_null(strstr(
+		text,
+		"<cpu numaid=\"0\" arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"143\">"));
+}
+
+static void without_the_cpu_a_net_is_not_told(void **state)
+{
+	_cleanup_machine_ struct machine m = machine_of(synth_inventory("gpu:1 pf:1 vf:1"), NULL);
+	struct topofile_out out;
+
+	(void)state;
+	m.inv->pci[synth_vf(m.inv, 0)].rate_mbps = 25000;
+	m.inv->cpu.family = -1;
+	out = render(&m, 1);
+	assert_int_equal(count(out.text, "<net "), 0);
+	assert_int_equal(count(out.text, "arch="), 0);
+	assert_int_equal(out.n_notes, 1);
+	assert_non_null(strstr(out.notes[0], "cpuinfo"));
+}
+
+static void names_with_odd_characters_are_told_or_said(void **state)
+{
+	_cleanup_machine_ struct machine m = machine_of(synth_inventory("gpu:1 pf:1 vf:1"), NULL);
+	int vf = synth_vf(m.inv, 0);
+	struct hw_rdma *rdma = &m.inv->rdma[hw_find_rdma(m.inv, vf)];
+
+	(void)state;
+	m.inv->pci[vf].rate_mbps = 1000;
+	for (int c = 1; c < 256; c++) {
+		const char name[] = { 'm', (char)c, 'x', '\0' };
+		_cleanup_free_ char *net = xasprintf("<net name=\"%s\" ", name);
+		struct topofile_out out;
+		bool plain = c >= ' ' && c < 0x7f && !strchr("\"'<>&", c);
+
+		rdma->name = name;
+		out = render(&m, 1);
+		assert_int_equal(strstr(out.text, net) != NULL, plain);
+		assert_int_equal(out.n_notes, plain ? 0 : 1);
+	}
+}
+
+static void a_name_that_is_too_long_is_no_file(void **state)
+{
+	_cleanup_machine_ struct machine m = machine_of(synth_inventory("gpu:1 pf:1 vf:1"), NULL);
+	int vf = synth_vf(m.inv, 0);
+	const struct topofile_in in = { m.inv, m.topo, 1 };
+	struct topofile_out out;
+	struct err err = { 0 };
+	char name[300];
+
+	(void)state;
+	memset(name, 'x', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	m.inv->pci[vf].rate_mbps = 1000;
+	m.inv->rdma[hw_find_rdma(m.inv, vf)].name = name;
+	assert_int_equal(topofile_render(&in, a, &out, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "more than 253 characters"));
+}
+
+static void a_machine_that_is_too_large_is_no_file(void **state)
+{
+	_cleanup_machine_ struct machine m =
+		machine_of(synth_inventory("numa:2 root:4 switch:8 gpu:2 pf:2 vf:1"), NULL);
+	const struct topofile_in in = { m.inv, m.topo, 1 };
+	struct topofile_out out;
+	struct err err = { 0 };
+
+	(void)state;
+	assert_int_equal(topofile_render(&in, a, &out, &err), -E2BIG);
+	assert_non_null(strstr(err.msg, "199 elements"));
+}
+
+static void many_vfs_with_limits_are_too_large_too(void **state)
+{
+	_cleanup_machine_ struct machine m = machine_of(synth_inventory("gpu:1 pf:2 vf:120"), NULL);
+	const struct topofile_in in = { m.inv, m.topo, 1 };
+	struct topofile_out out;
+	struct err err = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < synth_count_vfs(m.inv); i++)
+		m.inv->pci[synth_vf(m.inv, i)].rate_mbps = 1000;
+	assert_int_equal(topofile_render(&in, a, &out, &err), -E2BIG);
+}
+
+static void a_machine_of_nothing_is_no_file(void **state)
+{
+	_cleanup_machine_ struct machine m = machine_of(synth_inventory("numa:1"), NULL);
+	const struct topofile_in in = { m.inv, m.topo, 1 };
+	struct topofile_out out;
+	struct err err = { 0 };
+
+	(void)state;
+	assert_int_equal(topofile_render(&in, a, &out, &err), -ENODATA);
+}
+
+/* --- when --- */
+
+static const char *why(const struct machine *m, bool needed)
+{
+	struct strbuf text = STRBUF_INIT;
+	const char *ret;
+
+	assert_int_equal(topofile_needed(m->inv, m->topo, &text), needed);
+	ret = arena_strdup(a, strbuf_str(&text));
+	strbuf_done(&text);
+	return ret;
+}
+
+static void a_plain_machine_needs_no_file(void **state)
+{
+	_cleanup_machine_ struct machine m =
+		machine_of(synth_inventory("numa:2 switch:2 gpu:1 pf:1 vf:8"), NULL);
+
+	(void)state;
+	assert_string_equal(why(&m, false), "NCCL finds everything of this node by itself");
+}
+
+static void hidden_switches_need_a_file_if_they_are_told(void **state)
+{
+	struct hw_inventory *inv = synth_inventory("gpu:1 pf:1 vf:1 flat nopf hyper");
+	const struct topo_group group = { &inv->pci[synth_gpu(inv, 0)].bdf, 1,
+					  &inv->pci[synth_vf(inv, 0)].bdf, 1, -1 };
+	const struct topo_hints hints = { .source = "hints", .groups = &group, .n_groups = 1 };
+	struct topo *without = topo_new(inv);
+	const struct machine plain = { inv, without };
+	_cleanup_machine_ struct machine m = machine_of(inv, &hints);
+
+	(void)state;
+	for (size_t i = 0; i < inv->n_pci; i++)
+		inv->pci[i].bdf.dev = 0; /* their own slots would be a reason, too */
+	inv->pci[1].bdf.bus = 1;
+	assert_non_null(strstr(why(&m, true), "hides its PCIe switches, and hints tells them"));
+	assert_non_null(strstr(why(&plain, false), "nothing tells them"));
+	topo_free(without);
+}
+
+static void each_reason_is_said(void **state)
+{
+	_cleanup_machine_ struct machine m =
+		machine_of(synth_inventory("numa:2 switch:1 gpu:1 pf:1 vf:2"), NULL);
+	int vf = synth_vf(m.inv, 0), gpu = synth_gpu(m.inv, 0), top = gpu;
+
+	(void)state;
+	m.inv->pci[vf].rate_mbps = 1000;
+	assert_non_null(strstr(why(&m, true), "has a rate limit"));
+	m.inv->pci[vf].rate_mbps = 0;
+	m.inv->pci[gpu].has_root = false;
+	assert_non_null(strstr(why(&m, true), "has no way to a root complex"));
+	m.inv->pci[gpu].has_root = true;
+	m.inv->pci[gpu].numa_above = true; /* NCCL asks the switch */
+	why(&m, false);
+	while (m.inv->pci[m.inv->pci[top].parent].parent >= 0)
+		top = m.inv->pci[top].parent;
+	m.inv->pci[top].numa_above = true;
+	assert_non_null(strstr(why(&m, true), "and 1 more have no NUMA node by the firmware"));
+}
+
+static void vfs_a_bus_further_need_a_file(void **state)
+{
+	_cleanup_machine_ struct machine m =
+		machine_of(synth_inventory("numa:1 switch:1 gpu:1 pf:1 vf:2"), NULL);
+
+	(void)state;
+	m.inv->pci[synth_vf(m.inv, 1)].bdf.bus++;
+	assert_non_null(strstr(why(&m, true), "is a VF that NCCL does not look for at its PF"));
+}
+
+static void one_node_is_told_of_everybody_or_nobody(void **state)
+{
+	_cleanup_machine_ struct machine nobody = machine_of(synth_inventory("numa:0 gpu:1 pf:1 vf:1"), NULL);
+	_cleanup_machine_ struct machine some =
+		machine_of(synth_inventory("numa:0 gpu:1 pf:1 vf:1; numa:1 gpu:1 pf:1 vf:1"), NULL);
+
+	(void)state;
+	why(&nobody, false);
+	assert_non_null(strstr(why(&some, true), "no NUMA node by the firmware"));
+	assert_int_equal(count(render(&some, 1).text, "<cpu "), 1);
+}
+
+/* --- for whom --- */
+
+static const char *name_for(const char *vendor, unsigned profiles, enum topology_file want, int *ret_version)
+{
+	struct hw_inventory *inv = synth_inventory("numa:1 switch:1 gpu:1 pf:1 vf:1");
+	const struct pool_config pool = { .profiles = profiles, .topology_file = want };
+	struct topo *topo = topo_new(inv);
+	const struct node node = { .inv = inv, .topo = topo };
+	const char *name;
+
+	inv->gpu[0].vendor = vendor;
+	name = topofile_name(&node, &pool);
+	*ret_version = topofile_wanted(&node, &pool);
+	topo_free(topo);
+	hw_inventory_free(inv);
+	return name;
+}
+
+static void a_pool_gets_its_librarys_version(void **state)
+{
+	static const struct {
+		const char *vendor;
+		unsigned profiles;
+		enum topology_file want;
+		int version;
+		const char *name;
+	} rows[] = {
+		{ "NVIDIA", PROFILE_NCCL, TOPOLOGY_FILE_ALWAYS, 1, "topology.xml" },
+		{ "NVIDIA", PROFILE_NCCL | PROFILE_RCCL, TOPOLOGY_FILE_ALWAYS, 1, "topology.xml" },
+		{ "NVIDIA", PROFILE_RCCL, TOPOLOGY_FILE_ALWAYS, 2, "topology-rccl.xml" },
+		{ "AMD", PROFILE_NCCL, TOPOLOGY_FILE_ALWAYS, 2, "topology-rccl.xml" },
+		{ "AMD", PROFILE_NCCL | PROFILE_RCCL, TOPOLOGY_FILE_ALWAYS, 2, "topology-rccl.xml" },
+		{ "NVIDIA", PROFILE_UCX, TOPOLOGY_FILE_ALWAYS, 0, NULL },
+		{ "NVIDIA", 0, TOPOLOGY_FILE_ALWAYS, 0, NULL },
+		{ "NVIDIA", PROFILE_NCCL, TOPOLOGY_FILE_NEVER, 0, NULL },
+		{ "NVIDIA", PROFILE_NCCL, TOPOLOGY_FILE_AUTO, 0, NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		int version;
+		const char *name = name_for(rows[i].vendor, rows[i].profiles, rows[i].want, &version);
+
+		assert_int_equal(version, rows[i].version);
+		if (rows[i].name)
+			assert_string_equal(name, rows[i].name);
+		else
+			assert_null(name);
+	}
+}
+
+static void what_cannot_be_made_has_no_name(void **state)
+{
+	_cleanup_machine_ struct machine m =
+		machine_of(synth_inventory("numa:2 root:4 switch:8 gpu:2 pf:2 vf:1"), NULL);
+	const struct pool_config pool = { .profiles = PROFILE_NCCL, .topology_file = TOPOLOGY_FILE_ALWAYS };
+	const struct node node = { .inv = m.inv, .topo = m.topo };
+
+	(void)state;
+	assert_int_equal(topofile_wanted(&node, &pool), 1);
+	assert_null(topofile_name(&node, &pool));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_what_nccl_takes_and_we_write_is_taken),
+		cmocka_unit_test(a_refusal_names_the_line_and_the_thing),
+		cmocka_unit_test(elements_in_one_another_have_an_end),
+		cmocka_unit_test(every_kind_of_machine_has_a_file),
+		cmocka_unit_test(groups_get_switches_of_invented_addresses),
+		cmocka_unit_test(a_rate_limit_is_told_by_name),
+		cmocka_unit_test(without_the_cpu_a_net_is_not_told),
+		cmocka_unit_test(names_with_odd_characters_are_told_or_said),
+		cmocka_unit_test(a_name_that_is_too_long_is_no_file),
+		cmocka_unit_test(a_machine_that_is_too_large_is_no_file),
+		cmocka_unit_test(many_vfs_with_limits_are_too_large_too),
+		cmocka_unit_test(a_machine_of_nothing_is_no_file),
+		cmocka_unit_test(a_plain_machine_needs_no_file),
+		cmocka_unit_test(hidden_switches_need_a_file_if_they_are_told),
+		cmocka_unit_test(each_reason_is_said),
+		cmocka_unit_test(vfs_a_bus_further_need_a_file),
+		cmocka_unit_test(one_node_is_told_of_everybody_or_nobody),
+		cmocka_unit_test(a_pool_gets_its_librarys_version),
+		cmocka_unit_test(what_cannot_be_made_has_no_name),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
