@@ -7,23 +7,18 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "discover/discover.h"
-#include "discover/sysroot.h"
 #include "doctor/doctor.h"
-#include "hw/inventory.h"
+#include "pool/node.h"
 #include "railmatectl.h"
-#include "topo/topo.h"
 
 struct request {
-	const char *root, *only, *explain, *manifest;
+	const char *only, *explain, *manifest;
 	bool json, list;
 	enum doctor_platform platform; /* of manifest */
 };
 
 struct patient {
-	struct sysroot *root;
-	struct hw_inventory *inv;
-	struct topo *topo;
+	struct machine machine;
 	struct doctor_facts *facts;
 	struct doctor_report *report;
 };
@@ -32,23 +27,17 @@ static void patient_done(struct patient *p)
 {
 	doctor_report_free(p->report);
 	doctor_facts_free(p->facts);
-	topo_free(p->topo);
-	hw_inventory_free(p->inv);
-	sysroot_close(p->root);
+	machine_close(&p->machine);
 }
 
 static int examine(struct patient *p, const struct request *req)
 {
 	struct err err = { 0 };
+	int r = machine_open(&p->machine);
 
-	if (sysroot_open(req->root, &p->root, &err) < 0)
-		return fail(EXIT_FAILED, "%s", err.msg);
-	if (discover_host(p->root, NULL, 0, &p->inv, &err) < 0)
-		return fail(EXIT_FAILED, "%s", err.msg);
-	for (size_t i = 0; i < p->inv->n_notes; i++)
-		fail(0, "%s", p->inv->notes[i]);
-	p->topo = topo_new(p->inv);
-	p->facts = doctor_gather(p->root, p->inv, p->topo);
+	if (r != EXIT_DONE)
+		return r;
+	p->facts = doctor_gather(p->machine.root, p->machine.node->inv, p->machine.node->topo);
 	if (doctor_run(p->facts, req->only, &p->report, &err) < 0)
 		return fail(EXIT_USAGE, "%s", err.msg);
 	return EXIT_DONE;
@@ -167,12 +156,17 @@ static int check_request(struct request *req)
 
 int cmd_doctor(int argc, char **argv)
 {
-	_cleanup_(patient_done) struct patient p = { NULL, NULL, NULL, NULL, NULL };
-	struct request req = { .root = "/" };
+	_cleanup_(patient_done) struct patient p = { .machine.root_path = "/" };
+	struct request req = { 0 };
 	const struct word words[] = {
-		{ "root", .value = &req.root },	      { "only", .value = &req.only },
-		{ "explain", .value = &req.explain }, { "fix-manifest", .value = &req.manifest },
-		{ "list", .flag = &req.list },	      { "json", .flag = &req.json },
+		{ "root", .value = &p.machine.root_path },
+		{ "config", .value = &p.machine.config_path },
+		{ "topology-hints", .value = &p.machine.hints_path },
+		{ "only", .value = &req.only },
+		{ "explain", .value = &req.explain },
+		{ "fix-manifest", .value = &req.manifest },
+		{ "list", .flag = &req.list },
+		{ "json", .flag = &req.json },
 	};
 	int r = read_only_options(argc, argv, words, ARRAY_LEN(words));
 

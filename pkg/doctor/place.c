@@ -195,8 +195,8 @@ static const struct doctor_advice path_far = {
 };
 static const struct doctor_advice path_hidden = {
 	"The hypervisor hides the PCIe switches, so neither NCCL nor this program can tell near from far.",
-	{ "Give railmated a hint file or let it know the instance shape (topology_file: auto): NCCL then "
-	  "reads the real tree from NCCL_TOPO_FILE.",
+	{ "Tell railmated, and this program, which GPUs and NICs share a switch (--topology-hints FILE): "
+	  "NCCL then reads the real tree from NCCL_TOPO_FILE.",
 	  NULL, NULL },
 };
 static const struct doctor_advice path_c2c = {

@@ -255,6 +255,8 @@ class CommandLine(DoctorTest):
             with self.subTest(args=args):
                 self.refused(doctor(machine(SOUND), *args), 2, *words)
         self.refused(doctor("/no/such/root"), 1, "/no/such/root")
+        self.refused(doctor(machine(SOUND), "--topology-hints", self.write("{", "hints.json")), 3, "hints.json")
+        self.refused(doctor(machine(SOUND), "--config", self.write("{", "odd.json")), 3, "odd.json")
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
     def test_a_full_disk_is_a_failure_and_no_verdict(self):
