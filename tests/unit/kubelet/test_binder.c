@@ -4,6 +4,7 @@
 #include "unit/kubelet/onrpc.h"
 
 #include <dirent.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -15,6 +16,8 @@
 #include "kubelet/keeper-internal.h"
 #include "kubelet/podres.h"
 #include "kubelet/podspec.h"
+#include "kubelet/rundir.h"
+#include "kubelet/truth.h"
 
 /* Two NUMA nodes, each with two switches; below each switch two GPUs and a PF with four VFs. */
 #define MACHINE "numa:2 switch:2 gpu:2 pf:1 vf:4"
@@ -41,6 +44,8 @@ static struct binder *b;
 static struct podres *podres;
 static struct rpc_server *server;
 static char *socket_path, *cdi_dir, *checkpoint;
+static struct truth *truth;
+static struct rundir *rundir;
 static unsigned notes, changes, lists, gets;
 static char last_note[640];
 static const char *open_device; /* somebody uses it */
@@ -185,6 +190,8 @@ static void make_binder(void)
 					.keeper = k,
 					.cdi_dir = cdi_dir,
 					.checkpoint = checkpoint,
+					.rundir = rundir,
+					.truth = truth,
 					.settle_ms = 1,
 					.note = on_note,
 					.changed = on_change };
@@ -213,6 +220,8 @@ static void end(void *arg)
 	binder_free(STEAL(b));
 	keeper_free(STEAL(k));
 	podres_close(STEAL(podres));
+	truth_free(STEAL(truth));
+	rundir_free(STEAL(rundir));
 	rpc_server_close(STEAL(server), NULL, NULL);
 }
 
@@ -1407,6 +1416,261 @@ static void names_of_dra_devices_are_understood(void **state)
 	}
 }
 
+/* --- the truth at the start --- */
+
+#define FIXED_GID                                                                                            \
+	"{\"resourceList\": [{\"resourcePrefix\": \"rdma\", \"resourceName\": \"vf\", \"selectors\": "       \
+	"{\"isRdma\": true}, \"railmate\": {\"binding\": \"late\", \"gid\": \"fixed:3\"}}]}"
+
+/* What the look shows; it waits while it is held. */
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool held, at_gate, fails;
+	unsigned looks;
+	int gid; /* at this index of every VF */
+} sight = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+
+static void wait_at_gate(void)
+{
+	pthread_mutex_lock(&sight.lock);
+	sight.looks++;
+	sight.at_gate = true;
+	pthread_cond_broadcast(&sight.changed);
+	while (sight.held)
+		pthread_cond_wait(&sight.changed, &sight.lock);
+	pthread_mutex_unlock(&sight.lock);
+}
+
+static void wait_for_look(void)
+{
+	pthread_mutex_lock(&sight.lock);
+	while (!sight.at_gate)
+		pthread_cond_wait(&sight.changed, &sight.lock);
+	pthread_mutex_unlock(&sight.lock);
+}
+
+static void let_look(void)
+{
+	pthread_mutex_lock(&sight.lock);
+	sight.held = false;
+	pthread_cond_broadcast(&sight.changed);
+	pthread_mutex_unlock(&sight.lock);
+}
+
+static int fake_look(const struct sysroot *root, const char *netns_dir, const struct bdf *bdfs, size_t n,
+		     struct arena *arena, struct vf_state *ret, struct err *err)
+{
+	struct gid_entry gid = { .index = sight.gid,
+				 .gid = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 7 },
+				 .type = "RoCE v2",
+				 .ndev = "net1" };
+
+	(void)root;
+	(void)netns_dir;
+	wait_at_gate();
+	if (sight.fails)
+		return err_set(err, EIO, "the kernel is silent");
+	for (size_t i = 0; i < n; i++) {
+		ret[i] = (struct vf_state) {
+			.bdf = bdfs[i],
+			.seen = VF_SEEN_POD,
+			.netns = "cni-1",
+			.netdev = "net1",
+			.rdma = arena_printf(arena, "moved_%d_%d", bdfs[i].bus, bdfs[i].fn),
+			.uverbs = arena_printf(arena, "uverbs9%d%d", bdfs[i].bus, bdfs[i].fn),
+			.port = 1,
+			.port_state = "ACTIVE",
+			.link = HW_LINK_ETHERNET,
+			.gids = arena_copy(arena, &gid, sizeof(gid)),
+			.n_gids = 1,
+			.gid_table_len = 16
+		};
+	}
+	return 0;
+}
+
+static void look_first(void *arg)
+{
+	const struct truth_env env = { .rpc = rpc, .root = m.dir, .look = fake_look };
+
+	(void)arg;
+	truth = truth_new(&env);
+	rundir = rundir_new(HOLDS("%s/run", m.dir));
+	binder_free(STEAL(b));
+	make_binder();
+}
+
+static int set_up_truth_with(const char *text)
+{
+	sight.held = sight.at_gate = sight.fails = false;
+	sight.looks = 0;
+	sight.gid = 3;
+	set_up_with(text);
+	on_rpc(look_first, NULL);
+	return 0;
+}
+
+static int set_up_truth(void **state)
+{
+	(void)state;
+	return set_up_truth_with(ONE_POOL);
+}
+
+static int set_up_fixed_gid(void **state)
+{
+	(void)state;
+	return set_up_truth_with(FIXED_GID);
+}
+
+static const char *file_of(const char *vf, const char *name)
+{
+	char *text = arena_alloc(a, 8192);
+	FILE *f = fopen(HOLDS("%s/run/vf-%s/%s", m.dir, vf, name), "re");
+
+	if (!f)
+		return NULL;
+	text[fread(text, 1, 8191, f)] = '\0';
+	fclose(f);
+	return text;
+}
+
+static void a_spec_tells_what_the_vf_is_when_its_container_starts(void **state)
+{
+	const char *text;
+
+	(void)state;
+	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 0)));
+	bind(slots(0, 0, 0));
+	text = spec("rdma_vf-n0-0");
+	assert_non_null(strstr(text, "\"NCCL_IB_HCA==moved_"));
+	assert_non_null(strstr(text, "/dev/infiniband/uverbs9"));
+	assert_non_null(strstr(text, "NCCL_IB_GID_INDEX=3"));
+	assert_non_null(strstr(text, HOLDS("\"hostPath\": \"%s/run/vf-%s\"", m.dir, got.vf[0])));
+	assert_non_null(strstr(text, "\"containerPath\": \"/run/railmate\""));
+	assert_non_null(strstr(file_of(got.vf[0], "nccl.conf"), "NCCL_IB_GID_INDEX=3"));
+	assert_non_null(strstr(file_of(got.vf[0], "map.json"), "\"pod\": \"default/p\""));
+	assert_int_equal(sight.looks, 1);
+	assert_int_equal(notes, 0);
+}
+
+static void all_slots_of_a_container_see_one_directory(void **state)
+{
+	const char *mount;
+
+	(void)state;
+	pod("p", HOLDS("rdma/vf=%s,%s", slots(0, 0, 1), slots(1, 0, 0)));
+	bind(slots(0, 0, 0));
+	assert_int_equal(got.n, 3);
+	for (size_t i = 1; i < got.n; i++) {
+		if (ledger_vf_cmp(got.vf[i], got.vf[0]) < 0)
+			got.vf[0] = got.vf[i];
+	}
+	mount = HOLDS("%s/run/vf-%s\"", m.dir, got.vf[0]);
+	assert_non_null(strstr(spec("rdma_vf-n0-0"), mount));
+	assert_non_null(strstr(spec("rdma_vf-n0-1"), mount));
+	assert_non_null(strstr(spec("rdma_vf-n1-0"), mount));
+}
+
+static void a_cni_plugin_asks_before_there_is_anything_to_see(void **state)
+{
+	const struct binder_pod who = { "default", "p", "uid" };
+
+	(void)state;
+	pod("p", HOLDS("rdma/vf=%s", slots(0, 0, 0)));
+	bind_pod(slots(0, 0, 0), &who);
+	assert_int_equal(got.code, 0);
+	assert_int_equal(sight.looks, 0);
+	assert_null(strstr(spec("rdma_vf-n0-0"), "moved_"));
+	bind(slots(0, 0, 0)); /* the kubelet: the truth at the start wins */
+	assert_int_equal(sight.looks, 1);
+	assert_non_null(strstr(spec("rdma_vf-n0-0"), "moved_"));
+}
+
+static void what_cannot_be_known_stops_nobody_and_is_told_once(void **state)
+{
+	(void)state;
+	sight.fails = true;
+	pod("p", HOLDS("rdma/vf=%s", slots(0, 0, 0)));
+	pod("q", HOLDS("rdma/vf=%s", slots(0, 1, 1)));
+	bind(slots(0, 0, 0));
+	bind(slots(0, 1, 1));
+	assert_int_equal(notes, 1);
+	assert_non_null(strstr(last_note, "the kernel is silent"));
+	assert_non_null(strstr(spec("rdma_vf-n0-1"),
+			       HOLDS("NCCL_IB_HCA==%s:1", m.node->inv->rdma[dev_of(got.vf[0])->rdma].name)));
+	assert_non_null(strstr(file_of(got.vf[0], "map.json"), "the kernel is silent"));
+}
+
+static void a_fixed_gid_that_is_not_there_is_a_reason_to_wait(void **state)
+{
+	(void)state;
+	sight.gid = 5;
+	pod("p", HOLDS("rdma/vf=%s", slots(0, 0, 0)));
+	bind_fails(slots(0, 0, 0), EAGAIN, "3");
+	assert_null(spec("rdma_vf-n0-0"));
+	assert_int_equal(ledger_holds(keeper_ledger(k)), 0);
+	sight.gid = 3;
+	bind(slots(0, 0, 0));
+	assert_non_null(strstr(spec("rdma_vf-n0-0"), "NCCL_IB_GID_INDEX=3"));
+}
+
+static void hold_the_look(const char *list)
+{
+	static struct wish w;
+
+	sight.held = true;
+	w = (struct wish) { ids_of(list), NULL, &got };
+	got = (struct outcome) { 0 };
+	on_rpc(bind_fn, &w);
+	wait_for_look();
+}
+
+static void a_pod_that_goes_while_its_vf_is_looked_at_is_not_bound(void **state)
+{
+	(void)state;
+	pod("p", HOLDS("rdma/vf=%s", slots(0, 0, 0)));
+	hold_the_look(slots(0, 0, 0));
+	assert_int_equal(ledger_holds(keeper_ledger(k)), 1); /* nobody else gets it meanwhile */
+	remove_pod("p");
+	pod("q", HOLDS("rdma/vf=%s", slots(0, 1, 1)));
+	k->pace.apart_ms = 0;
+	on_rpc(reconcile_fn, NULL);
+	on_rpc(reconcile_fn, NULL);
+	assert_int_equal(ledger_holds(keeper_ledger(k)), 0);
+	let_look();
+	wait_until(is_done);
+	assert_int_equal(got.code, EAGAIN);
+	assert_non_null(strstr(got.why, "slot rdma_vf-n0-0 was taken from pod default/p"));
+	assert_null(spec("rdma_vf-n0-0"));
+}
+
+static void a_binder_that_ends_while_it_looks_has_answered(void **state)
+{
+	(void)state;
+	pod("p", HOLDS("rdma/vf=%s", slots(0, 0, 0)));
+	hold_the_look(slots(0, 0, 0));
+	on_rpc(free_binder, NULL);
+	assert_true(got.done);
+	assert_int_equal(got.code, EAGAIN);
+	let_look();
+	on_rpc(end, NULL);
+	assert_int_equal(got.times, 1);
+	on_rpc(begin, NULL); /* for the end of the test */
+}
+
+static void a_run_directory_that_cannot_be_had_stops_nobody(void **state)
+{
+	(void)state;
+	put(HOLDS("%s/run", m.dir), "");
+	pod("p", HOLDS("rdma/vf=%s", slots(0, 0, 0)));
+	bind(slots(0, 0, 0));
+	assert_int_equal(notes, 1);
+	assert_non_null(strstr(last_note, "starts without /run/railmate"));
+	assert_null(strstr(spec("rdma_vf-n0-0"), "/run/railmate"));
+	assert_non_null(strstr(spec("rdma_vf-n0-0"), "NCCL_IB_GID_INDEX=3"));
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -1423,6 +1687,16 @@ int main(void)
 		T(a_vf_in_use_is_passed_over),
 		cmocka_unit_test_setup_teardown(several_pools_of_a_container_see_each_other, set_up_two_pools,
 						tear_down),
+#define TRUTH(f) cmocka_unit_test_setup_teardown(f, set_up_truth, tear_down)
+		TRUTH(a_spec_tells_what_the_vf_is_when_its_container_starts),
+		TRUTH(all_slots_of_a_container_see_one_directory),
+		TRUTH(a_cni_plugin_asks_before_there_is_anything_to_see),
+		TRUTH(what_cannot_be_known_stops_nobody_and_is_told_once),
+		TRUTH(a_pod_that_goes_while_its_vf_is_looked_at_is_not_bound),
+		TRUTH(a_binder_that_ends_while_it_looks_has_answered),
+		TRUTH(a_run_directory_that_cannot_be_had_stops_nobody),
+		cmocka_unit_test_setup_teardown(a_fixed_gid_that_is_not_there_is_a_reason_to_wait,
+						set_up_fixed_gid, tear_down),
 		cmocka_unit_test_setup_teardown(vfs_of_an_early_pool_are_told_to_nccl_too, set_up_mixed_pools,
 						tear_down),
 		T(a_spec_gives_what_early_binding_gives),
