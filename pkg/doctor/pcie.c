@@ -128,8 +128,11 @@ static void judge_iommu(const struct doctor_facts *f, struct doctor_report *r, i
 		doctor_find(r, DOCTOR_FAIL, &iommu_blocked, who, "%s is in a group of type blocked.", name);
 		break;
 	default:
-		doctor_find(r, DOCTOR_UNKNOWN, &iommu_unknown, who, "%s: the type of its IOMMU group is %s.",
-			    name, words);
+		doctor_find(r, DOCTOR_UNKNOWN, &iommu_unknown, who,
+			    "%s: the type of its IOMMU group is %s%s.", name, words,
+			    asks_for_passthrough(&f->host)
+				    ? "; the command line asks for passthrough, which is a hint only"
+				    : "");
 	}
 }
 

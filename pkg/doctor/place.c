@@ -269,19 +269,19 @@ static const struct doctor_advice numa_fine = {
 
 static void judge_numa_known(const struct doctor_facts *f, struct doctor_report *r, int pci, const char *name)
 {
-	if (f->inv->pci[pci].numa < 0)
+	if (topo_numa(f->topo, pci) < 0)
 		doctor_find(r, DOCTOR_WARN, &numa_unknown, doctor_address(f, pci),
 			    "%s is on no NUMA node, and this machine has %zu.", name, f->inv->n_numa);
 }
 
 static void judge_numa_near(const struct doctor_facts *f, struct doctor_report *r, size_t gpu)
 {
-	int nearest[MAX_NEAREST], pci = f->inv->gpu[gpu].pci, numa = f->inv->pci[pci].numa;
+	int nearest[MAX_NEAREST], pci = f->inv->gpu[gpu].pci, numa = topo_numa(f->topo, pci);
 	enum topo_class class;
 	size_t n = doctor_nearest(f, pci, nearest, MAX_NEAREST, &class);
 
 	for (size_t i = 0; i < n; i++) {
-		int other = f->inv->pci[nearest[i]].numa;
+		int other = topo_numa(f->topo, nearest[i]);
 
 		if (numa < 0 || other < 0 || numa == other)
 			return;
@@ -290,7 +290,7 @@ static void judge_numa_near(const struct doctor_facts *f, struct doctor_report *
 		doctor_find(r, DOCTOR_WARN, &numa_apart, doctor_address(f, pci),
 			    "%s is on NUMA node %d, and the nearest to it, %s, on node %d.",
 			    doctor_gpu_name(f, gpu), numa, doctor_nic_name(f, nearest[0]),
-			    f->inv->pci[nearest[0]].numa);
+			    topo_numa(f->topo, nearest[0]));
 }
 
 static void run_numa(const struct doctor_facts *f, struct doctor_report *r)
