@@ -214,7 +214,7 @@ static void judge_admin(const struct doctor_facts *f, struct doctor_report *r, i
 static void run_admin(const struct doctor_facts *f, struct doctor_report *r)
 {
 	for (size_t i = 0; i < f->n_nic; i++) {
-		if (net_pf_rdma(f, f->nic[i]) < 0 || !f->inv->pci[f->nic[i]].sriov_num)
+		if (hw_is_nic_vf(f->inv, f->nic[i]) || !f->inv->pci[f->nic[i]].sriov_num)
 			continue;
 		judge_admin(f, r, f->nic[i]);
 		say_limits(f, r, f->nic[i]);
