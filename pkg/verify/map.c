@@ -51,6 +51,22 @@ static int read_port(const struct item *object, const char *name, uint64_t *ret,
 	return 0;
 }
 
+static int read_gid(const struct item *object, const char *name, int64_t *ret, struct err *err)
+{
+	const struct item *gid = item_get(object, "gid"), *index;
+
+	*ret = -1;
+	if (!gid || gid->type == ITEM_NULL)
+		return 0;
+	index = gid->type == ITEM_OBJECT ? item_get(gid, "index") : NULL;
+	if (!index || index->type != ITEM_NUMBER || !index->whole || index->number < 0 ||
+	    index->number > 65535)
+		return err_set(err, EINVAL, "%s:%d: gid has to be null or an object with its index", name,
+			       gid->line);
+	*ret = (int64_t)index->number;
+	return 0;
+}
+
 static int read_entry(const struct item *object, const char *name, struct map_entry *e, struct err *err)
 {
 	int r;
@@ -63,7 +79,8 @@ static int read_entry(const struct item *object, const char *name, struct map_en
 	    (r = read_text(object, "vf", name, &e->vf, err)) < 0 ||
 	    (r = read_text(object, "netdev", name, &e->netdev, err)) < 0 ||
 	    (r = read_text(object, "path", name, &e->path, err)) < 0 ||
-	    (r = read_port(object, name, &e->port, err)) < 0)
+	    (r = read_port(object, name, &e->port, err)) < 0 ||
+	    (r = read_gid(object, name, &e->gid_index, err)) < 0)
 		return r;
 	if (!item_get(object, "hca") || (e->hca && !*e->hca))
 		return err_set(err, EINVAL,

@@ -362,19 +362,58 @@ static void on_assigned(struct verify *v, const struct record *r)
 		set_network(v, r, name, (size_t)(end - name));
 }
 
-/* NET/IB: … GID 3 (0/DDCCBBAAFFFF0000): raw words of a 16-byte GID, so the byte order is the machine's. */
+/* The HCA of this number in NCCL's own list; NULL: not known, or some share a number there (fused, 2.20 to
+ * 2.23). */
+static const struct hca *hca_numbered(const struct proc *p, uint64_t dev)
+{
+	const struct hca *found = NULL;
+	uint64_t seen = 0;
+
+	for (size_t i = 0; i < p->n_hcas; i++) {
+		const struct hca *h = &p->hcas[i];
+
+		if (h->fused)
+			continue;
+		if (seen >> h->dev & 1)
+			return NULL;
+		seen |= UINT64_C(1) << h->dev;
+		if (h->dev == dev)
+			found = h;
+	}
+	return found;
+}
+
+/* The container was told of a GID; NCCL may have its own mind. */
+static void compare_gid(struct verify *v, const struct record *r, uint64_t index)
+{
+	const struct map *map = r->proc ? verify_map_of(v, r->proc->host) : NULL;
+	const struct map_entry *e;
+	const struct hca *hca;
+	uint64_t dev;
+
+	if (!map || !number_after(r->text, " IbDev ", 10, &dev))
+		return;
+	hca = hca_numbered(r->proc, dev);
+	e = hca ? map_entry_of(map, hca->name, strlen(hca->name), hca->port) : NULL;
+	if (e && e->gid_index >= 0 && (uint64_t)e->gid_index != index)
+		verify_saw(v, SIGN_GID_OTHER, r->text);
+}
+
+/* NET/IB: … qpn 412 (2.30: qp_num) … GID 3 (0/DDCCBBAAFFFF0000): raw words of a 16-byte GID, so the byte
+ * order is the machine's. */
 static void on_connection(struct verify *v, const struct record *r)
 {
 	uint64_t index, prefix;
 	const char *p = strstr(r->text, " GID ");
 
-	if (!p || !strstr(r->text, "qp_num") || !r->whole)
+	if (!p || !(strstr(r->text, " qp_num ") || strstr(r->text, " qpn ")) || !r->whole)
 		return;
 	p += strlen(" GID ");
 	if (!skip_number(&p, 10, &index) || !skip(&p, " (") || !skip_number(&p, 16, &prefix))
 		return;
 	if (prefix == 0x80fe || prefix == UINT64_C(0xfe80000000000000))
 		verify_saw(v, SIGN_LINK_LOCAL, r->text);
+	compare_gid(v, r, index);
 }
 
 static void set_wanted(struct proc *proc, const char *value, size_t len)

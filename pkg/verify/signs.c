@@ -136,6 +136,11 @@ static const struct sign signs[SIGN_MAX] = {
 			       "An address of the interface changed while the job ran; connections may "
 			       "break.",
 			       "Find what changes addresses: DHCP renewal, CNI, an operator." },
+	[SIGN_GID_OTHER] = { "gid-not-of-map", LEVEL_WARN, "NCCL uses another GID than the map has",
+			     "The pod or the image sets NCCL_IB_GID_INDEX, NCCL is older than 2.21.5, or an "
+			     "address changed since the container started.",
+			     "Unset NCCL_IB_GID_INDEX; restart the container if its addresses changed; use a "
+			     "newer NCCL or late binding." },
 	[SIGN_ASYNC] = { "async-event", LEVEL_WARN, NULL,
 			 "The HCA reported an event while the job ran, for instance a link that went down "
 			 "and up.",

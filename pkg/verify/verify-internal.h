@@ -72,6 +72,7 @@ enum ground { GROUND_NETWORK, GROUND_USING, GROUND_NODES, GROUND_GDR, GROUND_PLA
 struct map_entry {
 	const char *gpu, *vf, *hca, *netdev, *path; /* all but hca may be NULL */
 	uint64_t gpu_bus, port;
+	int64_t gid_index; /* -1: not known, or none */
 };
 
 struct map {

@@ -410,6 +410,33 @@ static void a_gpu_that_uses_another_ones_hca_is_a_warning(void **state)
 		       VERDICT_PASS, "verdict: PASS");
 }
 
+#define GID(dev, index)                                                                                      \
+	P "NET/IB: NCCL Dev 0 IbDev " dev " Port 1 qpn 412 mtu 5 query_ece={supported=0} GID " index         \
+	  " (0/102000AFFFF0000) fifoRkey=0x1 fifoLkey=0x1\n"
+#define WITH_GID(gid) MAP("{\"hca\": \"mlx5_4\", \"gid\": " gid "}, {\"hca\": \"mlx5_5\", \"gid\": null}")
+
+static void another_gid_than_the_maps_is_a_warning(void **state)
+{
+	static const char map[] = WITH_GID("{\"index\": 3, \"address\": \"10.0.0.1\"}");
+	static const char rest[] =
+		P "comm 0x1 rank 0 nRanks 4 nNodes 2 localRanks 2 localRank 0 MNNVL 0\n" SEND;
+	_cleanup_free_ char *same =
+		xasprintf("%s%s", NET USE GID("0", "3") GID("1", "7") GID("9", "1"), rest);
+	_cleanup_free_ char *other = xasprintf("%s%s", NET USE GID("0", "1"), rest);
+	_cleanup_free_ char *fused = xasprintf(
+		"%s%s",
+		NET P
+		"NET/IB : Using [0]={[0] mlx5_4:1/RoCE, [1] mlx5_5:1/RoCE} [RO]; OOB e:1<0>\n" GID("0", "1"),
+		rest);
+
+	(void)state;
+	assert_verdict(map, same, VERDICT_PASS, "verdict: PASS");
+	assert_verdict(map, other, VERDICT_WARN,
+		       "WARN gid-not-of-map|log:3: NET/IB: NCCL Dev 0|cause: The pod");
+	assert_verdict(map, fused, VERDICT_WARN, "WARN fused");
+	assert_verdict(WITH_GID("null"), other, VERDICT_PASS, "verdict: PASS");
+}
+
 static void the_maps_path_class_tells_why_not(void **state)
 {
 	(void)state;
@@ -472,6 +499,9 @@ static void a_wrong_map_is_refused_with_one_sentence(void **state)
 		{ MAP("{\"hca\": 4}"), "hca has to be a string" },
 		{ MAP("{\"hca\": \"a\", \"port\": 0}"), "port has to be a number" },
 		{ MAP("{\"hca\": \"a\", \"gpu\": \"one\"}"), "gpu has to be a PCI address" },
+		{ WITH_GID("3"), "gid has to be null or an object" },
+		{ WITH_GID("{}"), "gid has to be null or an object" },
+		{ WITH_GID("{\"index\": -1}"), "gid has to be null or an object" },
 	};
 
 	(void)state;
@@ -607,6 +637,7 @@ int main(void)
 		cmocka_unit_test(the_map_is_what_was_allocated),
 		cmocka_unit_test(ranks_that_are_not_in_the_log_may_use_the_rest),
 		cmocka_unit_test(a_gpu_that_uses_another_ones_hca_is_a_warning),
+		cmocka_unit_test(another_gid_than_the_maps_is_a_warning),
 		cmocka_unit_test(the_maps_path_class_tells_why_not),
 		cmocka_unit_test(a_map_of_a_host_is_for_that_host_only),
 		cmocka_unit_test(an_exact_list_in_the_log_stands_for_the_map),
