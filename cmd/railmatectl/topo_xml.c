@@ -10,7 +10,7 @@ int topo_xml(const struct machine *m, bool rccl, struct strbuf *out)
 {
 	_cleanup_arena_ struct arena *arena = arena_new(64 * 1024);
 	_cleanup_strbuf_ struct strbuf why = STRBUF_INIT;
-	const struct topofile_in in = { m->node->inv, m->node->topo, rccl ? 2 : 1 };
+	const struct topofile_in in = topofile_in(m->node, rccl ? 2 : 1);
 	struct topofile_out file;
 	struct err err = { 0 };
 	bool needed;
@@ -19,7 +19,7 @@ int topo_xml(const struct machine *m, bool rccl, struct strbuf *out)
 		return fail(EXIT_FAILED, "%s", err.msg);
 	for (size_t i = 0; i < file.n_notes; i++)
 		fail(0, "%s", file.notes[i]);
-	needed = topofile_needed(in.inv, in.topo, &why);
+	needed = topofile_needed(&in, &why);
 	fail(0, "topologyFile \"auto\" would %s this file: %s", needed ? "use" : "not use", strbuf_str(&why));
 	strbuf_puts(out, file.text);
 	return EXIT_DONE;

@@ -85,6 +85,7 @@ static void drop(const char *path)
 
 static void put(const struct node *node, const char *path, const struct topofile_out *file)
 {
+	const struct topofile_in in = topofile_in(node, 0);
 	_cleanup_strbuf_ struct strbuf why = STRBUF_INIT;
 	struct err err = { 0 };
 
@@ -96,7 +97,7 @@ static void put(const struct node *node, const char *path, const struct topofile
 		log_error("topofile", "%s", err.msg);
 		return;
 	}
-	topofile_needed(node->inv, node->topo, &why);
+	topofile_needed(&in, &why);
 	log_info("topofile", "%s: %s", path, strbuf_str(&why));
 }
 
@@ -104,7 +105,7 @@ static void put(const struct node *node, const char *path, const struct topofile
 static void keep(const struct node *node, const char *path, int version)
 {
 	_cleanup_arena_ struct arena *arena = arena_new(64 * 1024);
-	const struct topofile_in in = { node->inv, node->topo, version };
+	const struct topofile_in in = topofile_in(node, version);
 	struct topofile_out file;
 	struct err err = { 0 };
 

@@ -107,6 +107,7 @@ static void keep_pool(struct build *b, const struct pool *before, int pool)
 		nic->before = dev;
 		nic->owner = pool;
 		nic->rdma_away = rdma_is_away(b, nic);
+		nic->away_name = dev->rdma_name;
 	}
 }
 
@@ -150,6 +151,7 @@ static void keep_seeds(struct build *b)
 		if (nic) {
 			nic->owner = pool;
 			nic->rdma_away = seed_is_away(nic, seed, &b->cfg->pools[pool]);
+			nic->away_name = seed->rdma;
 			continue;
 		}
 		if (!b->gone[pool])
@@ -243,6 +245,10 @@ static void add_nic(struct build *b, const struct nic *nic, struct pool_dev *ret
 	ret->pci = nic->pci;
 	ret->rdma = nic->rdma;
 	ret->rdma_away = nic->rdma_away;
+	if (nic->rdma >= 0)
+		ret->rdma_name = b->inv->rdma[nic->rdma].name;
+	else if (nic->rdma_away)
+		ret->rdma_name = arena_strdup(b->arena, nic->away_name);
 	ret->numa = nic->fn->numa;
 	ret->reason = fault_of(b, nic, ret->id);
 	ret->healthy = !ret->reason;

@@ -24,6 +24,7 @@ struct nic {
 	bool usable;		  /* a candidate with a driver */
 	int rdma;
 	bool rdma_away;		  /* had an RDMA device, has still the same driver: it is in a container */
+	const char *away_name;	  /* of that device; NULL: not known */
 	const char *link;	  /* "ether", "infiniband"; NULL unknown */
 	int carrier;		  /* of the PF: 1, 0, -1 unknown or none of our business */
 	const char *port_state;	  /* of the PF's first RDMA port; NULL */

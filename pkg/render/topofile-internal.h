@@ -30,7 +30,7 @@ const char *topofile_link_speed(int mts);
  * By PCI index: is it a NIC that NCCL could use, which is a PF or VF where it or a VF of the same PF has an RDMA device? So it does not
  * change while containers have some of them. A heap array.
  */
-bool *topofile_nics(const struct hw_inventory *inv, const struct topo *topo);
+bool *topofile_nics(const struct topofile_in *in);
 
 struct link {
 	int mts, width; /* 0 unknown */

@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "hw/inventory.h"
+#include "pool/node.h"
 #include "render/topofile-internal.h"
 #include "topo/hints.h"
 #include "topo/topo.h"
@@ -25,17 +26,46 @@
 #define SWITCH	   0x060400
 #define DOMAIN_MAX 0xffff /* four digits: NCCL's addresses have no room for more */
 
-bool *topofile_nics(const struct hw_inventory *inv, const struct topo *topo)
+/* The device of a function that is in a container; NULL: there is none that we know of. */
+static const struct pool_dev *dev_away(const struct topofile_in *in, int pci)
 {
-	bool *is_place = xcalloc(inv->n_pci + 1, sizeof(*is_place)),
-	     *ret = xcalloc(inv->n_pci + 1, sizeof(*ret));
+	for (size_t i = 0; i < in->n_pools; i++) {
+		for (size_t k = 0; k < in->pools[i].n_devs; k++) {
+			if (in->pools[i].devs[k].pci == pci)
+				return in->pools[i].devs[k].rdma_away ? &in->pools[i].devs[k] : NULL;
+		}
+	}
+	return NULL;
+}
+
+static void mark_places(const struct topofile_in *in, bool *is_place)
+{
+	const struct hw_inventory *inv = in->inv;
 
 	for (size_t i = 0; i < inv->n_rdma; i++) {
 		if (inv->rdma[i].pci >= 0)
-			is_place[topo_place(topo, inv->rdma[i].pci)] = true;
+			is_place[topo_place(in->topo, inv->rdma[i].pci)] = true;
 	}
+	for (size_t i = 0; i < in->n_pools; i++) {
+		for (size_t k = 0; k < in->pools[i].n_devs; k++) {
+			const struct pool_dev *dev = &in->pools[i].devs[k];
+
+			if (dev->pci >= 0 && dev->rdma_away)
+				is_place[topo_place(in->topo, dev->pci)] = true;
+		}
+	}
+}
+
+bool *topofile_nics(const struct topofile_in *in)
+{
+	const struct hw_inventory *inv = in->inv;
+	bool *is_place = xcalloc(inv->n_pci + 1, sizeof(*is_place)),
+	     *ret = xcalloc(inv->n_pci + 1, sizeof(*ret));
+
+	mark_places(in, is_place);
 	for (int i = 0; i < (int)inv->n_pci; i++)
-		ret[i] = is_place[topo_place(topo, i)] && (hw_is_pf(&inv->pci[i]) || hw_is_nic_vf(inv, i));
+		ret[i] =
+			is_place[topo_place(in->topo, i)] && (hw_is_pf(&inv->pci[i]) || hw_is_nic_vf(inv, i));
 	free(is_place);
 	return ret;
 }
@@ -309,12 +339,20 @@ static void add_net(struct topofile_build *b, int element, const char *name, int
 static void add_nets(struct topofile_build *b, int pci, int element, int speed_mbps)
 {
 	const struct hw_inventory *inv = b->in->inv;
+	const struct pool_dev *away = dev_away(b->in, pci);
 	int i = hw_find_rdma(inv, pci);
 
 	for (; i >= 0 && (size_t)i < inv->n_rdma && inv->rdma[i].pci == pci; i++) {
 		if (!inv->rdma[i].soft)
 			add_net(b, element, inv->rdma[i].name, speed_mbps);
 	}
+	if (away && away->rdma_name)
+		add_net(b, element, away->rdma_name, speed_mbps);
+}
+
+static bool has_rdma(const struct topofile_build *b, int pci)
+{
+	return hw_find_rdma(b->in->inv, pci) >= 0 || dev_away(b->in, pci);
 }
 
 /*
@@ -334,7 +372,7 @@ static void add_nic(struct topofile_build *b, int pci)
 	looked = merges ? merged : plain;
 	if (looked >= 0 && !f->rate_mbps)
 		return;
-	if (hw_find_rdma(b->in->inv, pci) >= 0)
+	if (has_rdma(b, pci))
 		add_nets(b, pci, looked >= 0 ? looked : claim(b, b->in->inv->pci[place].bdf, place),
 			 f->rate_mbps);
 }
@@ -353,7 +391,7 @@ static bool is_told(struct topofile_build *b, int pci)
 static void add_all(struct topofile_build *b)
 {
 	const struct hw_inventory *inv = b->in->inv;
-	_cleanup_free_ bool *nics = topofile_nics(inv, b->in->topo);
+	_cleanup_free_ bool *nics = topofile_nics(b->in);
 
 	for (size_t i = 0; i < inv->n_gpu; i++) {
 		int pci = inv->gpu[i].pci;
@@ -382,6 +420,11 @@ static int write_text(struct topofile_build *b, struct strbuf *out, struct err *
 			"this node has too many GPUs, switches and NICs for NCCL: more than %d elements",
 			TOPOFILE_ELEMENTS_MAX);
 	return 0;
+}
+
+struct topofile_in topofile_in(const struct node *node, int version)
+{
+	return (struct topofile_in) { node->inv, node->topo, version, node->pools, node->n_pools };
 }
 
 int topofile_render(const struct topofile_in *in, struct arena *arena, struct topofile_out *ret,

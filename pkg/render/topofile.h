@@ -14,6 +14,7 @@ struct arena;
 struct err;
 struct hw_inventory;
 struct node;
+struct pool;
 struct pool_config;
 struct strbuf;
 struct topo;
@@ -22,7 +23,10 @@ struct topofile_in {
 	const struct hw_inventory *inv;
 	const struct topo *topo;	/* with its hints */
 	int version;			/* 1: NCCL, 2: RCCL */
+	/* Whose VFs are told of also while their RDMA devices are away in containers: what a file says does not depend on who runs. */
+	const struct pool *pools;	size_t n_pools;
 };
+struct topofile_in topofile_in(const struct node *node, int version);
 
 /* What it cannot say is left out with a note, a sentence each, in the arena. */
 struct topofile_out {
@@ -41,7 +45,7 @@ int topofile_check(const char *text, size_t len, int version, struct err *err);
  * their PF's place, rate-limited VFs, NUMA nodes that the firmware does not tell, ways that sysfs does not show. why: sentences, as many
  * as there are reasons; else one that says why not.
  */
-bool topofile_needed(const struct hw_inventory *inv, const struct topo *topo, struct strbuf *why);
+bool topofile_needed(const struct topofile_in *in, struct strbuf *why);
 
 /* The version of the file that a container with a VF of this pool should be shown; 0: none. AMD's GPUs are RCCL's, whatever the pool says. */
 int topofile_wanted(const struct node *node, const struct pool_config *pool);

@@ -121,9 +121,11 @@ static const struct reason *node_reason(const struct topo *topo, const struct re
 	return topo_one_node(topo) && r->untold.n ? &r->untold : NULL;
 }
 
-bool topofile_needed(const struct hw_inventory *inv, const struct topo *topo, struct strbuf *why)
+bool topofile_needed(const struct topofile_in *in, struct strbuf *why)
 {
-	_cleanup_free_ bool *nics = topofile_nics(inv, topo);
+	const struct hw_inventory *inv = in->inv;
+	const struct topo *topo = in->topo;
+	_cleanup_free_ bool *nics = topofile_nics(in);
 	const struct reason *node;
 	struct reasons r = { 0 };
 	size_t before = why->len;
@@ -162,11 +164,12 @@ static bool has_only_amd(const struct hw_inventory *inv)
 
 int topofile_wanted(const struct node *node, const struct pool_config *pool)
 {
+	const struct topofile_in in = topofile_in(node, 0);
 	_cleanup_strbuf_ struct strbuf why = STRBUF_INIT;
 
 	if (!(pool->profiles & (PROFILE_NCCL | PROFILE_RCCL)) || pool->topology_file == TOPOLOGY_FILE_NEVER)
 		return 0;
-	if (pool->topology_file == TOPOLOGY_FILE_AUTO && !topofile_needed(node->inv, node->topo, &why))
+	if (pool->topology_file == TOPOLOGY_FILE_AUTO && !topofile_needed(&in, &why))
 		return 0;
 	return !(pool->profiles & PROFILE_NCCL) || has_only_amd(node->inv) ? 2 : 1;
 }
@@ -174,7 +177,7 @@ int topofile_wanted(const struct node *node, const struct pool_config *pool)
 const char *topofile_name(const struct node *node, const struct pool_config *pool)
 {
 	_cleanup_arena_ struct arena *arena = NULL;
-	const struct topofile_in in = { node->inv, node->topo, topofile_wanted(node, pool) };
+	const struct topofile_in in = topofile_in(node, topofile_wanted(node, pool));
 	struct topofile_out out;
 
 	if (!in.version)

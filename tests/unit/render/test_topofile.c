@@ -151,7 +151,7 @@ static void machine_done(struct machine *m)
 
 static struct topofile_out render(const struct machine *m, int version)
 {
-	const struct topofile_in in = { m->inv, m->topo, version };
+	const struct topofile_in in = { .inv = m->inv, .topo = m->topo, .version = version };
 	struct topofile_out out = { 0 };
 	struct err err = { 0 };
 
@@ -232,6 +232,44 @@ static void a_rate_limit_is_told_by_name(void **state)
 		"<cpu numaid=\"0\" arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"143\">"));
 }
 
+static struct hw_inventory *passed_through(bool away)
+{
+	struct hw_inventory *inv = synth_inventory("numa:1 gpu:1 nopf pf:2 vf:1 flat hyper");
+	int vf = synth_vf(inv, 1);
+
+	inv->cpu = (struct hw_cpu) { "x86_64", "GenuineIntel", 6, 143 };
+	inv->pci[vf].rate_mbps = 25000;
+	inv->pci[vf].driver = "mlx5_core";
+	inv->pci[vf].netdev = NULL;
+	if (away)
+		inv->n_rdma--; /* it is the last one */
+	return inv;
+}
+
+static void a_device_that_is_in_a_container_stays_in_the_file(void **state)
+{
+	struct config *cfg = config_default();
+	struct node *before = node_new(passed_through(false), cfg, NULL),
+		    *now = node_new(passed_through(true), cfg, before), *later;
+	struct topofile_in in = topofile_in(before, 1);
+	struct topofile_out here, away;
+
+	(void)state;
+	assert_int_equal(topofile_render(&in, a, &here, NULL), 0);
+	assert_int_equal(count(here.text, "<net name="), 1);
+	in = topofile_in(now, 1);
+	assert_int_equal(topofile_render(&in, a, &away, NULL), 0);
+	assert_string_equal(here.text, away.text);
+	node_unref(before);
+	later = node_new(passed_through(true), cfg, now);
+	node_unref(now);
+	in = topofile_in(later, 1);
+	assert_int_equal(topofile_render(&in, a, &away, NULL), 0);
+	assert_string_equal(here.text, away.text);
+	node_unref(later);
+	config_free(cfg);
+}
+
 static void without_the_cpu_a_net_is_not_told(void **state)
 {
 	_cleanup_machine_ struct machine m = machine_of(synth_inventory("gpu:1 pf:1 vf:1"), NULL);
@@ -272,7 +310,7 @@ static void a_name_that_is_too_long_is_no_file(void **state)
 {
 	_cleanup_machine_ struct machine m = machine_of(synth_inventory("gpu:1 pf:1 vf:1"), NULL);
 	int vf = synth_vf(m.inv, 0);
-	const struct topofile_in in = { m.inv, m.topo, 1 };
+	const struct topofile_in in = { .inv = m.inv, .topo = m.topo, .version = 1 };
 	struct topofile_out out;
 	struct err err = { 0 };
 	char name[300];
@@ -290,7 +328,7 @@ static void a_machine_that_is_too_large_is_no_file(void **state)
 {
 	_cleanup_machine_ struct machine m =
 		machine_of(synth_inventory("numa:2 root:4 switch:8 gpu:2 pf:2 vf:1"), NULL);
-	const struct topofile_in in = { m.inv, m.topo, 1 };
+	const struct topofile_in in = { .inv = m.inv, .topo = m.topo, .version = 1 };
 	struct topofile_out out;
 	struct err err = { 0 };
 
@@ -302,7 +340,7 @@ static void a_machine_that_is_too_large_is_no_file(void **state)
 static void many_vfs_with_limits_are_too_large_too(void **state)
 {
 	_cleanup_machine_ struct machine m = machine_of(synth_inventory("gpu:1 pf:2 vf:120"), NULL);
-	const struct topofile_in in = { m.inv, m.topo, 1 };
+	const struct topofile_in in = { .inv = m.inv, .topo = m.topo, .version = 1 };
 	struct topofile_out out;
 	struct err err = { 0 };
 
@@ -315,7 +353,7 @@ static void many_vfs_with_limits_are_too_large_too(void **state)
 static void a_machine_of_nothing_is_no_file(void **state)
 {
 	_cleanup_machine_ struct machine m = machine_of(synth_inventory("numa:1"), NULL);
-	const struct topofile_in in = { m.inv, m.topo, 1 };
+	const struct topofile_in in = { .inv = m.inv, .topo = m.topo, .version = 1 };
 	struct topofile_out out;
 	struct err err = { 0 };
 
@@ -327,10 +365,11 @@ static void a_machine_of_nothing_is_no_file(void **state)
 
 static const char *why(const struct machine *m, bool needed)
 {
+	const struct topofile_in in = { .inv = m->inv, .topo = m->topo };
 	struct strbuf text = STRBUF_INIT;
 	const char *ret;
 
-	assert_int_equal(topofile_needed(m->inv, m->topo, &text), needed);
+	assert_int_equal(topofile_needed(&in, &text), needed);
 	ret = arena_strdup(a, strbuf_str(&text));
 	strbuf_done(&text);
 	return ret;
@@ -479,6 +518,7 @@ int main(void)
 		cmocka_unit_test(every_kind_of_machine_has_a_file),
 		cmocka_unit_test(groups_get_switches_of_invented_addresses),
 		cmocka_unit_test(a_rate_limit_is_told_by_name),
+		cmocka_unit_test(a_device_that_is_in_a_container_stays_in_the_file),
 		cmocka_unit_test(without_the_cpu_a_net_is_not_told),
 		cmocka_unit_test(names_with_odd_characters_are_told_or_said),
 		cmocka_unit_test(a_name_that_is_too_long_is_no_file),
