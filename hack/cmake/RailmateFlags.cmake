@@ -16,3 +16,8 @@ if(RAILMATE_SANITIZE)
 	add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
 	add_link_options(-fsanitize=address,undefined)
 endif()
+
+# Without it libFuzzer sees only fuzz_<name>.c, and searches blindly.
+if(RAILMATE_FUZZERS)
+	add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
