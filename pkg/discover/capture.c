@@ -255,6 +255,23 @@ static void take_slot(struct capture *c, const char *dir, int slot)
 	}
 }
 
+/* Of a file with several lines the one at `line`. */
+static void put_line(struct capture *c, const char *path, const char *line)
+{
+	line_file(c->out, path, line, strcspn(line, "\n") + !!strchr(line, '\n'));
+}
+
+/* What MLNX_OFED marks packets with; the lines below it name hosts. */
+static void take_traffic_class(struct capture *c, const char *dir, const char *port)
+{
+	_cleanup_free_ char *path = xasprintf("%s/tc/%s/traffic_class", dir, port);
+	_cleanup_strbuf_ struct strbuf value = STRBUF_INIT;
+
+	if (read_bytes(c->root, path, FILE_MAX, &value) >= 0 &&
+	    str_starts(strbuf_str(&value), "Global tclass="))
+		put_line(c, path, value.s);
+}
+
 static void take_rdma(struct capture *c, const char *dir)
 {
 	_cleanup_names_ struct names ports = NAMES_EMPTY;
@@ -269,6 +286,7 @@ static void take_rdma(struct capture *c, const char *dir)
 		_cleanup_free_ char *port = xasprintf("%s/%s", ports_dir, ports.v[i]);
 
 		take_files(c, port, port_files, ARRAY_LEN(port_files));
+		take_traffic_class(c, dir, ports.v[i]);
 		for (int slot = 0; slot < SLOTS_MAX; slot++)
 			take_slot(c, port, slot);
 	}
@@ -361,7 +379,7 @@ static void take_rates(struct capture *c, const char *dir)
 		if (read_bytes(c->root, config, FILE_MAX, &value) >= 0)
 			line = rate_line(strbuf_str(&value));
 		if (line)
-			line_file(c->out, config, line, strcspn(line, "\n") + !!strchr(line, '\n'));
+			put_line(c, config, line);
 		take_files(c, vf, &rate, 1);
 	}
 }

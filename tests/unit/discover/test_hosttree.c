@@ -307,8 +307,8 @@ static void captures_what_discovery_reads_and_nothing_else(void **state)
 	fixture_close(root);
 }
 
-/* The rest of that file names VFs by their MACs. */
-static void captures_of_what_a_pf_says_of_its_vfs_only_their_rate(void **state)
+/* The rest of those files names VFs by their MACs, and other hosts. */
+static void captures_no_more_of_a_file_than_the_line_it_needs(void **state)
 {
 #define RATE_PF "sys/devices/pci0000:3a/0000:3a:00.0"
 	static const char text[] =
@@ -317,7 +317,10 @@ static void captures_of_what_a_pf_says_of_its_vfs_only_their_rate(void **state)
 		"f " RATE_PF "/sriov/0/config = VF         : 0\\nMAC        : b8:ce:f6:12:34:56\\nMaxTxRate  "
 		": 500\\nVGT+  : OFF\\n\n"
 		"f " RATE_PF "/sriov/1/max_tx_rate = 700\\n\n"
-		"f " RATE_PF "/sriov/1/mac = b8:ce:f6:12:34:57\\n\n";
+		"f " RATE_PF "/sriov/1/mac = b8:ce:f6:12:34:57\\n\n"
+		"f " RATE_PF "/infiniband/mlx5_0/ports/1/state = 4: ACTIVE\\n\n"
+		"f " RATE_PF
+		"/infiniband/mlx5_0/tc/1/traffic_class = Global tclass=106\\ndst_ip=10.1.2.3,tclass=8\\n\n";
 	struct sysroot *root = fixture_text(text);
 	_cleanup_free_ char *out = capture(root, false);
 
@@ -325,6 +328,9 @@ static void captures_of_what_a_pf_says_of_its_vfs_only_their_rate(void **state)
 	assert_non_null(strstr(out, "f " RATE_PF "/sriov/0/config = MaxTxRate  : 500\\n\n"));
 	assert_non_null(strstr(out, "f " RATE_PF "/sriov/1/max_tx_rate = 700\\n\n"));
 	assert_null(strstr(out, "b8:ce"));
+	assert_non_null(
+		strstr(out, "f " RATE_PF "/infiniband/mlx5_0/tc/1/traffic_class = Global tclass=106\\n\n"));
+	assert_null(strstr(out, "10.1.2.3"));
 	fixture_close(root);
 }
 
@@ -578,7 +584,7 @@ int main(void)
 		cmocka_unit_test(refuses_what_cannot_be_parsed_or_leads_out),
 		cmocka_unit_test(refuses_folders_that_are_not_empty_or_not_there),
 		cmocka_unit_test(captures_what_discovery_reads_and_nothing_else),
-		cmocka_unit_test(captures_of_what_a_pf_says_of_its_vfs_only_their_rate),
+		cmocka_unit_test(captures_no_more_of_a_file_than_the_line_it_needs),
 		cmocka_unit_test(writes_its_lines_sorted),
 		cmocka_unit_test(comes_back_byte_for_byte),
 		cmocka_unit_test(scrubs_whatever_names_the_machine),

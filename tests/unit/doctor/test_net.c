@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "discover/sysroot.h"
 #include "doctor/net.h"
 #include "support/fixture.h"
 #include "topo/topo.h"
@@ -683,6 +684,28 @@ static void limits_mean_something_in_a_container(void **state)
 	leave(&v);
 }
 
+static void this_machine_can_be_looked_at(void **state)
+{
+	struct arena *arena = arena_new(4096);
+	const struct doctor_net *net;
+	struct hw_inventory *inv;
+	struct sysroot *root;
+
+	(void)state;
+	assert_int_equal(sysroot_open("/", &root, NULL), 0);
+	inv = fixture_discover(root);
+	net = doctor_net_gather(root, inv, arena);
+	assert_true(net->memlock >= -1);
+	assert_int_not_equal(net->ipc_lock, DOCTOR_DONT_KNOW);
+	for (size_t i = 0; i < inv->n_pci; i++) {
+		if (hw_is_nic(&inv->pci[i]) && inv->pci[i].netdev)
+			assert_true(net->netdev[i].mtu > 0 && net->netdev[i].up != DOCTOR_DONT_KNOW);
+	}
+	hw_inventory_free(inv);
+	sysroot_close(root);
+	arena_free(arena);
+}
+
 /* Seven VFs of one PF in the same trouble are one sentence. */
 static void many_vfs_in_one_trouble_are_one_finding(void **state)
 {
@@ -753,6 +776,7 @@ int main(void)
 		cmocka_unit_test(partitions_need_a_full_member),
 		cmocka_unit_test(the_mode_of_rdma_namespaces_is_told),
 		cmocka_unit_test(limits_mean_something_in_a_container),
+		cmocka_unit_test(this_machine_can_be_looked_at),
 		cmocka_unit_test(many_vfs_in_one_trouble_are_one_finding),
 		cmocka_unit_test(a_machine_without_rdma_has_nothing_to_say),
 	};
