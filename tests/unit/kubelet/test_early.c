@@ -1,9 +1,11 @@
 /* Early binding as a whole: the plugin between PodResources, pod specs, a GPU plugin and the ledger. */
 #include "unit/kubelet/machine.h"
 
+#include <pthread.h>
 #include <semaphore.h>
 
 #include "base/arena.h"
+#include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "kubelet/answer.h"
@@ -13,6 +15,8 @@
 #include "kubelet/plugin.h"
 #include "kubelet/podres.h"
 #include "kubelet/podspec.h"
+#include "kubelet/rundir.h"
+#include "kubelet/truth.h"
 #include "ledger/ledger.h"
 #include "unit/kubelet/onrpc.h"
 
@@ -337,6 +341,8 @@ static void stop_fn(void *arg)
 	gpuplugin_close(STEAL(env.gpus));
 	keeper_free(STEAL(env.keeper));
 	podres_close(STEAL(env.podres));
+	truth_free(STEAL(env.truth));
+	rundir_free(STEAL(env.rundir));
 	drop(&k.hung);
 	drop(&gpu.hung);
 	rpc_server_close(STEAL(k.server), NULL, NULL);
@@ -1204,10 +1210,197 @@ static void plugin_can_go_while_specs_are_fetched(void **state)
 		usleep(1000);
 }
 
+/* --- the truth at the start --- */
+
+/* What the look shows; it waits while it is held. */
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool held, at_gate, fails;
+	int gid; /* at this index of every VF */
+} sight = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+
+static void wait_at_gate(void)
+{
+	pthread_mutex_lock(&sight.lock);
+	sight.at_gate = true;
+	pthread_cond_broadcast(&sight.changed);
+	while (sight.held)
+		pthread_cond_wait(&sight.changed, &sight.lock);
+	pthread_mutex_unlock(&sight.lock);
+}
+
+static void wait_for_look(void)
+{
+	pthread_mutex_lock(&sight.lock);
+	while (!sight.at_gate)
+		pthread_cond_wait(&sight.changed, &sight.lock);
+	pthread_mutex_unlock(&sight.lock);
+}
+
+static void let_look(void)
+{
+	pthread_mutex_lock(&sight.lock);
+	sight.held = false;
+	pthread_cond_broadcast(&sight.changed);
+	pthread_mutex_unlock(&sight.lock);
+}
+
+static int fake_look(const struct sysroot *root, const char *netns_dir, const struct bdf *bdfs, size_t n,
+		     struct arena *arena, struct vf_state *ret, struct err *err)
+{
+	const struct gid_entry gid = { .index = sight.gid,
+				       .gid = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 7 },
+				       .type = "RoCE v2",
+				       .ndev = "net1" };
+
+	(void)root;
+	(void)netns_dir;
+	wait_at_gate();
+	if (sight.fails)
+		return err_set(err, EIO, "the kernel is silent");
+	for (size_t i = 0; i < n; i++)
+		ret[i] = (struct vf_state) { .bdf = bdfs[i],
+					     .seen = VF_SEEN_POD,
+					     .netns = "cni-1",
+					     .netdev = "net1",
+					     .rdma = arena_printf(arena, "moved_%d_%d", bdfs[i].bus,
+								  bdfs[i].fn),
+					     .uverbs = "uverbs90",
+					     .port = 1,
+					     .port_state = "ACTIVE",
+					     .link = HW_LINK_ETHERNET,
+					     .gids = arena_copy(arena, &gid, sizeof(gid)),
+					     .n_gids = 1,
+					     .gid_table_len = 16 };
+	return 0;
+}
+
+static void look_first(void *arg)
+{
+	const struct truth_env with = { .rpc = rpc, .root = m.dir, .look = fake_look };
+
+	(void)arg;
+	env.truth = truth_new(&with);
+	env.rundir = rundir_new(arena_printf(a, "%s/run", m.dir));
+}
+
+static int setup_truth(void **state)
+{
+	setup(state);
+	pool_cfg.profiles = PROFILE_NCCL;
+	pool_cfg.network = NETWORK_POD;
+	sight.held = sight.at_gate = sight.fails = false;
+	sight.gid = 3;
+	on_rpc(look_first, NULL);
+	return 0;
+}
+
+static const char *file_of(size_t i, const char *name)
+{
+	char *text = arena_alloc(a, 8192);
+	FILE *f = fopen(arena_printf(a, "%s/run/vf-%s/%s", m.dir, vf(i), name), "re");
+
+	if (!f)
+		return "";
+	text[fread(text, 1, 8191, f)] = '\0';
+	fclose(f);
+	return text;
+}
+
+static void files_tell_what_the_vfs_are_when_their_container_starts(void **state)
+{
+	(void)state;
+	pool_cfg.gid = GID_AUTO;
+	allocate("4,5");
+	stats(); /* what comes after the reply has been done */
+	assert_non_null(strstr(file_of(4, "nccl.conf"), m.node->inv->rdma[m.pool->devs[4].rdma].name));
+	k.held = "p: g4 v4,v5";
+	assert_int_equal(start("4,5").status, RPC_OK);
+	assert_non_null(strstr(file_of(4, "nccl.conf"), "NCCL_IB_HCA==moved_"));
+	assert_non_null(strstr(file_of(4, "nccl.conf"), "NCCL_IB_GID_INDEX=3"));
+	assert_non_null(strstr(file_of(4, "map.json"), "\"pod\": \"default/p\""));
+	assert_string_equal(file_of(5, "map.json"), "");
+	assert_int_equal(warnings, 0);
+}
+
+static void what_cannot_be_known_stops_nobody_and_is_told_once(void **state)
+{
+	(void)state;
+	sight.fails = true;
+	allocate("4");
+	allocate("5");
+	k.held = "p: v4; q: v5";
+	assert_int_equal(start("4").status, RPC_OK);
+	assert_int_equal(start("5").status, RPC_OK);
+	assert_int_equal(warnings, 1);
+	assert_non_null(strstr(file_of(4, "map.json"), "the kernel is silent"));
+	assert_non_null(strstr(file_of(4, "nccl.conf"), m.node->inv->rdma[m.pool->devs[4].rdma].name));
+}
+
+static void a_fixed_gid_that_is_not_there_is_refused_until_it_is(void **state)
+{
+	struct reply r;
+
+	(void)state;
+	pool_cfg.gid = GID_FIXED;
+	pool_cfg.gid_index = 3;
+	allocate("4");
+	k.held = "p: v4";
+	sight.gid = 5;
+	r = start("4");
+	assert_int_equal(r.status, RPC_UNAVAILABLE); /* the kubelet asks again */
+	assert_non_null(strstr(r.message, vf(4)));
+	assert_int_equal(stats()->starts_refused, 1);
+	sight.gid = 3;
+	assert_int_equal(start("4").status, RPC_OK);
+	assert_non_null(strstr(file_of(4, "nccl.conf"), "NCCL_IB_GID_INDEX=3"));
+}
+
+static void the_files_of_a_container_that_still_has_them_are_left_alone(void **state)
+{
+	const char *before;
+
+	(void)state;
+	allocate("8");
+	k.held = "p: v8";
+	assert_int_equal(start("8").status, RPC_OK);
+	before = file_of(8, "map.json");
+	users = 1; /* p is gone for the kubelet, and still at work */
+	k.held = "";
+	allocate("8");
+	stats();
+	assert_string_equal(file_of(8, "map.json"), before);
+}
+
+static void a_start_that_looks_while_the_plugin_goes_is_answered(void **state)
+{
+	struct ids ids = ids_of("4");
+	struct client_call c = { .path = PATH_PRE_START, .request = msg_encode_pre_start(&ids, a) };
+	struct reply r;
+
+	(void)state;
+	allocate("4");
+	k.held = "p: v4";
+	sight.held = true;
+	call_begin(&c);
+	wait_for_look();
+	on_rpc(free_plugin_fn, NULL);
+	r = call_end(&c);
+	assert_int_equal(r.status, RPC_UNAVAILABLE);
+	let_look();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f)	 cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TRUTH(f) cmocka_unit_test_setup_teardown(f, setup_truth, teardown)
+		TRUTH(files_tell_what_the_vfs_are_when_their_container_starts),
+		TRUTH(what_cannot_be_known_stops_nobody_and_is_told_once),
+		TRUTH(a_fixed_gid_that_is_not_there_is_refused_until_it_is),
+		TRUTH(the_files_of_a_container_that_still_has_them_are_left_alone),
+		TRUTH(a_start_that_looks_while_the_plugin_goes_is_answered),
 		T(vfs_of_a_container_with_gpus_are_beside_them),
 		T(kubelet_may_group_ids_as_it_likes),
 		T(pod_with_gpus_only_is_not_mistaken_for_the_one_that_asks),
