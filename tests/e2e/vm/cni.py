@@ -21,14 +21,16 @@ POOL = {"resourceList": [{"resourcePrefix": "rdma", "resourceName": "vf", "railm
 
 
 class CniNode(LiveNode):
+    POOL, SLOTS = POOL, len(PLACES)
+
     def start_late(self):
-        write(self.path("config.json"), json.dumps(POOL))
+        write(self.path("config.json"), json.dumps(self.POOL))
         os.makedirs(self.path("cdi"), exist_ok=True)
         self.start_kubelet()
         self.start_gpu_plugin()
         self.daemon = self.start_daemon("--config-file", self.path("config.json"), "--cdi-dir", self.path("cdi"), "--cdi", "on")
         self.kubelet.wait(self.gpu, 4)
-        self.kubelet.wait(VF, len(PLACES))
+        self.kubelet.wait(VF, self.SLOTS)
 
     def cni(self, command, pod, slot, number):
         """As the runtime and Multus do it: a namespace that is gone is not named. The result, or the error object."""

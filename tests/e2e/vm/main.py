@@ -10,7 +10,7 @@ import bed
 import late  # noqa: F401 (the other bed's: scenarios.py puts tests/integration, which has one too, before it)
 
 PARTS = {
-    "fake": ["topology", "pods", "traffic", "events", "ledger", "cni"],
+    "fake": ["topology", "admin", "pods", "traffic", "events", "ledger", "cni", "truth"],
     "kubelet": ["numa", "binding"],
 }
 LIMITS = {"fake": 90, "kubelet": 300}  # seconds a scenario may take

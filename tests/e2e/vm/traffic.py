@@ -11,7 +11,6 @@ from bed import LIMIT, LiveNode, check, equal, output, rdma_links, read, scenari
 
 HOST_NETWORK = {"resourceList": [{"resourcePrefix": "rdma", "resourceName": "vf", "selectors": {"isRdma": True},
                                   "railmate": {"network": "host"}}]}
-BUNDLE = "/run/bundle"
 CAPABILITIES = ["CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_KILL", "CAP_MKNOD", "CAP_SETUID", "CAP_SETGID",
                 "CAP_IPC_LOCK"]
 
@@ -36,7 +35,7 @@ def node_of(path):
     return {"path": path, "type": "c", "major": os.major(st.st_rdev), "minor": os.minor(st.st_rdev)}
 
 
-def spec(argv, env, nodes):
+def spec(name, argv, env, nodes, mounts):
     devices = [{**node_of(host), "path": inside, "fileMode": 0o666} for host, inside in nodes]
     allowed = [{"allow": True, "type": "c", "major": d["major"], "minor": d["minor"], "access": "rw"} for d in devices]
     return {
@@ -47,24 +46,35 @@ def spec(argv, env, nodes):
         "mounts": [{"destination": "/proc", "type": "proc", "source": "proc"},
                    {"destination": "/dev", "type": "tmpfs", "source": "dev", "options": ["nosuid", "mode=755"]},
                    {"destination": "/tmp", "type": "tmpfs", "source": "tmp"},
-                   {"destination": "/sys", "type": "bind", "source": "/sys", "options": ["rbind", "ro"]}],
+                   {"destination": "/sys", "type": "bind", "source": "/sys", "options": ["rbind", "ro"]},
+                   *({"destination": inside, "type": "bind", "source": host, "options": ["rbind", "ro"]} for host, inside in mounts)],
         # host network: no namespace for it
         "linux": {"namespaces": [{"type": t} for t in ("pid", "mount", "ipc", "uts")], "devices": devices,
-                  "cgroupsPath": "/bed",
+                  "cgroupsPath": f"/{name}",
                   "resources": {"devices": [{"allow": False, "access": "rwm"}, *allowed]}},
     }
 
 
+def begin_container(name, script, env, nodes, mounts=()):
+    """On the host's network; its process, whose output is to be read."""
+    bundle = f"/run/bundle-{name}"
+    os.makedirs(f"{bundle}/rootfs", exist_ok=True)
+    if not os.path.ismount(f"{bundle}/rootfs"):
+        output("mount", "--bind", "/", f"{bundle}/rootfs")
+    with open(f"{bundle}/config.json", "w", encoding="utf-8") as f:
+        json.dump(spec(name, ["/bin/bash", "-c", script], {"PATH": os.environ["PATH"], **env}, nodes, mounts), f)
+    return subprocess.Popen(["/programs/runc", "run", "--bundle", bundle, name], stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
 def run_container(script, env, nodes):
     """(exit status, what it said)"""
-    os.makedirs(f"{BUNDLE}/rootfs", exist_ok=True)
-    if not os.path.ismount(f"{BUNDLE}/rootfs"):
-        output("mount", "--bind", "/", f"{BUNDLE}/rootfs")
-    with open(f"{BUNDLE}/config.json", "w", encoding="utf-8") as f:
-        json.dump(spec(["/bin/bash", "-c", script], {"PATH": os.environ["PATH"], **env}, nodes), f)
-    run = subprocess.run(["/programs/runc", "run", "--bundle", BUNDLE, "bed"], stdin=subprocess.DEVNULL,
-                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT)
-    return run.returncode, run.stdout
+    process = begin_container("bed", script, env, nodes)
+    try:
+        said = process.communicate(timeout=LIMIT)[0]
+    finally:
+        process.kill()
+    return process.returncode, said
 
 
 def address_of(netdev):

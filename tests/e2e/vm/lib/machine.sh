@@ -5,7 +5,7 @@
 vm_lib=$(dirname "${BASH_SOURCE[0]}")
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/railmate/vm
 # crc32_generic: rxe needs it and does not say so
-modules="igb igbvf rdma_rxe crc32_generic ib_uverbs rdma_ucm 9p 9pnet_virtio virtio_pci overlay nvme"
+modules="igb igbvf 8021q rdma_rxe crc32_generic ib_uverbs rdma_ucm 9p 9pnet_virtio virtio_pci overlay nvme"
 
 # What is missing for a run, as one sentence; silent when nothing is.
 vm_obstacle() {
