@@ -400,8 +400,7 @@ static void run_acs(const struct doctor_facts *f, struct doctor_report *r)
 /* --- relaxed-ordering --- */
 
 static const struct doctor_advice ordering_off = {
-	"Writes of this device wait for one another: on AMD hosts and beside root ports of many lanes NCCL's "
-	"bandwidth can halve.",
+	"Writes of this device wait for one another: NCCL's bandwidth can halve, above all on AMD hosts.",
 	{ "Enable PCIe relaxed ordering in the BIOS; for a ConnectX card mlxconfig -d ADDRESS set "
 	  "PCI_WR_ORDERING=1 and a power cycle.",
 	  NULL, NULL },

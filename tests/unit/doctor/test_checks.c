@@ -173,6 +173,9 @@ CHANGE(acs_ats, port(m)->acs_ctrl = 0x005d; m->f.pci[gpu(m)].has_ats = m->f.pci[
        m->f.pci[gpu(m)].ats_ctrl = m->f.pci[pf(m)].ats_ctrl = 0x8000;)
 CHANGE(acs_ats_of_one, acs_ats(m); m->f.pci[pf(m)].ats_ctrl = 0;)
 CHANGE(acs_ats_blocked, acs_ats(m); port(m)->acs_ctrl |= 0x0002;)
+CHANGE(acs_ats_without_dt, acs_ats(m); port(m)->acs_ctrl = 0x001d;)
+CHANGE(acs_common, int up = m->inv->pci[m->inv->pci[gpu(m)].parent].parent; m->f.pci[up].port_type = -1;
+       m->f.pci[up].has_acs = true; m->f.pci[up].acs_ctrl = 0x001d;)
 CHANGE(guest, m->inv->hypervisor = true;)
 CHANGE(guest_acs, guest(m); acs_usual(m);)
 CHANGE(guest_acs_ats, guest(m); acs_ats(m);)
@@ -279,6 +282,8 @@ static const struct {
 	{ "acs", SOUND, acs_broken, DOCTOR_UNKNOWN, "makes no sense" },
 	{ "acs", SOUND, acs_ats, DOCTOR_PASS, "with DT and ATS: 1." },
 	{ "acs", SOUND, acs_ats_of_one, DOCTOR_WARN, "redirects" },
+	{ "acs", SOUND, acs_ats_without_dt, DOCTOR_WARN, "redirects" },
+	{ "acs", SOUND, acs_common, DOCTOR_PASS, "Nothing is redirected" },
 	{ "acs", SOUND, acs_ats_blocked, DOCTOR_WARN, "TB" },
 	{ "acs", SOUND, guest, DOCTOR_UNKNOWN, "the host's are hidden" },
 	{ "acs", SOUND, guest_acs, DOCTOR_WARN, "redirects" },
@@ -576,7 +581,7 @@ static void devices_that_are_named_already_go_along(void **state)
 	machine_of(&m, SOUND);
 	acs_usual(&m);
 	one = doctor_address(&m.f, m.inv->pci[gpu(&m)].parent);
-	m.f.host.cmdline = "pci=realloc,disable_acs_redir=pci:1000:c030,noaer";
+	m.f.host.cmdline = "pci=realloc,disable_acs_redir=pci:1000:c030;pci:1000:c030,noaer";
 	expect_manifest(&m, DOCTOR_TALOS,
 			arena_printf(m.f.arena, "'pci=\"disable_acs_redir=pci:1000:c030;%s\"'\n", one));
 	m.f.host.cmdline = "pci=disable_acs_redir=$(reboot)";
