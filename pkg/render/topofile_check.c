@@ -17,6 +17,7 @@
 
 #define STRING_MAX 253 /* of a name or a value */
 #define DEPTH_MAX  64
+#define KIDS_MAX   128 /* of older releases; 640 since */
 #define BUSID_LEN  12
 
 struct slice {
@@ -32,6 +33,7 @@ struct parser {
 	struct err *err;
 	struct level {
 		int element;
+		int kids;
 		bool complete; /* has all that NCCL wants above a <net>, which it does not complete */
 	} stack[DEPTH_MAX];
 	size_t depth, n_elements;
@@ -320,6 +322,8 @@ static int open_element(struct parser *p)
 		return refuse(p, "no element of a topology file begins here");
 	if (!(elements[element].parents & 1u << top(p)) || p->ended)
 		return refuse(p, "<%s> has no place here", elements[element].name);
+	if (p->depth && ++p->stack[p->depth - 1].kids > KIDS_MAX)
+		return refuse(p, "more than %d elements in a <%s>", KIDS_MAX, elements[top(p)].name);
 	if (++p->n_elements > TOPOFILE_ELEMENTS_MAX)
 		return refuse(p, "more than %d elements", TOPOFILE_ELEMENTS_MAX);
 	r = read_attributes(p, element, &complete);
@@ -332,7 +336,7 @@ static int open_element(struct parser *p)
 	} else {
 		if (p->depth == DEPTH_MAX)
 			return refuse(p, "more than %d elements in one another", DEPTH_MAX);
-		p->stack[p->depth++] = (struct level) { element, complete };
+		p->stack[p->depth++] = (struct level) { element, 0, complete };
 	}
 	return take(p, '>') ? 0 : refuse(p, "a tag that does not end with '>'");
 }

@@ -350,6 +350,22 @@ static void many_vfs_with_limits_are_too_large_too(void **state)
 	assert_int_equal(topofile_render(&in, a, &out, &err), -E2BIG);
 }
 
+static void a_nic_has_no_more_nets_than_older_releases_take(void **state)
+{
+	_cleanup_machine_ struct machine m = machine_of(synth_inventory("gpu:1 pf:1 vf:129"), NULL);
+	const struct topofile_in in = { .inv = m.inv, .topo = m.topo, .version = 1 };
+	struct topofile_out out;
+	struct err err = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < 128; i++)
+		m.inv->pci[synth_vf(m.inv, i)].rate_mbps = 1000;
+	assert_int_equal(topofile_render(&in, a, &out, &err), 0);
+	m.inv->pci[synth_vf(m.inv, 128)].rate_mbps = 1000;
+	assert_int_equal(topofile_render(&in, a, &out, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "more than 128 elements in a <nic>"));
+}
+
 static void a_machine_of_nothing_is_no_file(void **state)
 {
 	_cleanup_machine_ struct machine m = machine_of(synth_inventory("numa:1"), NULL);
@@ -524,6 +540,7 @@ int main(void)
 		cmocka_unit_test(a_name_that_is_too_long_is_no_file),
 		cmocka_unit_test(a_machine_that_is_too_large_is_no_file),
 		cmocka_unit_test(many_vfs_with_limits_are_too_large_too),
+		cmocka_unit_test(a_nic_has_no_more_nets_than_older_releases_take),
 		cmocka_unit_test(a_machine_of_nothing_is_no_file),
 		cmocka_unit_test(a_plain_machine_needs_no_file),
 		cmocka_unit_test(hidden_switches_need_a_file_if_they_are_told),
