@@ -366,26 +366,35 @@ static void let_start(struct start *s)
 	start_free(s);
 }
 
+static struct contents_in contents_of(const struct start *s, const struct vf_state *states, size_t n,
+				      const char *why)
+{
+	const struct starter *me = s->who;
+	const struct plugin_env *env = s->plugin->env;
+
+	return (struct contents_in) { .node = s->node,
+				      .root = env->root,
+				      .ledger = plugin_ledger(s->plugin),
+				      .rundir = env->rundir,
+				      .owner = me->owner,
+				      .gpus = me->gpus,
+				      .n_gpus = me->n_gpus,
+				      .shares = me->shares,
+				      .n_shares = me->n_shares,
+				      .states = states,
+				      .n_states = states ? n : 0,
+				      .why = why };
+}
+
 static void looked(void *arg, const struct vf_state *states, size_t n, const char *why)
 {
 	struct start *s = arg;
-	const struct starter *me = s->who;
-	struct contents_in in = { .node = s->node,
-				  .owner = me->owner,
-				  .gpus = me->gpus,
-				  .n_gpus = me->n_gpus,
-				  .shares = me->shares,
-				  .n_shares = me->n_shares,
-				  .states = states,
-				  .n_states = states ? n : 0,
-				  .why = why };
 	struct err err = { 0 };
+	struct contents_in in;
 
 	if (is_over(s))
 		return;
-	in.root = s->plugin->env->root;
-	in.ledger = plugin_ledger(s->plugin);
-	in.rundir = s->plugin->env->rundir;
+	in = contents_of(s, states, n, why);
 	if (files_start(s->plugin, &in, s->arena, &err) < 0)
 		refuse(s, err.msg);
 	else
