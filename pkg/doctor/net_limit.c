@@ -31,11 +31,11 @@ static void run_memlock(const struct doctor_facts *f, struct doctor_report *r)
 {
 	int64_t limit = f->net->memlock;
 
-	if (!f->live)
+	if (!f->live || f->container == DOCTOR_NO)
 		return;
 	if (f->container != DOCTOR_YES)
-		doctor_find(r, DOCTOR_UNKNOWN, &memlock_elsewhere, "host",
-			    "What containers may lock in memory is not seen from here.");
+		doctor_find(r, DOCTOR_UNKNOWN, &memlock_elsewhere, "here",
+			    "Whether this is a container is not known, nor what it may lock in memory.");
 	else if (limit == -1 || f->net->ipc_lock == DOCTOR_YES)
 		doctor_find(r, DOCTOR_PASS, &memlock_fine, "container",
 			    "This container may lock any amount of memory%s.",
@@ -67,11 +67,11 @@ static void run_shm(const struct doctor_facts *f, struct doctor_report *r)
 {
 	int64_t size = f->net->shm;
 
-	if (!f->live)
+	if (!f->live || f->container == DOCTOR_NO)
 		return;
 	if (f->container != DOCTOR_YES)
-		doctor_find(r, DOCTOR_UNKNOWN, &shm_elsewhere, "host",
-			    "The /dev/shm of containers is not seen from here.");
+		doctor_find(r, DOCTOR_UNKNOWN, &shm_elsewhere, "here",
+			    "Whether this is a container, and has its own /dev/shm, is not known.");
 	else if (size < 0)
 		doctor_find(r, DOCTOR_UNKNOWN, &shm_small, "container", "The size of /dev/shm is not known.");
 	else
@@ -82,13 +82,12 @@ static void run_shm(const struct doctor_facts *f, struct doctor_report *r)
 
 const struct doctor_check doctor_limit_checks[] = {
 	{ "memlock", "memory that a container may lock",
-	  "In a container: WARN where RLIMIT_MEMLOCK is limited and CAP_IPC_LOCK is missing. On the host: "
-	  "UNKNOWN, because the container "
-	  "runtime decides.",
+	  "In a container: WARN where RLIMIT_MEMLOCK is limited and CAP_IPC_LOCK is missing. On the host "
+	  "there is nothing to say: the container runtime decides.",
 	  run_memlock },
 	{ "shm", "size of /dev/shm",
 	  "In a container: WARN at 64 MiB or less, which is what it has unless the pod says more. On the "
-	  "host: UNKNOWN.",
+	  "host there is nothing to say.",
 	  run_shm },
 };
 const size_t doctor_limit_checks_n = ARRAY_LEN(doctor_limit_checks);

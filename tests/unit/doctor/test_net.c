@@ -660,9 +660,14 @@ static void limits_mean_something_in_a_container(void **state)
 	run(&v, "memlock,shm");
 	assert_int_equal(doctor_report_n(v.r), 0); /* a tree has no limits */
 	v.f->live = true;
+	v.f->container = DOCTOR_NO;
+	run(&v, "memlock,shm");
+	assert_int_equal(doctor_report_n(v.r), 0); /* those of a shell on the host are not a container's */
+	v.f->container = DOCTOR_DONT_KNOW;
 	assert_only(&v, "memlock", DOCTOR_UNKNOWN,
-		    "What containers may lock in memory is not seen from here.");
-	assert_only(&v, "shm", DOCTOR_UNKNOWN, "The /dev/shm of containers is not seen from here.");
+		    "Whether this is a container is not known, nor what it may lock in memory.");
+	assert_only(&v, "shm", DOCTOR_UNKNOWN,
+		    "Whether this is a container, and has its own /dev/shm, is not known.");
 	v.f->container = DOCTOR_YES;
 	v.net.memlock = 65536;
 	v.net.ipc_lock = DOCTOR_NO;
