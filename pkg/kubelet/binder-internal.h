@@ -91,6 +91,10 @@ void binder_tell_changed(struct binder *b);
 /* The container starts now, and its VFs can be looked at. A CNI plugin asks before it has moved them. */
 bool binder_looks_first(const struct request *r);
 
+/* The picture of the node says that it has no RDMA device, and may be of the moment in which a CNI plugin moved its devices, its netdev still
+ * here: is it away, or back, in truth? */
+bool binder_is_away_now(const struct binder *b, const struct pool_dev *dev, struct arena *a);
+
 /* --- binder_pods.c --- */
 
 struct promise *binder_promise(struct binder *b, const char *slot);

@@ -123,7 +123,7 @@ static const struct pool_dev *sticky_vf(struct binder *b, const struct target *t
 	if (!hold)
 		return NULL;
 	if (!binder_find_promise(b, slot) && is_same_pod(&hold->owner, &t->owner)) {
-		if (dev && dev->healthy)
+		if (dev && (dev->healthy || binder_is_away_now(b, dev, a)))
 			return dev;
 		release_own(b, hold, a);
 	} else if (is_same_pod(&hold->owner, &t->owner) ||

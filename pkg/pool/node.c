@@ -69,16 +69,21 @@ static void find_nics(struct build *b)
 	}
 }
 
-/* A driver that had made an RDMA device and is still bound keeps it, if out of sight: in a container's
- * namespace. Its netdev is in there with it: one that is here, or came back, says that the device is not. */
-static bool rdma_is_away(const struct build *b, const struct nic *nic)
+/* Remembered as long as the driver is bound: a scan while a CNI plugin moves things may see the netdev that
+ * is still here and the RDMA device that is no longer. */
+static bool had_rdma(const struct build *b, const struct nic *nic)
 {
 	const struct pool_dev *before = nic->before;
 
-	if (nic->rdma >= 0 || nic->fn->netdev || !nic->fn->driver || before->pci < 0 ||
-	    (before->rdma < 0 && !before->rdma_away))
-		return false;
-	return str_eq(nic->fn->driver, b->previous->inv->pci[before->pci].driver);
+	return before->had_rdma && before->pci >= 0 && nic->fn->driver &&
+	       str_eq(nic->fn->driver, b->previous->inv->pci[before->pci].driver);
+}
+
+/* A driver that had made an RDMA device and is still bound keeps it, if out of sight: in a container's
+ * namespace. Its netdev is in there with it: one that is here, or came back, says that the device is not. */
+static bool rdma_is_away(const struct nic *nic)
+{
+	return nic->had_rdma && nic->rdma < 0 && !nic->fn->netdev;
 }
 
 /* The network function that the node before listed, or NULL. */
@@ -106,7 +111,8 @@ static void keep_pool(struct build *b, const struct pool *before, int pool)
 		}
 		nic->before = dev;
 		nic->owner = pool;
-		nic->rdma_away = rdma_is_away(b, nic);
+		nic->had_rdma = had_rdma(b, nic);
+		nic->rdma_away = rdma_is_away(nic);
 		nic->away_name = dev->rdma_name;
 	}
 }
@@ -131,10 +137,10 @@ static int pool_of_resource(const struct build *b, const char *resource)
 	return -1;
 }
 
-/* As rdma_is_away(), from what was written down when it was given. */
-static bool seed_is_away(const struct nic *nic, const struct node_seed *seed, const struct pool_config *cfg)
+/* As had_rdma(), from what was written down when it was given. */
+static bool seed_had_rdma(const struct nic *nic, const struct node_seed *seed, const struct pool_config *cfg)
 {
-	return (seed->rdma || cfg->is_rdma) && nic->rdma < 0 && !nic->fn->netdev && nic->fn->driver &&
+	return (seed->rdma || cfg->is_rdma) && nic->fn->driver &&
 	       (!seed->driver || str_eq(nic->fn->driver, seed->driver));
 }
 
@@ -150,7 +156,8 @@ static void keep_seeds(struct build *b)
 			continue;
 		if (nic) {
 			nic->owner = pool;
-			nic->rdma_away = seed_is_away(nic, seed, &b->cfg->pools[pool]);
+			nic->had_rdma = seed_had_rdma(nic, seed, &b->cfg->pools[pool]);
+			nic->rdma_away = rdma_is_away(nic);
 			nic->away_name = seed->rdma;
 			continue;
 		}
@@ -245,9 +252,10 @@ static void add_nic(struct build *b, const struct nic *nic, struct pool_dev *ret
 	ret->pci = nic->pci;
 	ret->rdma = nic->rdma;
 	ret->rdma_away = nic->rdma_away;
+	ret->had_rdma = nic->had_rdma || nic->rdma >= 0;
 	if (nic->rdma >= 0)
 		ret->rdma_name = b->inv->rdma[nic->rdma].name;
-	else if (nic->rdma_away)
+	else if (nic->had_rdma)
 		ret->rdma_name = arena_strdup(b->arena, nic->away_name);
 	ret->numa = nic->fn->numa;
 	ret->reason = fault_of(b, nic, ret->id);

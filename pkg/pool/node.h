@@ -19,7 +19,8 @@ struct pool_dev {
 	int pci;		/* index into the inventory; -1: it vanished, but may be in use */
 	int rdma;		/* index of its RDMA device; -1 */
 	bool rdma_away;		/* rdma is -1 as a container has it: it was here, the driver is still */
-	const char *rdma_name;	/* its RDMA device, also while that is away; NULL: none, or not known */
+	bool had_rdma;		/* with the driver that it has now it was seen with one, or has one */
+	const char *rdma_name;	/* its RDMA device, also while that is out of sight; NULL: none, or not known */
 	int numa;		/* its node, also under excludeTopology; -1: none known, no TopologyInfo */
 	bool healthy;
 	const char *reason;	/* why not healthy, a sentence; NULL when healthy */

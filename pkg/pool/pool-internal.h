@@ -23,6 +23,7 @@ struct nic {
 	bool is_vf;		  /* also one that was passed through to this machine */
 	bool usable;		  /* a candidate with a driver */
 	int rdma;
+	bool had_rdma;		  /* it was seen with an RDMA device, and has still the same driver */
 	bool rdma_away;		  /* had an RDMA device, has still the same driver: it is in a container */
 	const char *away_name;	  /* of that device; NULL: not known */
 	const char *link;	  /* "ether", "infiniband"; NULL unknown */

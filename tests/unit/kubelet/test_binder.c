@@ -722,6 +722,46 @@ static void a_dead_vf_is_replaced_when_the_container_restarts(void **state)
 	assert_null(strstr(spec("rdma_vf-n0-1"), dead));
 }
 
+/* As a scan saw it while a CNI plugin moved it. */
+static void see_half_moved(void *arg)
+{
+	struct hw_inventory *inv = synth_inventory(MACHINE);
+	struct node *before = m.node;
+	struct bdf bdf;
+	int pci, at;
+
+	assert_int_equal(bdf_parse(arg, &bdf), 0);
+	pci = hw_find_pci(inv, bdf);
+	at = hw_find_rdma(inv, pci);
+	inv->pci[pci].netdev = "net1";
+	inv->n_rdma--;
+	memmove(&inv->rdma[at], &inv->rdma[at + 1], (inv->n_rdma - (size_t)at) * sizeof(*inv->rdma));
+	m.node = node_new(inv, cfg, before);
+	m.pool = &m.node->pools[0];
+	keeper_update(k, m.node);
+	binder_update(b, m.node);
+	node_unref(before);
+}
+
+static void a_vf_that_was_seen_half_moved_is_not_dead(void **state)
+{
+	const char *vf;
+
+	(void)state;
+	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 0)));
+	bind(slots(0, 0, 0));
+	vf = got.vf[0];
+	on_rpc(see_half_moved, (void *)vf);
+	assert_false(dev_of(vf)->healthy);
+	bind(slots(0, 0, 0)); /* what there is now: it has its RDMA device */
+	assert_string_equal(got.vf[0], vf);
+	machine_remove(&m, DEV "/infiniband", vf);
+	machine_remove(&m, DEV "/infiniband_verbs", vf);
+	machine_dir(&m, DEV "/net/net1", vf);
+	bind(slots(0, 0, 0)); /* it has a netdev, and no RDMA device: it is */
+	assert_string_not_equal(got.vf[0], vf);
+}
+
 static void two_askers_are_told_the_same(void **state)
 {
 	struct wish w = { ids_of(slots(0, 0, 1)), NULL, &got }, v = { ids_of(slots(0, 1, 1)), NULL, &other };
@@ -1706,6 +1746,7 @@ int main(void)
 		T(a_restarted_container_keeps_its_vfs),
 		T(a_restart_is_known_by_the_ledger_and_needs_no_list),
 		T(a_dead_vf_is_replaced_when_the_container_restarts),
+		T(a_vf_that_was_seen_half_moved_is_not_dead),
 		T(two_askers_are_told_the_same),
 		T(the_cni_plugin_and_the_kubelet_agree),
 		T(the_cni_plugin_gets_its_second_vf_when_the_first_is_away),

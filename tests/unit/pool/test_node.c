@@ -280,6 +280,32 @@ static void what_was_held_before_a_restart_stays_listed(void **state)
 	assert_int_equal(second->generation, 1);
 }
 
+/* While it moves: the RDMA device is gone, the netdev not yet. */
+static void a_scan_in_the_middle_of_a_move_is_forgotten(void **state)
+{
+	_cleanup_config_ struct config *cfg = machine_config(two_pools);
+	_cleanup_node_ struct node *first = node_new(machine(), cfg, NULL), *second = NULL, *third = NULL,
+				   *fourth = NULL;
+	struct hw_inventory *inv = machine();
+
+	(void)state;
+	machine_take_rdma(inv, "0000:3b:00.2");
+	machine_fn(inv, "0000:3b:00.2")->netdev = "ens1f0v1";
+	second = node_new(inv, cfg, first);
+	assert_pool(second, "rdma/ib", "3b:00.1 3b:00.2! 3b:00.3");
+	inv = machine();
+	machine_take_rdma(inv, "0000:3b:00.2");
+	third = node_new(inv, cfg, second);
+	assert_pool(third, "rdma/ib", "3b:00.1 3b:00.2 3b:00.3");
+	assert_true(pool_find(node_pool(third, "rdma/ib"), "0000:3b:00.2")->rdma_away);
+	/* with another driver it is another device */
+	inv = machine();
+	machine_take_rdma(inv, "0000:3b:00.2");
+	machine_fn(inv, "0000:3b:00.2")->driver = "vfio-pci";
+	fourth = node_new(inv, cfg, third);
+	assert_pool(fourth, "rdma/ib", "3b:00.1 3b:00.2! 3b:00.3");
+}
+
 /* The ledger was lost: what the kubelet says comes after the first node. */
 static void what_is_held_comes_to_light_later(void **state)
 {
@@ -557,6 +583,7 @@ int main(void)
 		cmocka_unit_test(an_rdma_device_in_a_container_does_not_make_unhealthy),
 		cmocka_unit_test(a_netdev_that_came_back_without_its_rdma_device_tells_that_it_is_gone),
 		cmocka_unit_test(what_was_held_before_a_restart_stays_listed),
+		cmocka_unit_test(a_scan_in_the_middle_of_a_move_is_forgotten),
 		cmocka_unit_test(what_is_held_comes_to_light_later),
 		cmocka_unit_test(a_device_that_is_not_selected_any_more_stays_listed),
 		cmocka_unit_test(a_new_configuration_keeps_pools_of_the_same_name),
