@@ -80,9 +80,11 @@ pose_as_h100() { # mount point of the view, address
 	echo 0x10de > $at/vendor; echo 0x2330 > $at/device; echo 0x030200 > $at/class
 }
 
-# Two netdevs of this namespace talk over the wire.
+# Two netdevs of this namespace talk over the wire, and no others do.
 selfroute() { # device, its address, device, its address
 	local d
+	for d in 10 20; do while ip rule del pref $d 2> /dev/null; do :; done; done
+	for d in 101 102; do ip route flush table $d 2> /dev/null || true; done
 	sysctl -qw net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.all.accept_local=1 \
 		net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2
 	for d in $1 $3; do sysctl -qw net.ipv4.conf.$d.rp_filter=0 net.ipv4.conf.$d.accept_local=1; done
