@@ -17,6 +17,7 @@
 #define DEVICES	   "sys/bus/pci/devices"
 #define RDMA_DIR   "sys/class/infiniband"
 #define NETNS_MODE "sys/module/ib_core/parameters/netns_mode"
+#define IPOIB	   "sys/module/ib_ipoib"
 
 struct look {
 	const struct vf_ways *ways;
@@ -172,6 +173,14 @@ static void read_verbs(struct look *l, struct vf_state *s)
 
 /* --- the host --- */
 
+/* Without a driver it has no interface anywhere; one for InfiniBand has none but IPoIB's. */
+static bool has_interface(const struct look *l, const struct function_now *now, const struct vf_state *s)
+{
+	if (s->rdma && s->link == HW_LINK_IB)
+		return sysroot_exists(l->root, IPOIB);
+	return now->driver[0] != '\0';
+}
+
 static int look_here(struct look *l, struct bdf bdf, int exclusive, struct vf_state *s, struct err *err)
 {
 	struct function_now now;
@@ -184,8 +193,7 @@ static int look_here(struct look *l, struct bdf bdf, int exclusive, struct vf_st
 	};
 	set_rdma(l, l->root, &now, s);
 	read_netdev(l, s);
-	/* Without a driver it has no interface anywhere, and one for InfiniBand may have none at all. */
-	if (!s->netdev && now.driver[0])
+	if (!s->netdev && has_interface(l, &now, s))
 		s->seen = s->rdma ? VF_SEEN_OUTSIDE : VF_SEEN_NOTHING;
 	l->n_missing += s->seen != VF_SEEN_HOST;
 	return 0;

@@ -165,10 +165,12 @@ static void of_an_rdma_device_that_moved_away_the_verbs_device_tells_the_name(vo
 	assert_int_equal(now.n_gids, 0);
 }
 
+#define INFINIBAND VALUE(PORT "/link_layer", "InfiniBand") VALUE(PORT "/state", "4: ACTIVE")
+
 static void infiniband_needs_no_interface(void **state)
 {
 	(void)state;
-	look_at(DRIVER RDMA VALUE(PORT "/link_layer", "InfiniBand") VALUE(PORT "/state", "4: ACTIVE"));
+	look_at(DRIVER RDMA INFINIBAND "d sys/module/ib_ipoib\n");
 	assert_int_equal(now.seen, VF_SEEN_HOST);
 	assert_null(now.why);
 }
@@ -444,6 +446,26 @@ static void without_the_right_to_enter_the_host_is_what_is_told(void **state)
 	assert_int_equal(now.n_gids, 1);
 }
 
+static void an_interface_of_infiniband_is_looked_for_where_there_is_ipoib(void **state)
+{
+	(void)state;
+	begin_namespaces();
+	namespace("new", "0a000002");
+	look_into(DRIVER RDMA INFINIBAND "d sys/module/ib_ipoib\n");
+	assert_int_equal(now.seen, VF_SEEN_POD);
+	assert_non_null(address(0x0a000002));
+}
+
+static void without_ipoib_no_namespace_is_entered_for_it(void **state)
+{
+	(void)state;
+	begin_namespaces();
+	namespace("new", "0a000002");
+	look_into(DRIVER RDMA INFINIBAND);
+	assert_int_equal(now.seen, VF_SEEN_HOST);
+	assert_null(now.netdev);
+}
+
 static void a_directory_that_is_not_there_is_told(void **state)
 {
 	(void)state;
@@ -592,6 +614,8 @@ int main(void)
 		NAMESPACE(a_vf_that_is_in_no_namespace_is_told),
 		NAMESPACE(a_namespace_that_goes_meanwhile_is_as_if_it_had_never_been),
 		NAMESPACE(without_the_right_to_enter_the_host_is_what_is_told),
+		NAMESPACE(an_interface_of_infiniband_is_looked_for_where_there_is_ipoib),
+		NAMESPACE(without_ipoib_no_namespace_is_entered_for_it),
 		NAMESPACE(a_directory_that_is_not_there_is_told),
 		NAMESPACE(namespaces_that_are_not_mounted_here_are_told),
 		NAMESPACE(an_rdma_device_that_moved_along_is_read_inside),
