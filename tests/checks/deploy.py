@@ -107,6 +107,18 @@ class Deploy(unittest.TestCase):
         usage = subprocess.run([RAILMATED, "--help"], capture_output=True, text=True, timeout=60).stdout
         self.assertIn(f'no files ({mount["mountPath"]})', usage)
 
+    def test_the_sockets_of_runtimes_are_mounted_where_they_are_looked_for(self):
+        (patch,) = yaml.safe_load((DEPLOY / "runtime/kustomization.yaml").read_text())["patches"]
+        values = [o["value"] for o in yaml.safe_load(patch["patch"])]
+        mounts = {v["name"]: v for v in values if "mountPath" in v}
+        paths = {v["name"]: v["hostPath"]["path"] for v in values if "hostPath" in v}
+        self.assertEqual({name: m["mountPath"] for name, m in mounts.items()}, paths)
+        for m in mounts.values():
+            self.assertEqual((m["readOnly"], m["mountPropagation"]), (True, "HostToContainer"))
+        manual = (DEPLOY / "man/railmated.8").read_text()
+        for path in paths.values():
+            self.assertIn(f".Pa {path}/", manual)
+
     def test_names_of_the_files_agree(self):
         kustomization = document("kustomization.yaml")
         for name in kustomization["resources"]:

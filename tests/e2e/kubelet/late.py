@@ -90,6 +90,7 @@ def slots_become_vfs_in_either_order(c):
         taken |= set(check_in_order(c, {name: (gpus, vfs)}, everything - taken)[name])
         orders.append(c.order(name)[0])
     check_cdi(c)
+    check("does CDI is not known" not in c.railmate_log(c.newest_railmate()), "the runtime does not tell that it does CDI")
     c.end(*c.live)
     if is_newest(c):  # those without Get are asked for a List, twice a minute
         until(lambda: not c.cdi_slots(), "the CDI specs of deleted pods to go")
