@@ -75,7 +75,7 @@ static void make_directory(struct request *r, struct contents_in *in)
 
 	if (!r->b->env.rundir || !vf)
 		return;
-	if (rundir_make(r->b->env.rundir, vf, NULL, &err) < 0)
+	if (rundir_make(r->b->env.rundir, vf, &err) < 0)
 		binder_say(r->b, "container %s of pod %s/%s starts without /run/railmate: %s",
 			   r->owner.container, r->owner.ns, r->owner.pod, err.msg);
 	else

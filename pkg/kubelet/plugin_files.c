@@ -29,7 +29,7 @@ static bool make(struct plugin *p, const struct grant *grant)
 
 	if (!p->env->rundir || !grant->n_devs || !contents_has_files(grant->pool))
 		return false;
-	if (rundir_make(p->env->rundir, lowest_of(grant), NULL, &err) < 0) {
+	if (rundir_make(p->env->rundir, lowest_of(grant), &err) < 0) {
 		plugin_warn(p, WARN_FILES, "containers start without /run/railmate: %s", err.msg);
 		return false;
 	}

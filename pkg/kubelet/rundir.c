@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,14 +73,7 @@ static int open_top(const struct rundir *r, struct err *err)
 {
 	int fd = open(r->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	if (fd < 0 && errno == ENOENT && mkdir(r->path, DIR_MODE) == 0)
-		fd = open(r->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 ? err_sys(err, "run directory %s", r->path) : fd;
-}
-
-static void name_of(const char *vf, char ret[64])
-{
-	snprintf(ret, 64, PREFIX "%s", vf);
 }
 
 static int refuse(const struct rundir *r, const char *what, const char *vf, int code, struct err *err)
@@ -89,39 +83,31 @@ static int refuse(const struct rundir *r, const char *what, const char *vf, int 
 							: strerror(code));
 }
 
-static int make(const struct rundir *r, int top, const char *vf, bool *ret_new, struct err *err)
+/* Allocate waits for this: two system calls, and a link in its place is not followed. */
+int rundir_make(struct rundir *r, const char *vf, struct err *err)
 {
-	char name[64];
+	char path[PATH_MAX];
 	struct stat st;
+	int e;
 
-	name_of(vf, name);
-	*ret_new = mkdirat(top, name, DIR_MODE) == 0;
-	if (*ret_new && fchmodat(top, name, DIR_MODE, 0) == 0) /* whatever our umask is */
-		return 0;
-	if (errno != EEXIST)
-		return refuse(r, "make", vf, errno, err);
-	if (fstatat(top, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return refuse(r, "look at", vf, errno, err);
-	return S_ISDIR(st.st_mode) ? 0 : refuse(r, "make", vf, ENOTDIR, err);
+	if (snprintf(path, sizeof(path), "%s/" PREFIX "%s", r->path, vf) >= (int)sizeof(path))
+		return refuse(r, "make", vf, ENAMETOOLONG, err);
+	e = mkdir(path, DIR_MODE) < 0 ? errno : 0;
+	if (e == ENOENT && mkdir(r->path, DIR_MODE) == 0)
+		e = mkdir(path, DIR_MODE) < 0 ? errno : 0;
+	if (e == EEXIST)
+		e = lstat(path, &st) < 0 ? errno : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
+	else if (!e && chmod(path, DIR_MODE) < 0) /* whatever our umask is */
+		e = errno;
+	return e ? refuse(r, "make", vf, e, err) : 0;
 }
 
-int rundir_make(struct rundir *r, const char *vf, bool *ret_new, struct err *err)
-{
-	_cleanup_close_ int top = open_top(r, err);
-	bool new;
-
-	return top < 0 ? top : make(r, top, vf, ret_new ? ret_new : &new, err);
-}
-
-static int open_dir(const struct rundir *r, int top, const char *vf, struct err *err)
+static int open_dir(struct rundir *r, int top, const char *vf, struct err *err)
 {
 	char name[64];
-	bool new;
-	int fd, e = make(r, top, vf, &new, err);
+	int fd;
 
-	if (e < 0)
-		return e;
-	name_of(vf, name);
+	snprintf(name, sizeof(name), PREFIX "%s", vf);
 	fd = openat(top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	return fd < 0 ? refuse(r, "open", vf, errno, err) : fd;
 }
@@ -213,12 +199,17 @@ static int put(int top, int dir, const struct rundir_file *f)
 
 int rundir_write(struct rundir *r, const char *vf, const struct rundir_file *files, size_t n, struct err *err)
 {
-	_cleanup_close_ int top = open_top(r, err);
-	_cleanup_close_ int dir = top < 0 ? -1 : open_dir(r, top, vf, err);
-	int e;
+	_cleanup_close_ int top = -1, dir = -1;
+	int e = rundir_make(r, vf, err);
 
+	if (e < 0)
+		return e;
+	top = open_top(r, err);
+	if (top < 0)
+		return top;
+	dir = open_dir(r, top, vf, err);
 	if (dir < 0)
-		return -err->code;
+		return dir;
 	for (size_t i = 0; i < n; i++) {
 		e = put(top, dir, &files[i]);
 		if (e < 0)

@@ -30,8 +30,8 @@ void rundir_free(struct rundir *r); /* NULL is fine; the directories stay: conta
 const char *rundir_path(const struct rundir *r, const char *vf, struct arena *a);
 /* Is there such a file in the run directory itself? */
 bool rundir_has(const struct rundir *r, const char *name);
-/* The directory exists from now on. ret_new (may be NULL): it did not before. */
-int rundir_make(struct rundir *r, const char *vf, bool *ret_new, struct err *err);
+/* The directory exists from now on. */
+int rundir_make(struct rundir *r, const char *vf, struct err *err);
 /* Replaces these files, making the directory if it is not there. On failure some may have been replaced. */
 int rundir_write(struct rundir *r, const char *vf, const struct rundir_file *files, size_t n, struct err *err);
 /*

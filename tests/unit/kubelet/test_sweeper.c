@@ -121,7 +121,7 @@ static int set_up(void **state)
 	lists = 0;
 	before = rundir_new(arena_printf(a, "%s/run", m.dir));
 	for (size_t i = 0; i < 2; i++)
-		assert_int_equal(rundir_make(before, vf(i), NULL, NULL), 0);
+		assert_int_equal(rundir_make(before, vf(i), NULL), 0);
 	rundir_free(before);
 	return 0;
 }
