@@ -191,9 +191,10 @@ static struct pod_list list_of(const struct says *says, size_t n)
 	list_of((const struct says[]) { __VA_ARGS__ },                                                       \
 		sizeof((const struct says[]) { __VA_ARGS__ }) / sizeof(struct says))
 
-/* So long after now that nothing is young. */
+/* So long after now that nothing is young, of what is held by now. */
 static int64_t later(int64_t ms)
 {
+	keeper_sync(k);
 	return clock_mono_ms() + k->pace.young_ms + ms;
 }
 
