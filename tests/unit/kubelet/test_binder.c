@@ -432,6 +432,7 @@ static void allocated(const char *list)
 static void reconcile_fn(void *arg)
 {
 	(void)arg;
+	keeper_sync(k);
 	keeper_reconcile(k, m.node, &all_pods, clock_mono_ms() + 10);
 	binder_reconcile(b, &all_pods);
 }
