@@ -14,11 +14,13 @@
 #include "control/control.h"
 #include "daemon/daemon.h"
 #include "daemon/load.h"
+#include "kubelet/rundir.h"
 
 /* Exit codes; railmated(8) lists them. */
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_REFUSED = 3 };
 
 #define DEFAULT_CONFIG "/etc/pcidp/config.json"
+#define RUN_DIR	       "/run/railmate"
 
 static const char usage_text[] =
 	"usage: railmated [OPTION…]\n"
@@ -362,6 +364,19 @@ static int serve(const struct command_line *cl, const struct config *cfg)
 	return EXIT_DONE;
 }
 
+/* Without the host's folder the files of containers would be written where none is shown them. Another path
+ * is somebody's choice. */
+static void check_run_dir(struct daemon_options *o)
+{
+	if (!str_eq(o->run_dir, RUN_DIR) || !rundir_is_in_image("/", o->run_dir))
+		return;
+	log_warn("daemon",
+		 "%s is not a folder of the host: containers are given no files; mount it from the host, "
+		 "or say --run-dir=none",
+		 o->run_dir);
+	o->run_dir = NULL;
+}
+
 int main(int argc, char **argv)
 {
 	struct command_line cl = {
@@ -371,7 +386,7 @@ int main(int argc, char **argv)
 			    .cgroup_dir = "/sys/fs/cgroup",
 			    .devinfo_dir = "/var/run/k8s.cni.cncf.io/devinfo/dp",
 			    .control_socket = CONTROL_SOCKET,
-			    .run_dir = "/run/railmate",
+			    .run_dir = RUN_DIR,
 			    .netns_dir = "/run/netns",
 			    .state_dir = "/var/lib/railmate",
 			    .cdi_dir = "/var/run/cdi",
@@ -404,6 +419,7 @@ int main(int argc, char **argv)
 	}
 	for (size_t i = 0; i < cfg->n_warnings; i++)
 		log_warn("config", "%s", cfg->warnings[i]);
+	check_run_dir(&cl.daemon);
 	r = cl.check ? print_pools(cfg) : serve(&cl, cfg);
 	config_free(cfg);
 	return r;

@@ -166,6 +166,8 @@ static void put_talos(const struct args *a, struct strbuf *out)
 			 "systemd-boot from an\n"
 			 "# image of the Image Factory takes them from the schematic "
 			 "(customization.extraKernelArgs) instead.\n"
+			 "# Talos 1.12 and later also wants grubUseUKICmdline: false beside extraKernelArgs; "
+			 "earlier ones do not know it.\n"
 			 "machine:\n"
 			 "  install:\n"
 			 "    extraKernelArgs:\n");

@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -28,6 +30,29 @@ struct rundir {
 	char **held; /* VFs whose directories had a hold when it was last looked */
 	size_t n_held, cap_held;
 };
+
+static int stat_nearest(const char *path, struct stat *ret)
+{
+	_cleanup_free_ char *at = xstrdup(path);
+	char *slash;
+
+	while (stat(at, ret) < 0) {
+		slash = strrchr(at, '/');
+		if (errno != ENOENT || !slash || slash == at)
+			return -ENOENT;
+		*slash = '\0';
+	}
+	return 0;
+}
+
+bool rundir_is_in_image(const char *root, const char *path)
+{
+	struct statfs fs;
+	struct stat top, here;
+
+	return statfs(root, &fs) == 0 && fs.f_type == OVERLAYFS_SUPER_MAGIC && stat(root, &top) == 0 &&
+	       stat_nearest(path, &here) == 0 && here.st_dev == top.st_dev;
+}
 
 struct rundir *rundir_new(const char *path)
 {

@@ -22,6 +22,11 @@ struct rundir_file {
 	const char *same; /* instead of text: a file of the run directory, by name, that becomes a link to it or a copy */
 };
 
+/*
+ * Does this path lie in the image of the container that we run in (an overlay, the same file system as its root), so that no other
+ * container is ever shown it? root: "/", but in tests. The nearest directory that exists tells.
+ */
+bool rundir_is_in_image(const char *root, const char *path);
 /* path: absolute, the same on the host. Opens nothing yet: a run directory may come and go. */
 struct rundir *rundir_new(const char *path);
 void rundir_free(struct rundir *r); /* NULL is fine; the directories stay: containers use them */

@@ -353,6 +353,37 @@ static void a_run_directory_that_is_not_there_is_nothing_to_sweep(void **state)
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 
+/* Mounts are its own from here on; skips where that is not allowed. */
+static void mount_image(void)
+{
+	static const char *const folders[] = { "mem", "mem/low", "mem/up", "mem/work", "image" };
+
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		skip();
+	for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++) {
+		assert_int_equal(mkdir(IN("%s/%s", top, folders[i]), 0755), 0);
+		if (i == 0 && mount("mem", IN("%s/mem", top), "tmpfs", 0, NULL) < 0)
+			skip();
+	}
+	if (mount("image", IN("%s/image", top), "overlay", 0,
+		  IN("lowerdir=%s/mem/low,upperdir=%s/mem/up,workdir=%s/mem/work", top, top, top)) < 0)
+		skip();
+}
+
+static void a_run_directory_in_the_image_is_known(void **state)
+{
+	(void)state;
+	mount_image();
+	assert_true(rundir_is_in_image(IN("%s/image", top), IN("%s/image/run/railmate", top)));
+	assert_int_equal(mkdir(IN("%s/image/run", top), 0755), 0);
+	assert_int_equal(mount("host", IN("%s/image/run", top), "tmpfs", 0, NULL), 0);
+	assert_false(rundir_is_in_image(IN("%s/image", top), IN("%s/image/run/railmate", top)));
+	assert_false(rundir_is_in_image(IN("%s/mem", top), IN("%s/mem/up", top))); /* no overlay */
+	umount2(IN("%s/image/run", top), MNT_DETACH);
+	umount2(IN("%s/image", top), MNT_DETACH);
+	umount2(IN("%s/mem", top), MNT_DETACH);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -371,6 +402,7 @@ int main(void)
 		TEST(what_a_lost_ledger_does_not_know_waits_for_the_kubelet),
 		TEST(what_is_not_ours_stays),
 		TEST(a_run_directory_that_is_not_there_is_nothing_to_sweep),
+		TEST(a_run_directory_in_the_image_is_known),
 		TEST(a_read_only_run_directory_is_told), /* the last one: its mounts are its own from here on
 							  */
 	};
