@@ -26,34 +26,12 @@
 #include "kubelet/messages.h"
 #include "kubelet/podres.h"
 #include "kubelet/record.h"
+#include "kubelet/start.h"
 #include "pool/node.h"
 
 #define START_TIMEOUT_MS 2000 /* of the kubelet's 30 s; several containers may be in a row */
 #define QUIET_MS	 50   /* no List while a container is being admitted (reference kubelet.md §0.4) */
 #define QUIET_TRIES	 10
-
-/* One PreStartContainer under way. Outlives the plugin if that goes first. */
-struct start {
-	LIST_ENTRY(start) link;
-	struct plugin *plugin; /* NULL: gone, and the call has been answered */
-	struct rpc_call *call;
-	struct arena *arena; /* of the call */
-	struct ids ids;	     /* sorted */
-	int64_t asked_ms;
-	unsigned waits;
-	struct rpc_timer *timer; /* waits for a quiet moment */
-	struct node *node;	 /* as of the decision; NULL before */
-	struct starter *who;	 /* of that node */
-};
-
-/* The container that starts. pod NULL: not known. */
-struct starter {
-	struct ledger_owner owner;
-	int *gpus;
-	size_t n_gpus;
-	struct share *shares; /* what it has of all pools */
-	size_t n_shares;
-};
 
 static void start_free(struct start *s)
 {
@@ -96,8 +74,7 @@ static bool same_ids(const struct ids *a, const struct ids *of, struct arena *ar
 	return same_strings(a->v, b.v, b.n);
 }
 
-/* The newest decision that gave exactly these; NULL none. */
-static const struct ledger_decision *decision_of(const struct start *s, const struct ledger *l)
+const struct ledger_decision *start_decision(const struct start *s, const struct ledger *l)
 {
 	for (size_t i = ledger_decisions(l); i-- > 0;) {
 		const struct ledger_decision *d;
@@ -114,230 +91,11 @@ static const struct ledger_decision *decision_of(const struct start *s, const st
 	return NULL;
 }
 
-static const struct pool_dev *dev_of(const struct start *s, size_t i)
+const struct pool_dev *start_dev(const struct start *s, size_t i)
 {
 	const struct pool *pool = plugin_pool(s->plugin);
 
 	return pool ? pool_find(pool, s->ids.v[i]) : NULL;
-}
-
-/* --- may it have them? --- */
-
-/* A CNI plugin has moved it into the network of the pod that starts: it found it in the host's, so the last
- * user's is gone. */
-static bool was_moved(const struct plugin *p, const struct pool_dev *dev, const struct ledger_hold *hold)
-{
-	const struct hw_inventory *inv = p->node->inv;
-
-	if (plugin_pool(p)->cfg->network != NETWORK_POD || !hold->draining || dev->pci < 0)
-		return false;
-	return dev->rdma_away || (hold->netdev && !inv->pci[dev->pci].netdev);
-}
-
-/* It was free when this decision took it; else somebody had it then, and may still. */
-static bool was_free(const struct ledger_hold *hold, uint64_t decision)
-{
-	return hold && decision && hold->decision == decision;
-}
-
-static bool may_have(struct start *s, const struct pool_dev *dev, const struct starter *me, uint64_t decision,
-		     bool first, const char **why)
-{
-	struct plugin *p = s->plugin;
-	struct keeper *k = p->env->keeper;
-	const struct ledger_hold *hold = ledger_find(plugin_ledger(p), dev->id);
-	bool named = hold && hold->owner.pod && *hold->owner.pod, foreign = hold && hold->draining;
-	bool check = first && !was_free(hold, decision);
-
-	/* A hold without a name is this container's, if nobody else has its devices; and whoever is not known
-	 * may be the one who is named. */
-	if (named && me->owner.pod)
-		foreign = !record_same_pod(&me->owner, &hold->owner) && !keeper_is_guess(k, hold);
-	if (foreign && !was_moved(p, dev, hold) &&
-	    !keeper_is_free(k, p->node, dev, &me->owner, s->arena, why))
-		return false;
-	return !check ||
-	       keeper_is_at_rest(k, p->node, dev, plugin_pool(p)->cfg->network == NETWORK_POD, s->arena, why);
-}
-
-/* --- is its node still the one that was given? --- */
-
-/* "uverbs5"; NULL: not known. */
-static const char *given_node(const struct ledger_decision *d, const char *vf)
-{
-	for (size_t i = 0; d && i < d->n_chosen && i < d->n_nodes; i++) {
-		if (str_eq(d->chosen[i], vf))
-			return d->nodes[i];
-	}
-	return NULL;
-}
-
-/* What this container was given: its own hold tells, else the newest decision for the same VFs. */
-static const char *node_of(const struct start *s, const struct pool_dev *dev, const struct starter *me)
-{
-	const struct ledger *l = plugin_ledger(s->plugin);
-	const struct ledger_hold *hold = ledger_find(l, dev->id);
-
-	if (hold && hold->decision && record_same_pod(&me->owner, &hold->owner))
-		return given_node(ledger_decision(l, hold->decision), dev->id);
-	return given_node(decision_of(s, l), dev->id);
-}
-
-/* The RDMA device of a verbs node, "" if there is no such node. The same in every network namespace. */
-static void read_owner(const struct sysroot *root, const char *uverbs, char *buf, size_t size)
-{
-	if (sysroot_read(root, buf, size, "sys/class/infiniband_verbs/%s/ibdev", uverbs) < 0)
-		*buf = '\0';
-}
-
-/* Its number is handed out anew when an RDMA device is made again or moves: the runtime would make the node
- * of another VF. What Allocate gave cannot be changed, so only a new pod gets the right one. */
-static bool keeps_node(struct start *s, const struct pool_dev *dev, const struct starter *me,
-		       const char **why)
-{
-	const struct plugin *p = s->plugin;
-	const struct ledger_hold *hold = ledger_find(plugin_ledger(p), dev->id);
-	const char *given = node_of(s, dev, me);
-	struct function_now now = { .uverbs = "" };
-	char owner[64];
-
-	if (!given)
-		return true;
-	if (dev->pci >= 0)
-		discover_function_now(p->env->root, p->node->inv->pci[dev->pci].bdf, &now, NULL);
-	read_owner(p->env->root, given, owner, sizeof(owner));
-	if (str_eq(now.uverbs, given) || (!now.rdma[0] && *owner && hold && str_eq(owner, hold->rdma)))
-		return true;
-	*why = arena_printf(s->arena,
-			    "%s has %s%s now, and the container was given /dev/infiniband/%s, which %s%s: "
-			    "delete the pod, a new one is given the right node",
-			    dev->id, now.uverbs[0] ? "/dev/infiniband/" : "no verbs node", now.uverbs, given,
-			    *owner ? "is that of " : "is gone", owner);
-	return false;
-}
-
-/* --- what came of the choice --- */
-
-static size_t devs_of(const struct start *s, int **ret)
-{
-	const struct pool *pool = plugin_pool(s->plugin);
-	size_t n = 0;
-
-	*ret = arena_array(s->arena, s->ids.n, sizeof(**ret));
-	for (size_t i = 0; i < s->ids.n; i++) {
-		const struct pool_dev *dev = dev_of(s, i);
-
-		if (dev)
-			(*ret)[n++] = (int)(dev - pool->devs);
-	}
-	return n;
-}
-
-static bool is_chosen(const int *devs, size_t n, int dev)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (devs[i] == dev)
-			return true;
-	}
-	return false;
-}
-
-/* How many VFs of this dev's place the choice could have had beside those that it took. */
-static int *room_at(const struct plugin *p, const struct ledger_decision *d, const struct pool_dev *dev,
-		    int *room)
-{
-	const struct hw_inventory *inv = p->node->inv;
-	char text[BDF_STRLEN];
-
-	if (dev->pci < 0)
-		return NULL;
-	bdf_format(inv->pci[topo_place(p->node->topo, dev->pci)].bdf, text);
-	for (size_t i = 0; i < d->n_free; i++) {
-		if (str_eq(d->free[i].pf, text))
-			return &room[i];
-	}
-	return NULL;
-}
-
-/* As many VFs of each place as were free then: all of a place are equally far. Those that were chosen first.
- */
-static size_t free_then(const struct start *s, const struct ledger_decision *d, const int *devs, size_t n,
-			int **ret)
-{
-	const struct pool *pool = plugin_pool(s->plugin);
-	int *room = arena_array(s->arena, d->n_free, sizeof(*room)), *at;
-	size_t total = n;
-
-	for (size_t i = 0; i < d->n_free; i++)
-		room[i] = d->free[i].free;
-	*ret = arena_array(s->arena, n + pool->n_devs, sizeof(**ret));
-	for (size_t i = 0; i < n; i++) {
-		(*ret)[i] = devs[i];
-		at = room_at(s->plugin, d, &pool->devs[devs[i]], room);
-		if (at)
-			--*at;
-	}
-	for (size_t i = 0; i < pool->n_devs; i++) {
-		at = is_chosen(devs, n, (int)i) ? NULL : room_at(s->plugin, d, &pool->devs[i], room);
-		if (!at || *at <= 0)
-			continue;
-		--*at;
-		(*ret)[total++] = (int)i;
-	}
-	return total;
-}
-
-static void tell_misaligned(const struct plugin *p, const struct starter *me, const struct ledger_decision *d)
-{
-	char line[512];
-
-	snprintf(line, sizeof(line),
-		 "%s: %s/%s container %s has VFs at a distance of %d from its GPUs, %d was possible",
-		 p->resource, me->owner.ns, me->owner.pod, me->owner.container, d->real_cost, d->best_cost);
-	if (plugin_pool(p)->cfg->strict)
-		log_warn("kubelet", "%s", line);
-	else
-		log_info("kubelet", "%s", line);
-}
-
-static void compare(struct start *s, const struct starter *me, struct ledger_decision *d)
-{
-	struct plugin *p = s->plugin;
-	int *devs, *available;
-	size_t n = devs_of(s, &devs);
-	struct choose_in in = {
-		.node = p->node, .pool = plugin_pool(p), .want = n, .gpus = me->gpus, .n_gpus = me->n_gpus
-	};
-
-	in.n_available = free_then(s, d, devs, n, &available);
-	in.available = available;
-	d->best_cost = choose_vfs(&in, false, s->arena).cost;
-	d->real_cost = choose_pairs(&in, devs, n, s->arena).cost;
-	d->real_gpus = record_gpus(p->node->inv, me->gpus, me->n_gpus, s->arena);
-	d->n_real_gpus = me->n_gpus;
-	if (d->real_cost <= d->best_cost) {
-		p->stats.aligned++;
-		return;
-	}
-	p->stats.misaligned++;
-	tell_misaligned(p, me, d);
-}
-
-/* Once for each decision: a container that starts again has what it had. */
-static void check(struct start *s, const struct starter *me, uint64_t number)
-{
-	struct ledger *l = plugin_ledger(s->plugin);
-	const struct ledger_decision *d = ledger_decision(l, number);
-	struct ledger_decision now;
-
-	if (!d || d->checked)
-		return;
-	now = *d;
-	now.owner = me->owner;
-	now.checked = true;
-	if (me->n_gpus)
-		compare(s, me, &now);
-	ledger_amend(l, number, &now);
 }
 
 /* --- the answer --- */
@@ -425,27 +183,22 @@ static void look(struct start *s, const struct starter *me)
 static void settle(struct start *s, const struct starter *me)
 {
 	struct plugin *p = s->plugin;
-	const struct ledger_decision *d = decision_of(s, plugin_ledger(p));
-	bool first = me->owner.pod && (!d || !d->checked);
+	const struct ledger_decision *d = start_decision(s, plugin_ledger(p));
 	uint64_t number = d ? d->number : 0;
-	const char *why = NULL;
+	const char *why = start_refusal(s, me, d);
 
-	for (size_t i = 0; i < s->ids.n; i++) {
-		const struct pool_dev *dev = dev_of(s, i);
-
-		if (dev && (!may_have(s, dev, me, number, first, &why) || !keeps_node(s, dev, me, &why))) {
-			refuse(s, why);
-			return;
-		}
+	if (why) {
+		refuse(s, why);
+		return;
 	}
 	for (size_t i = 0; me->owner.pod && i < s->ids.n; i++) {
-		const struct pool_dev *dev = dev_of(s, i);
+		const struct pool_dev *dev = start_dev(s, i);
 
 		if (dev)
 			record_hold(p, dev, &me->owner, number);
 	}
 	if (me->owner.pod)
-		check(s, me, number);
+		start_compare(s, me, number);
 	keeper_save(p->env->keeper, NULL, NULL);
 	look(s, me);
 }
@@ -486,7 +239,7 @@ static bool is_likelier(const struct start *s, const struct starter *me, const s
 /* The uid is in the ledger, if anywhere. */
 static void complete(const struct start *s, struct starter *me)
 {
-	const struct ledger_decision *d = decision_of(s, plugin_ledger(s->plugin));
+	const struct ledger_decision *d = start_decision(s, plugin_ledger(s->plugin));
 
 	if (d && me->owner.pod && record_same_pod(&d->owner, &me->owner) && d->owner.uid && *d->owner.uid)
 		me->owner.uid = arena_strdup(s->arena, d->owner.uid);
@@ -583,7 +336,7 @@ static void got_pod(void *arg, enum podres_result result, const struct pod_list 
 static const struct ledger_owner *expected(const struct start *s)
 {
 	const struct ledger *l = plugin_ledger(s->plugin);
-	const struct ledger_decision *d = decision_of(s, l);
+	const struct ledger_decision *d = start_decision(s, l);
 
 	if (!d || !d->owner.pod || !*d->owner.pod || podres_support(s->plugin->env->podres) != PODRES_GET)
 		return NULL;

@@ -1,0 +1,123 @@
+/* PreStartContainer: may the container have its VFs, and are they what Allocate gave? */
+#include "kubelet/start.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "config/config.h"
+#include "discover/discover.h"
+#include "discover/sysroot.h"
+#include "hw/inventory.h"
+#include "kubelet/keeper.h"
+#include "kubelet/record.h"
+#include "pool/node.h"
+
+/* A CNI plugin has moved it into the network of the pod that starts: it found it in the host's, so the last
+ * user's is gone. */
+static bool was_moved(const struct plugin *p, const struct pool_dev *dev, const struct ledger_hold *hold)
+{
+	const struct hw_inventory *inv = p->node->inv;
+
+	if (plugin_pool(p)->cfg->network != NETWORK_POD || !hold->draining || dev->pci < 0)
+		return false;
+	return dev->rdma_away || (hold->netdev && !inv->pci[dev->pci].netdev);
+}
+
+/* It was free when this decision took it; else somebody had it then, and may still. */
+static bool was_free(const struct ledger_hold *hold, uint64_t decision)
+{
+	return hold && decision && hold->decision == decision;
+}
+
+static bool may_have(struct start *s, const struct pool_dev *dev, const struct starter *me, uint64_t decision,
+		     bool first, const char **why)
+{
+	struct plugin *p = s->plugin;
+	struct keeper *k = p->env->keeper;
+	const struct ledger_hold *hold = ledger_find(plugin_ledger(p), dev->id);
+	bool named = hold && hold->owner.pod && *hold->owner.pod, foreign = hold && hold->draining;
+	bool check = first && !was_free(hold, decision);
+
+	/* A hold without a name is this container's, if nobody else has its devices; and whoever is not known
+	 * may be the one who is named. */
+	if (named && me->owner.pod)
+		foreign = !record_same_pod(&me->owner, &hold->owner) && !keeper_is_guess(k, hold);
+	if (foreign && !was_moved(p, dev, hold) &&
+	    !keeper_is_free(k, p->node, dev, &me->owner, s->arena, why))
+		return false;
+	return !check ||
+	       keeper_is_at_rest(k, p->node, dev, plugin_pool(p)->cfg->network == NETWORK_POD, s->arena, why);
+}
+
+/* --- is its node still the one that was given? --- */
+
+/* "uverbs5"; NULL: not known. */
+static const char *given_node(const struct ledger_decision *d, const char *vf)
+{
+	for (size_t i = 0; d && i < d->n_chosen && i < d->n_nodes; i++) {
+		if (str_eq(d->chosen[i], vf))
+			return d->nodes[i];
+	}
+	return NULL;
+}
+
+/* What this container was given: its own hold tells, else the newest decision for the same VFs. */
+static const char *node_of(const struct start *s, const struct pool_dev *dev, const struct starter *me)
+{
+	const struct ledger *l = plugin_ledger(s->plugin);
+	const struct ledger_hold *hold = ledger_find(l, dev->id);
+
+	if (hold && hold->decision && record_same_pod(&me->owner, &hold->owner))
+		return given_node(ledger_decision(l, hold->decision), dev->id);
+	return given_node(start_decision(s, l), dev->id);
+}
+
+/* The RDMA device of a verbs node, "" if there is no such node. The same in every network namespace. */
+static void read_owner(const struct sysroot *root, const char *uverbs, char *buf, size_t size)
+{
+	if (sysroot_read(root, buf, size, "sys/class/infiniband_verbs/%s/ibdev", uverbs) < 0)
+		*buf = '\0';
+}
+
+/* Its number is handed out anew when an RDMA device is made again or moves: the runtime would make the node
+ * of another VF. What Allocate gave cannot be changed, so only a new pod gets the right one. */
+static bool keeps_node(struct start *s, const struct pool_dev *dev, const struct starter *me,
+		       const char **why)
+{
+	const struct plugin *p = s->plugin;
+	const struct ledger_hold *hold = ledger_find(plugin_ledger(p), dev->id);
+	const char *given = node_of(s, dev, me);
+	struct function_now now = { .uverbs = "" };
+	char owner[64];
+
+	if (!given)
+		return true;
+	if (dev->pci >= 0)
+		discover_function_now(p->env->root, p->node->inv->pci[dev->pci].bdf, &now, NULL);
+	read_owner(p->env->root, given, owner, sizeof(owner));
+	if (str_eq(now.uverbs, given) || (!now.rdma[0] && *owner && hold && str_eq(owner, hold->rdma)))
+		return true;
+	*why = arena_printf(s->arena,
+			    "%s has %s%s now, and the container was given /dev/infiniband/%s, which %s%s: "
+			    "delete the pod, a new one is given the right node",
+			    dev->id, now.uverbs[0] ? "/dev/infiniband/" : "no verbs node", now.uverbs, given,
+			    *owner ? "is that of " : "is gone", owner);
+	return false;
+}
+
+const char *start_refusal(struct start *s, const struct starter *me, const struct ledger_decision *d)
+{
+	bool first = me->owner.pod && (!d || !d->checked);
+	const char *why = NULL;
+
+	for (size_t i = 0; i < s->ids.n; i++) {
+		const struct pool_dev *dev = start_dev(s, i);
+
+		if (dev &&
+		    (!may_have(s, dev, me, d ? d->number : 0, first, &why) || !keeps_node(s, dev, me, &why)))
+			return why;
+	}
+	return NULL;
+}

@@ -1,0 +1,44 @@
+/* What the files of PreStartContainer share: a pool that binds early. Everything runs on the rpc thread. */
+#ifndef RAILMATE_KUBELET_START_H
+#define RAILMATE_KUBELET_START_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "kubelet/identify.h"
+#include "ledger/ledger.h"
+
+/* One PreStartContainer under way. Outlives the plugin if that goes first. */
+struct start {
+	LIST_ENTRY(start) link;
+	struct plugin *plugin; /* NULL: gone, and the call has been answered */
+	struct rpc_call *call;
+	struct arena *arena; /* of the call */
+	struct ids ids;	     /* sorted */
+	int64_t asked_ms;
+	unsigned waits;
+	struct rpc_timer *timer; /* waits for a quiet moment */
+	struct node *node;	 /* as of the decision; NULL before */
+	struct starter *who;	 /* of that node */
+};
+
+/* The container that starts. pod NULL: not known. */
+struct starter {
+	struct ledger_owner owner;
+	int *gpus;
+	size_t n_gpus;
+	struct share *shares; /* what it has of all pools */
+	size_t n_shares;
+};
+
+/* The newest decision that gave exactly these; NULL none. */
+const struct ledger_decision *start_decision(const struct start *s, const struct ledger *l);
+const struct pool_dev *start_dev(const struct start *s, size_t i); /* NULL: not in the pool */
+
+/* Why it may not start with them now, a sentence: somebody else uses one, or a verbs node is another VF's. NULL: it may. */
+const char *start_refusal(struct start *s, const struct starter *me, const struct ledger_decision *d);
+/* What came of the decision, counted and told. Once for each: a container that starts again has what it had. */
+void start_compare(struct start *s, const struct starter *me, uint64_t number);
+
+#endif
