@@ -77,22 +77,33 @@ char *arena_strdup(struct arena *a, const char *s)
 	return s ? arena_copy(a, s, strlen(s) + 1) : NULL;
 }
 
-char *arena_printf(struct arena *a, const char *fmt, ...)
+char *arena_vprintf(struct arena *a, const char *fmt, va_list ap)
 {
 	char text[256], *out;
-	va_list ap;
+	va_list again;
 	int n;
 
-	va_start(ap, fmt);
+	va_copy(again, ap);
 	n = vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
 	if (n < 0)
 		abort();
-	if ((size_t)n < sizeof(text))
-		return arena_copy(a, text, (size_t)n + 1);
-	out = arena_alloc(a, (size_t)n + 1);
+	if ((size_t)n < sizeof(text)) {
+		out = arena_copy(a, text, (size_t)n + 1);
+	} else {
+		out = arena_alloc(a, (size_t)n + 1);
+		vsnprintf(out, (size_t)n + 1, fmt, again);
+	}
+	va_end(again);
+	return out;
+}
+
+char *arena_printf(struct arena *a, const char *fmt, ...)
+{
+	va_list ap;
+	char *out;
+
 	va_start(ap, fmt);
-	vsnprintf(out, (size_t)n + 1, fmt, ap);
+	out = arena_vprintf(a, fmt, ap);
 	va_end(ap);
 	return out;
 }

@@ -15,14 +15,12 @@
 
 void scan_note(struct scan *s, const char *fmt, ...)
 {
-	char text[512];
 	va_list ap;
 
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
 	s->notes = xgrow(s->notes, &s->cap_notes, s->n_notes + 1, sizeof(*s->notes));
-	s->notes[s->n_notes++] = arena_strdup(s->arena, text);
+	va_start(ap, fmt);
+	s->notes[s->n_notes++] = arena_vprintf(s->arena, fmt, ap);
+	va_end(ap);
 }
 
 /* "0000:3b:00.2/net/eth0": the device leads, the path to all devices says nothing. */

@@ -5,21 +5,15 @@
  * again. Not knowing is no reason to refuse.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "align/choose.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "discover/discover.h"
-#include "discover/sysroot.h"
-#include "hw/inventory.h"
 #include "kubelet/contents.h"
 #include "kubelet/identify.h"
 #include "kubelet/keeper.h"

@@ -72,15 +72,12 @@ bool *topofile_nics(const struct topofile_in *in)
 
 __attribute__((format(printf, 2, 3))) static void note(struct topofile_build *b, const char *fmt, ...)
 {
-	_cleanup_free_ char *text = NULL;
 	va_list ap;
 
-	va_start(ap, fmt);
-	if (vasprintf(&text, fmt, ap) < 0)
-		abort();
-	va_end(ap);
 	b->notes = xgrow(b->notes, &b->cap_notes, b->n_notes + 1, sizeof(*b->notes));
-	b->notes[b->n_notes++] = arena_strdup(b->arena, text);
+	va_start(ap, fmt);
+	b->notes[b->n_notes++] = arena_vprintf(b->arena, fmt, ap);
+	va_end(ap);
 }
 
 /* --- links --- */
