@@ -299,8 +299,8 @@ static inline size_t count_fds(void)
 	return n;
 }
 
-/* Connections come and end behind the back of the caller, some of them not accepted yet: wait until no more than `limit` are left, for a
- * while. */
+/* Connections come and end behind the back of the caller, and some are not accepted yet: wait until no more than
+ * `limit` are left, for a while. */
 static inline void assert_fds_fall_to(size_t limit)
 {
 	int calm = 0;

@@ -388,7 +388,7 @@ static void stop_of_nothing_is_fine(void **state)
 static void three_hundred_servers_leave_no_descriptor(void **state)
 {
 	struct peer *p = *state;
-	size_t before;
+	size_t before = 0;
 
 	for (int i = 0; i < 300; i++) {
 		serve(p);
