@@ -19,6 +19,7 @@ struct seen_pods {
 	struct names holders;  /* containers with some of ours, by name and ids */
 	struct names pods;     /* every pod of the list */
 	const char *answered;  /* the one that was found then, as in gpu_only; NULL */
+	bool doubted;
 };
 
 /* A container of the list as this resource sees it. */
@@ -164,8 +165,9 @@ static void remember(struct seen_pods *seen, const struct pod_list *pods, const 
 		     const struct view *found)
 {
 	struct arena *a = arena_new(4096);
-	struct seen_pods now = { a, names_new(views->n, a), names_new(views->n, a), names_new(pods->n, a),
-				 NULL };
+	struct seen_pods now = {
+		a, names_new(views->n, a), names_new(views->n, a), names_new(pods->n, a), NULL, false
+	};
 
 	for (size_t i = 0; i < views->n; i++) {
 		struct names *names = views->v[i].ours ? &now.holders : &now.gpu_only;
@@ -191,6 +193,11 @@ void seen_pods_note(struct seen_pods *s, const struct pod_list *pods, const char
 	struct views views = view_all(pods, resource, inv, a);
 
 	remember(s, pods, &views, NULL);
+}
+
+void seen_pods_doubt(struct seen_pods *s)
+{
+	s->doubted = true;
 }
 
 /* --- narrowing down: each step keeps what fits, unless nothing does --- */
@@ -221,7 +228,7 @@ static const struct pod *pod_of_must(const struct views *views, const struct ids
 	return NULL;
 }
 
-static struct candidates first_candidates(const struct views *views, const struct ids *must, struct arena *a)
+static struct candidates not_old(const struct views *views, const struct ids *must, struct arena *a)
 {
 	struct candidates c = { arena_array(a, views->n, sizeof(*c.v)), 0 };
 	const struct pod *pod = pod_of_must(views, must);
@@ -233,6 +240,20 @@ static struct candidates first_candidates(const struct views *views, const struc
 			c.v[c.n++] = view;
 	}
 	return c;
+}
+
+static struct candidates first_candidates(struct views *views, struct seen_pods *seen, const struct ids *must,
+					  struct arena *a)
+{
+	struct candidates c;
+
+	mark_old(views, seen);
+	c = not_old(views, must, a);
+	if (c.n || !seen->doubted)
+		return c;
+	for (size_t i = 0; i < views->n; i++)
+		views->v[i].old = false;
+	return not_old(views, must, a);
 }
 
 /* The kubelet goes through a pod in spec order: of its candidates the last one is the newest. Views of a pod
@@ -331,8 +352,7 @@ struct identified identify_container(const struct pod_list *pods, const char *re
 	struct candidates c;
 	struct identified r = { .found = false };
 
-	mark_old(&views, seen);
-	c = first_candidates(&views, must, a);
+	c = first_candidates(&views, seen, must, a);
 	keep_last_of_each_pod(&c);
 	prefer_new_pods(&c, seen, a);
 	if (c.n > 1)

@@ -27,6 +27,8 @@ struct seen_pods *seen_pods_new(void);
 void seen_pods_free(struct seen_pods *s); /* NULL is fine */
 /* A look outside any admission (at start): everything listed is old. */
 void seen_pods_note(struct seen_pods *s, const struct pod_list *pods, const char *resource, const struct hw_inventory *inv);
+/* That look may have been within the admission of the next container to ask: when nobody else is new, those that it showed are. */
+void seen_pods_doubt(struct seen_pods *s);
 
 struct identified {
 	bool found;		/* exactly one candidate */

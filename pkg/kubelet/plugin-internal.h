@@ -79,6 +79,7 @@ struct plugin {
 
 	/* PodResources: plugin_pods.c */
 	bool primed;
+	int64_t primed_ms; /* when */
 	bool told_old; /* that this kubelet is */
 	LIST_HEAD(, ask) asks;
 

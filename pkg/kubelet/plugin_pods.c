@@ -86,6 +86,7 @@ static void primed(void *arg, enum podres_result result, const struct pod_list *
 		if (p->stats.preferred == ask->preferred_before)
 			seen_pods_note(p->seen, pods, p->resource, p->node->inv);
 		p->primed = true;
+		p->primed_ms = clock_mono_ms();
 	} else if (p) {
 		tell_if_old(p);
 	}

@@ -225,6 +225,9 @@ static void identify(struct look *look)
 					    p->seen_specs, look->arena);
 	/* A source of specs may lag behind the kubelet: nobody in it is not nobody. */
 	if (!found.n) {
+		/* The answer to our first List may have overtaken this call. */
+		if (p->admission_ms - p->primed_ms < p->env->pod_resources_timeout_ms)
+			seen_pods_doubt(p->seen);
 		look->who = identify_container(pods, p->resource, (size_t)c->size, &c->must, inv, p->seen,
 					       look->arena);
 		return;

@@ -206,6 +206,25 @@ static void pods_noted_at_start_are_old(void **state)
 	assert_found(&who, "p1", "main", "2");
 }
 
+static void who_was_there_at_a_doubtful_start_is_old_only_beside_somebody_new(void **state)
+{
+	struct pod_list l = parse("old/main: g=GPU-0; p1/main: g=GPU-2,GPU-3");
+	struct identified who;
+
+	(void)state;
+	seen_pods_note(seen, &l, RES, &inv);
+	seen_pods_doubt(seen);
+	who = look("old/main: g=GPU-0; p1/main: g=GPU-2,GPU-3", 2);
+	assert_found(&who, "p1", "main", "2,3");
+	/* the doubt was about one call */
+	who = look("old/main: g=GPU-0; p1/main: g=GPU-2,GPU-3 v=x,y; p2/main: ", 2);
+	assert_false(who.found);
+	seen_pods_note(seen, &l, RES, &inv);
+	seen_pods_doubt(seen);
+	who = look("old/main: g=GPU-0; p1/main: g=GPU-2,GPU-3; p2/main: g=GPU-1", 2);
+	assert_found(&who, "p2", "main", "1");
+}
+
 static void wrong_guess_is_not_repeated(void **state)
 {
 	struct identified who;
@@ -547,6 +566,7 @@ int main(void)
 		T(complete_pods_are_no_candidates_and_their_gpus_are_busy),
 		T(gpu_only_pod_of_before_is_not_mistaken),
 		T(pods_noted_at_start_are_old),
+		T(who_was_there_at_a_doubtful_start_is_old_only_beside_somebody_new),
 		T(wrong_guess_is_not_repeated),
 		T(pod_that_comes_back_under_its_name_is_new),
 		T(two_new_candidates_are_told_apart_by_count),

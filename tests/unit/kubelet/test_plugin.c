@@ -975,7 +975,7 @@ static void vfs_beside_the_gpus_of_the_new_container_are_preferred(void **state)
 	(void)state;
 	use_pods(PODS_ANSWER);
 	wait_until(primed);
-	usleep(20000);
+	usleep(200000);
 	pods.pods.n = 2;
 	ids = preferred(0, 1);
 	assert_int_equal(ids.n, 1);
@@ -988,6 +988,18 @@ static void vfs_beside_the_gpus_of_the_new_container_are_preferred(void **state)
 	/* the pairs were for that container only */
 	r = call(PATH_ALLOCATE, allocate_request(v, 1));
 	assert_null(env_of(&r, "RAILMATE_RDMA_VF_MAP"));
+}
+
+/* The answer to the first List shows the container whose call it has overtaken. */
+static void container_that_the_first_list_shows_may_be_the_one_that_asks(void **state)
+{
+	(void)state;
+	env.pod_resources_timeout_ms = 60000;
+	use_pods(PODS_ANSWER);
+	wait_until(primed);
+	usleep(200000);
+	assert_int_equal(preferred(0, 1).n, 1);
+	assert_int_equal(stats()->preferred_with_gpus, 1);
 }
 
 static void nothing_is_asked_while_devices_are_set_aside(void **state)
@@ -1039,7 +1051,7 @@ static void rate_limit_is_tried_once_more(void **state)
 	(void)state;
 	use_pods(PODS_ANSWER);
 	wait_until(primed);
-	usleep(20000);
+	usleep(200000);
 	pods.pods.n = 2;
 	pods.manners = PODS_BUSY_ONCE;
 	assert_string_equal(preferred(0, 1).v[0], id(4));
@@ -1268,6 +1280,7 @@ int main(void)
 		T(allocate_grants_or_tells_why_not),
 		T(pre_start_knows_its_devices),
 		T(vfs_beside_the_gpus_of_the_new_container_are_preferred),
+		T(container_that_the_first_list_shows_may_be_the_one_that_asks),
 		T(nothing_is_asked_while_devices_are_set_aside),
 		T(old_kubelet_is_never_asked_for_a_list),
 		T(answers_though_pod_resources_fail),
