@@ -28,6 +28,7 @@ struct promise {
 struct sighted {
 	char *vf;
 	uint64_t epoch;
+	uint64_t since; /* the first time that he was, as binder.moment counts */
 };
 
 struct binder {
@@ -40,6 +41,7 @@ struct binder {
 	struct spec_file *specs; /* what we wrote, by slot; binder_cdi.c */
 	size_t n_specs, cap_specs;
 	LIST_HEAD(, request) requests;
+	uint64_t moment;	/* questions and sightings are numbered: an answer says nothing of who came after its question */
 	int64_t doubted_ms;	/* when it was last told that not all is known of a VF; 0 never */
 	bool doubles;		/* the last List showed a slot with two containers */
 	int64_t began_ms;	/* Unix time */
@@ -62,6 +64,7 @@ struct request {
 	bool by_get;	       /* of that pod alone */
 	struct binder_pod guess; /* a restart: the pod that has the slots by the ledger; name NULL: none */
 	int64_t asked_ms, until_ms;
+	uint64_t asked; /* the moment */
 	bool knows_ages; /* asked for once, and only when there is a choice */
 	struct pod_age *ages;
 	size_t n_ages;
@@ -100,12 +103,12 @@ bool binder_is_away_now(const struct binder *b, const struct pool_dev *dev, stru
 struct promise *binder_promise(struct binder *b, const char *slot);
 struct promise *binder_find_promise(const struct binder *b, const char *slot); /* NULL: none */
 void binder_drop_promise(struct binder *b, struct promise *p); /* NULL is fine */
-void binder_note_sighted(struct binder *b, const char *vf);
-/* Has this kubelet shown the VF's owner? Then a List without him says that he is gone. A kubelet that has just started shows its pods one
- * after the other. */
-bool binder_was_sighted(const struct binder *b, const char *vf);
-/* Which slots containers have, and who was there, by a List that binder_sorted_pods() has sorted. */
-void binder_note_pods(struct binder *b, const struct pod_list *pods);
+void binder_note_sighted(struct binder *b, const char *vf, bool anew); /* anew: another owner has it from now on */
+/* Had this kubelet shown the VF's owner before that moment, when it was asked? Then its List without him says that he is gone. A kubelet that
+ * has just started shows its pods one after the other, and an answer that took its time does not show who came meanwhile. */
+bool binder_was_sighted(const struct binder *b, const char *vf, uint64_t asked);
+/* Which slots containers have, and who was there, by a List that binder_sorted_pods() has sorted, and that was asked for then. */
+void binder_note_pods(struct binder *b, const struct pod_list *pods, int64_t asked_ms);
 struct pod_list binder_sorted_pods(const struct pod_list *pods, struct arena *a);
 void binder_forget_all(struct binder *b);
 

@@ -277,6 +277,7 @@ static void ask(struct request *r)
 
 	r->n_under_way++;
 	r->asked_ms = clock_mono_ms();
+	r->asked = ++r->b->moment;
 	r->by_get = pod->name && podres_support(r->b->env.podres) == PODRES_GET;
 	if (r->by_get)
 		podres_get(r->b->env.podres, pod->ns, pod->name, ms, answered, r);
@@ -336,7 +337,7 @@ static void answered(void *arg, enum podres_result result, const struct pod_list
 	pods = &by_name;
 	if (complete) {
 		keeper_reconcile(r->b->env.keeper, r->b->node, pods, r->asked_ms);
-		binder_note_pods(r->b, pods);
+		binder_note_pods(r->b, pods, r->asked_ms);
 	}
 	e = binder_decide(r, pods, complete, &err);
 	binder_tidy(r->b);

@@ -63,8 +63,8 @@ void binder_allocated(struct binder *b, const struct ids *slots);
  */
 void binder_bind(struct binder *b, const struct ids *slots, const struct binder_pod *pod, unsigned timeout_ms,
 		 binder_done_fn done, void *arg);
-/* Which slots containers have, by a List; called with every one, after keeper_reconcile(). */
-void binder_reconcile(struct binder *b, const struct pod_list *pods);
+/* Which slots containers have, by a List that was asked for then (monotonic); called with every one, after keeper_reconcile(). */
+void binder_reconcile(struct binder *b, const struct pod_list *pods, int64_t asked_ms);
 /* The ledger may have changed: specs of slots that nobody holds any more go. */
 void binder_tidy(struct binder *b);
 

@@ -82,16 +82,18 @@ static bool lists_holder(const struct pod_list *pods, const struct ledger_hold *
 }
 
 /* Pods that a List shows no more: their VFs may be just what this container needs. */
-static void release_gone(struct binder *b, const struct pod_list *pods, struct arena *a)
+static void release_gone(const struct request *r, const struct pod_list *pods)
 {
+	struct binder *b = r->b;
 	const struct ledger *l = keeper_ledger(b->env.keeper);
 
 	for (size_t i = ledger_holds(l); i-- > 0;) {
 		const struct ledger_hold *hold = ledger_hold_at(l, i);
 
-		if (hold->slot && !hold->draining && *hold->owner.pod && binder_was_sighted(b, hold->vf) &&
+		if (hold->slot && !hold->draining && *hold->owner.pod &&
+		    binder_was_sighted(b, hold->vf, r->asked) &&
 		    !identify_sorted_pod(pods, hold->owner.ns, hold->owner.pod))
-			binder_release(b, hold, a);
+			binder_release(b, hold, r->arena);
 	}
 }
 
@@ -113,10 +115,12 @@ static bool may(void *ctx, const struct pool_dev *dev, const char **ret_why)
 }
 
 /* The VF that the slot has already and keeps; NULL: one is to be chosen. */
-static const struct pool_dev *sticky_vf(struct binder *b, const struct target *t, const struct pool *pool,
-					const char *slot, const struct pod_list *pods, bool complete,
-					struct arena *a)
+static const struct pool_dev *sticky_vf(const struct request *r, const struct target *t,
+					const struct pool *pool, const char *slot,
+					const struct pod_list *pods, bool complete)
 {
+	struct binder *b = r->b;
+	struct arena *a = r->arena;
 	const struct ledger_hold *hold = binder_live_hold(b, slot);
 	const struct pool_dev *dev = hold ? pool_find(pool, hold->vf) : NULL;
 
@@ -127,7 +131,7 @@ static const struct pool_dev *sticky_vf(struct binder *b, const struct target *t
 			return dev;
 		release_own(b, hold, a);
 	} else if (is_same_pod(&hold->owner, &t->owner) ||
-		   (complete && binder_was_sighted(b, hold->vf) && !lists_holder(pods, hold))) {
+		   (complete && binder_was_sighted(b, hold->vf, r->asked) && !lists_holder(pods, hold))) {
 		binder_release(b, hold, a); /* another pod of the same name, or one that is gone */
 	} else {
 		take_slot_from(b, hold);
@@ -188,7 +192,7 @@ static void choose_from(struct request *r, const struct target *t, const struct 
 		s->id = t->slots.v[i];
 		s->pool = slot_pool(b->node, s->id);
 		slot_parse(s->pool->cfg->resource, s->id, &s->numa, &number);
-		s->dev = sticky_vf(b, t, s->pool, s->id, pods, complete, a);
+		s->dev = sticky_vf(r, t, s->pool, s->id, pods, complete);
 		if (!s->dev)
 			s->dev = kept_vf(b, t, s->pool, c);
 	}
@@ -258,7 +262,7 @@ static void hold_all(struct binder *b, const struct target *t, const struct bind
 		if (before && !t->owner.container)
 			hold.owner.container = before->owner.container;
 		ledger_put(l, &hold);
-		binder_note_sighted(b, s->dev->id);
+		binder_note_sighted(b, s->dev->id, fresh[i]);
 		binder_drop_promise(b, binder_find_promise(b, s->id));
 	}
 }
@@ -478,7 +482,7 @@ int binder_decide(struct request *r, const struct pod_list *pods, bool complete,
 				       r->slots.v[i]);
 	}
 	if (complete)
-		release_gone(b, pods, r->arena);
+		release_gone(r, pods);
 	n = who_holds(b->node, pods, &r->slots, r->pod.name ? &r->pod : NULL, r->arena, &v);
 	if (!n)
 		return decide_for_init(r, err);

@@ -72,8 +72,9 @@ static struct sighted *find_sighted(const struct binder *b, const char *vf)
 	return at < b->n_sighted && !strcmp(b->sighted[at].vf, vf) ? &b->sighted[at] : NULL;
 }
 
-void binder_note_sighted(struct binder *b, const char *vf)
+void binder_note_sighted(struct binder *b, const char *vf, bool anew)
 {
+	uint64_t epoch = podres_epoch(b->env.podres);
 	struct sighted *s = find_sighted(b, vf);
 	size_t at = sighted_place(b, vf);
 
@@ -82,15 +83,18 @@ void binder_note_sighted(struct binder *b, const char *vf)
 		s = &b->sighted[at];
 		memmove(s + 1, s, (b->n_sighted++ - at) * sizeof(*s));
 		s->vf = xstrdup(vf);
+		anew = true;
 	}
-	s->epoch = podres_epoch(b->env.podres);
+	if (anew || s->epoch != epoch)
+		s->since = ++b->moment;
+	s->epoch = epoch;
 }
 
-bool binder_was_sighted(const struct binder *b, const char *vf)
+bool binder_was_sighted(const struct binder *b, const char *vf, uint64_t asked)
 {
 	const struct sighted *s = find_sighted(b, vf);
 
-	return s && s->epoch == podres_epoch(b->env.podres);
+	return s && s->epoch == podres_epoch(b->env.podres) && s->since < asked;
 }
 
 /* --- what pods have --- */
@@ -212,20 +216,18 @@ static void note_owners(struct binder *b, const struct pod_list *pods)
 		const struct ledger_hold *hold = ledger_hold_at(l, i);
 
 		if (hold->slot && identify_sorted_pod(pods, hold->owner.ns, hold->owner.pod))
-			binder_note_sighted(b, hold->vf);
+			binder_note_sighted(b, hold->vf, false);
 	}
 }
 
-void binder_note_pods(struct binder *b, const struct pod_list *pods)
+void binder_note_pods(struct binder *b, const struct pod_list *pods, int64_t asked_ms)
 {
-	int64_t before = clock_mono_ms();
-
 	note_owners(b, pods);
 	note_slots(b, pods);
 	for (size_t i = b->n_promises; i-- > 0;) {
 		struct promise *p = &b->promises[i];
 
-		if (p->since_ms > before - YOUNG_MS)
+		if (p->since_ms > asked_ms - YOUNG_MS)
 			continue;
 		p->held = false;
 		if (!binder_live_hold(b, p->slot))
@@ -234,7 +236,7 @@ void binder_note_pods(struct binder *b, const struct pod_list *pods)
 	release_inits(b);
 }
 
-void binder_reconcile(struct binder *b, const struct pod_list *pods)
+void binder_reconcile(struct binder *b, const struct pod_list *pods, int64_t asked_ms)
 {
 	_cleanup_arena_ struct arena *a = arena_new(4096);
 	struct pod_list by_name;
@@ -242,7 +244,7 @@ void binder_reconcile(struct binder *b, const struct pod_list *pods)
 	if (!b->node)
 		return;
 	by_name = binder_sorted_pods(pods, a);
-	binder_note_pods(b, &by_name);
+	binder_note_pods(b, &by_name, asked_ms);
 	binder_tidy(b);
 	binder_tell_changed(b);
 }

@@ -19,7 +19,7 @@ void plugin_saw_list(struct plugin *p, const struct pod_list *pods, int64_t aske
 	if (p->env->keeper)
 		keeper_reconcile(p->env->keeper, p->node, pods, asked_ms);
 	if (p->env->binder)
-		binder_reconcile(p->env->binder, pods);
+		binder_reconcile(p->env->binder, pods, asked_ms);
 }
 
 void plugin_saw_pod(struct plugin *p, const char *ns, const char *name, const struct pod *pod,

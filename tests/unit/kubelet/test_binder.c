@@ -435,7 +435,7 @@ static void reconcile_fn(void *arg)
 	(void)arg;
 	keeper_sync(k);
 	keeper_reconcile(k, m.node, &all_pods, clock_mono_ms() + 10);
-	binder_reconcile(b, &all_pods);
+	binder_reconcile(b, &all_pods, clock_mono_ms() + 10);
 }
 
 /* --- which VFs --- */
@@ -1158,6 +1158,33 @@ static void free_binder(void *arg)
 	binder_free(STEAL(b));
 }
 
+/* The answer shows the pods of the moment when it was asked for, and comes when another container has been
+ * bound. */
+static void a_list_that_is_older_than_a_binding_does_not_free_its_vf(void **state)
+{
+	struct wish w = { ids_of(slots(0, 1, 1)), NULL, &other };
+	const char *vf;
+
+	(void)state;
+	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 0)));
+	hangs = true;
+	other = (struct outcome) { 0 };
+	on_rpc(bind_fn, &w);
+	wait_until(is_asked);
+	hangs = false;
+	bind(slots(0, 0, 0));
+	vf = got.vf[0];
+	remove_pod("p");
+	pod("q", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 1, 1)));
+	on_rpc(answer_hung, NULL);
+	wait_until(other_is_done);
+	assert_int_equal(other.code, 0);
+	assert_string_not_equal(other.vf[0], vf);
+	assert_string_equal(ledger_find(keeper_ledger(k), vf)->owner.pod, "p");
+	assert_false(keeper_is_draining(k, vf));
+	assert_non_null(spec("rdma_vf-n0-0"));
+}
+
 static void who_waits_when_the_binder_goes_is_told(void **state)
 {
 	struct wish w = { ids_of(slots(0, 0, 0)), NULL, &got };
@@ -1399,6 +1426,23 @@ static void a_promise_that_came_to_nothing_is_forgotten(void **state)
 	on_rpc(reconcile_fn, NULL);
 	on_rpc(view_fn, NULL);
 	assert_int_equal(view.held, 0);
+}
+
+/* One whose answer took a minute and a half. */
+static void old_list_fn(void *arg)
+{
+	(void)arg;
+	binder_reconcile(b, &all_pods, clock_mono_ms() - 90000);
+}
+
+static void a_promise_is_not_forgotten_by_a_list_that_is_older(void **state)
+{
+	(void)state;
+	allocated(slots(0, 0, 1));
+	on_rpc(age_promises, NULL);
+	on_rpc(old_list_fn, NULL);
+	on_rpc(view_fn, NULL);
+	assert_int_equal(view.held, 2);
 }
 
 static void what_pods_have_at_the_start_is_promised_to_them(void **state)
@@ -1688,6 +1732,7 @@ int main(void)
 		T(a_pod_that_came_back_under_its_name_is_chosen_for_anew),
 		T(vfs_of_a_pod_that_is_gone_are_free_at_once),
 		T(unless_it_is_another_kubelet_that_does_not_show_it),
+		T(a_list_that_is_older_than_a_binding_does_not_free_its_vf),
 		T(but_not_while_somebody_still_has_one_open),
 		T(a_slot_given_away_twice_gets_two_vfs),
 		T(which_of_two_restarts_is_told_by_who_is_at_work),
@@ -1710,6 +1755,7 @@ int main(void)
 		T(specs_that_the_ledger_contradicts_go),
 		T(slots_follow_what_is_bound_and_promised),
 		T(a_promise_that_came_to_nothing_is_forgotten),
+		T(a_promise_is_not_forgotten_by_a_list_that_is_older),
 		T(what_pods_have_at_the_start_is_promised_to_them),
 		cmocka_unit_test(names_of_dra_devices_are_understood),
 	};
