@@ -282,7 +282,7 @@ static void ask(struct request *r)
 	if (r->by_get)
 		podres_get(r->b->env.podres, pod->ns, pod->name, ms, answered, r);
 	else
-		podres_list(r->b->env.podres, ms, answered, r);
+		podres_list_quietly(r->b->env.podres, ms, answered, r);
 }
 
 /* The guess was wrong: the pod is gone, or has them no more. */

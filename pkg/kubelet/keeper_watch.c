@@ -168,7 +168,7 @@ static void ask_for(struct keeper *k, const struct ledger_owner *pod)
 static void ask_for_all(struct keeper *k)
 {
 	k->listed_ms = clock_mono_ms();
-	podres_list(k->podres, ANSWER_MS, looked, look_new(k, NULL));
+	podres_list_quietly(k->podres, ANSWER_MS, looked, look_new(k, NULL));
 }
 
 /* Nobody's name is on it: Get cannot help. */

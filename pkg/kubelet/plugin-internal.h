@@ -136,6 +136,7 @@ struct ledger *plugin_ledger(const struct plugin *p); /* NULL: none */
 void plugin_pods_reset(struct plugin *p); /* a new kubelet: it may be of another version */
 void plugin_pods_prime(struct plugin *p);
 void plugin_pods_done(struct plugin *p);
+void plugin_note_admission(struct plugin *p); /* of a container that wants ours, in a pool that binds early: Lists of everybody wait */
 void plugin_pods_tell_old(struct plugin *p); /* once for each kubelet */
 /* What PodResources said, for everybody who keeps a record of it. pod NULL: there is no such pod. */
 void plugin_saw_list(struct plugin *p, const struct pod_list *pods, int64_t asked_ms);

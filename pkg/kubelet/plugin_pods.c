@@ -13,6 +13,8 @@
 #include "kubelet/podres.h"
 #include "pool/node.h"
 
+#define ADMISSION_MS 50 /* from one call of the kubelet to the next, and to its record */
+
 void plugin_saw_list(struct plugin *p, const struct pod_list *pods, int64_t asked_ms)
 {
 	holders_list(p->holders, pods);
@@ -57,6 +59,12 @@ static void ask_free(struct ask *ask)
 	if (ask->plugin)
 		LIST_REMOVE(ask, link);
 	free(ask);
+}
+
+void plugin_note_admission(struct plugin *p)
+{
+	if (p->env->podres)
+		podres_note_admission(p->env->podres, ADMISSION_MS);
 }
 
 void plugin_pods_tell_old(struct plugin *p)
@@ -122,7 +130,7 @@ void plugin_pods_prime(struct plugin *p)
 		return;
 	if (!p->primed) {
 		p->stats.pod_lists++;
-		podres_list(pods, p->env->pod_resources_timeout_ms, primed, ask_new(p));
+		podres_list_quietly(pods, p->env->pod_resources_timeout_ms, primed, ask_new(p));
 	} else if (podres_support(pods) == PODRES_UNKNOWN) {
 		podres_get(pods, "", "", p->env->pod_resources_timeout_ms, probed, ask_new(p));
 	}

@@ -61,6 +61,7 @@ static void reply(struct plugin *p, struct rpc_call *call, const struct preferre
 	else
 		p->stats.preferred_without_gpus++;
 	p->stats.preferred_predicted += known == LEDGER_GPUS_PREDICTED;
+	plugin_note_admission(p);
 	rpc_reply(call, RPC_OK, NULL, msg_encode_preferred_reply(&lists, a));
 }
 
@@ -438,6 +439,8 @@ void plugin_preferred(void *ctx, struct rpc_call *call, struct bytes request)
 
 	p->stats.preferred++;
 	p->admission_ms = clock_mono_ms();
+	if (!plugin_is_late(p))
+		plugin_note_admission(p);
 	if (msg_decode_preferred(request, rpc_call_arena(call), &r, &err) < 0)
 		rpc_reply(call, rpc_status_of(err.code), err.msg, (struct bytes) { NULL, 0 });
 	else if (plugin_is_late(p))

@@ -235,6 +235,7 @@ void record_commit(struct record *r, struct plugin *p)
 	static const struct ledger_owner nobody;
 	const struct ledger_owner *owner = r->choice ? &r->choice->owner : &nobody;
 
+	plugin_note_admission(p);
 	if (!p->env->keeper)
 		return;
 	r->decision = decide(p, r, a);

@@ -24,8 +24,6 @@
 #include "pool/node.h"
 
 #define START_TIMEOUT_MS 2000 /* of the kubelet's 30 s; several containers may be in a row */
-#define QUIET_MS	 50   /* no List while a container is being admitted (reference kubelet.md §0.4) */
-#define QUIET_TRIES	 10
 
 static void start_free(struct start *s)
 {
@@ -290,19 +288,13 @@ static void listed(void *arg, enum podres_result result, const struct pod_list *
 	settle(s, &me);
 }
 
-static void ask_list(void *arg)
+static void ask_list(struct start *s)
 {
-	struct start *s = arg;
 	struct plugin *p = s->plugin;
 
-	s->timer = NULL;
-	s->asked_ms = clock_mono_ms();
-	if (s->asked_ms - p->admission_ms < QUIET_MS && s->waits++ < QUIET_TRIES) {
-		s->timer = rpc_after(p->env->rpc, QUIET_MS, ask_list, s);
-		return;
-	}
 	p->stats.pod_lists++;
-	podres_list(p->env->podres, START_TIMEOUT_MS, listed, s);
+	s->asked_ms = clock_mono_ms();
+	podres_list_quietly(p->env->podres, START_TIMEOUT_MS, listed, s);
 }
 
 static void got_pod(void *arg, enum podres_result result, const struct pod_list *pods, const char *why)
@@ -396,7 +388,7 @@ void plugin_start(struct plugin *p, struct rpc_call *call, struct bytes request)
 	ask(s);
 }
 
-/* One that waits for a timer ends here; one that has asked is freed when the answer comes. */
+/* Those that have asked are freed when the answer comes. */
 void plugin_start_done(struct plugin *p)
 {
 	struct start *s;
@@ -406,9 +398,5 @@ void plugin_start_done(struct plugin *p)
 		s->plugin = NULL;
 		rpc_reply(s->call, RPC_UNAVAILABLE, "the device plugin is stopping",
 			  (struct bytes) { NULL, 0 });
-		if (!s->timer)
-			continue;
-		rpc_timer_cancel(s->timer);
-		start_free(s);
 	}
 }

@@ -16,6 +16,8 @@
 
 #define ANSWER_BYTES_MAX (16u << 20) /* what Kubernetes' own callers take */
 #define BACKOFF_MS	 20
+#define QUIET_LOOK_MS	 25
+#define QUIET_MAX_MS	 500
 
 enum kind { ASK_LIST, ASK_GET, ASK_ALLOCATABLE };
 
@@ -27,7 +29,8 @@ struct question {
 	char *ns, *name; /* ASK_GET */
 	unsigned timeout_ms;
 	int64_t until_ms;
-	uint64_t epoch; /* of the kubelet that was asked */
+	int64_t patient_until_ms; /* 0: it does not wait for a quiet moment, or no more */
+	uint64_t epoch;		  /* of the kubelet that was asked */
 	bool probing;
 	bool limited; /* it was rejected before: the last try may have come too late for an answer */
 	struct rpc_timer *timer; /* NULL: a call is under way */
@@ -42,6 +45,7 @@ struct podres {
 	enum podres_support support;
 	uint64_t epoch; /* grows with every kubelet */
 	uint32_t random;
+	int64_t admission_until_ms;
 	LIST_HEAD(, question) questions;
 };
 
@@ -253,10 +257,28 @@ static bool is_harmful(const struct question *q)
 	return q->p->support == PODRES_NOTHING && q->kind != ASK_ALLOCATABLE;
 }
 
+static bool must_wait(const struct question *q)
+{
+	int64_t now = clock_mono_ms();
+
+	return now < q->patient_until_ms && now < q->p->admission_until_ms;
+}
+
+/* Nobody else's admission is known to us; for our own resources this is the rule. */
+static void wait_for_quiet(struct question *q)
+{
+	q->until_ms += QUIET_LOOK_MS;
+	q->timer = rpc_after(q->p->rpc, QUIET_LOOK_MS, ask_again, q);
+}
+
 static void ask(struct question *q)
 {
 	if (is_harmful(q)) {
 		fail(q, "this kubelet is older than 1.27");
+		return;
+	}
+	if (must_wait(q)) {
+		wait_for_quiet(q);
 		return;
 	}
 	q->epoch = q->p->epoch;
@@ -264,41 +286,64 @@ static void ask(struct question *q)
 	call(q);
 }
 
-static void begin(struct podres *p, enum kind kind, const char *ns, const char *name, unsigned timeout_ms,
-		  podres_done_fn done, void *arg)
+static struct question *question_new(struct podres *p, enum kind kind, unsigned timeout_ms,
+				     podres_done_fn done, void *arg)
 {
 	struct question *q = xcalloc(1, sizeof(*q));
 
 	q->p = p;
 	q->kind = kind;
-	q->ns = ns ? xstrdup(ns) : NULL;
-	q->name = name ? xstrdup(name) : NULL;
 	q->timeout_ms = timeout_ms;
 	q->until_ms = clock_mono_ms() + timeout_ms;
 	q->done = done;
 	q->arg = arg;
 	LIST_INSERT_HEAD(&p->questions, q, link);
+	return q;
+}
+
+static void begin(struct question *q)
+{
 	/* An answer that is known already still comes later. */
 	if (is_harmful(q))
-		q->timer = rpc_after(p->rpc, 0, ask_again, q);
+		q->timer = rpc_after(q->p->rpc, 0, ask_again, q);
 	else
 		ask(q);
 }
 
 void podres_list(struct podres *p, unsigned timeout_ms, podres_done_fn done, void *arg)
 {
-	begin(p, ASK_LIST, NULL, NULL, timeout_ms, done, arg);
+	begin(question_new(p, ASK_LIST, timeout_ms, done, arg));
+}
+
+void podres_list_quietly(struct podres *p, unsigned timeout_ms, podres_done_fn done, void *arg)
+{
+	struct question *q = question_new(p, ASK_LIST, timeout_ms, done, arg);
+
+	q->patient_until_ms = clock_mono_ms() + QUIET_MAX_MS;
+	begin(q);
+}
+
+void podres_note_admission(struct podres *p, unsigned ms)
+{
+	int64_t until = clock_mono_ms() + ms;
+
+	if (p->admission_until_ms < until)
+		p->admission_until_ms = until;
 }
 
 void podres_get(struct podres *p, const char *ns, const char *name, unsigned timeout_ms, podres_done_fn done,
 		void *arg)
 {
-	begin(p, ASK_GET, ns, name, timeout_ms, done, arg);
+	struct question *q = question_new(p, ASK_GET, timeout_ms, done, arg);
+
+	q->ns = xstrdup(ns);
+	q->name = xstrdup(name);
+	begin(q);
 }
 
 void podres_allocatable(struct podres *p, unsigned timeout_ms, podres_done_fn done, void *arg)
 {
-	begin(p, ASK_ALLOCATABLE, NULL, NULL, timeout_ms, done, arg);
+	begin(question_new(p, ASK_ALLOCATABLE, timeout_ms, done, arg));
 }
 
 /* One that waits for a timer ends here; one whose call is under way is freed when that comes back. */

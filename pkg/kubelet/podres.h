@@ -31,6 +31,11 @@ enum podres_support podres_support(const struct podres *p);
 uint64_t podres_epoch(const struct podres *p); /* grows with every kubelet */
 /* A rate-limited question is asked again, with jitter, as long as the time lasts. */
 void podres_list(struct podres *p, unsigned timeout_ms, podres_done_fn done, void *arg);
+/* The same when the kubelet does not wait for us: not while a container is under admission, which the List could harm, but within half a
+ * second all the same; the time begins then. */
+void podres_list_quietly(struct podres *p, unsigned timeout_ms, podres_done_fn done, void *arg);
+/* A container is under admission: the kubelet has set devices aside, or will within this time, and records them at its end. */
+void podres_note_admission(struct podres *p, unsigned ms);
 void podres_get(struct podres *p, const char *ns, const char *name, unsigned timeout_ms, podres_done_fn done, void *arg);
 /* All healthy devices of all plugins, as one container without a name. */
 void podres_allocatable(struct podres *p, unsigned timeout_ms, podres_done_fn done, void *arg);

@@ -17,10 +17,8 @@ struct start {
 	struct arena *arena; /* of the call */
 	struct ids ids;	     /* sorted */
 	int64_t asked_ms;
-	unsigned waits;
-	struct rpc_timer *timer; /* waits for a quiet moment */
-	struct node *node;	 /* as of the decision; NULL before */
-	struct starter *who;	 /* of that node */
+	struct node *node;   /* as of the decision; NULL before */
+	struct starter *who; /* of that node */
 };
 
 /* The container that starts. pod NULL: not known. */

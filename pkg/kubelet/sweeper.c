@@ -63,7 +63,7 @@ static void ask(void *arg)
 	s->timer = NULL;
 	s->asking = true;
 	s->asked_ms = clock_mono_ms();
-	podres_list(s->env.podres, TIMEOUT_MS, listed, s);
+	podres_list_quietly(s->env.podres, TIMEOUT_MS, listed, s);
 }
 
 static void wait_for_kubelet(struct sweeper *s)

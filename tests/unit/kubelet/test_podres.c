@@ -326,6 +326,50 @@ static void rate_limit_is_waited_out(void **state)
 	assert_int_equal(k.lists, 6);
 }
 
+static unsigned quiet_answers;
+
+static void on_quiet_done(void *arg, enum podres_result result, const struct pod_list *pods, const char *why)
+{
+	(void)arg;
+	(void)pods;
+	(void)why;
+	quiet_answers += result == PODRES_OK;
+}
+
+static bool is_quiet_done(void)
+{
+	return quiet_answers > 0;
+}
+
+static void list_quietly_fn(void *arg)
+{
+	(void)arg;
+	podres_note_admission(p, 60000);
+	podres_list_quietly(p, TIMEOUT_MS, on_quiet_done, NULL);
+}
+
+static void a_list_that_nobody_waits_for_lets_an_admission_pass_for_a_while(void **state)
+{
+	(void)state;
+	ask(get_fn, "p0");
+	quiet_answers = 0;
+	on_rpc(list_quietly_fn, NULL);
+	ask(list_fn, NULL);
+	assert_int_equal(k.lists, 1);
+	assert_int_equal(quiet_answers, 0);
+	wait_until(is_quiet_done);
+	assert_int_equal(k.lists, 2);
+}
+
+static void closing_ends_a_question_that_waits_for_a_quiet_moment(void **state)
+{
+	(void)state;
+	ask(get_fn, "p0");
+	on_rpc(list_quietly_fn, NULL);
+	on_rpc(close_fn, NULL);
+	assert_int_equal(k.lists, 0);
+}
+
 static void rate_limited_get_is_no_verdict_on_the_kubelet(void **state)
 {
 	(void)state;
@@ -481,6 +525,8 @@ int main(void)
 		T(pod_that_is_not_there_is_gone),
 		T(get_that_is_switched_off_leaves_list),
 		T(allocatable_devices_come_as_one_container),
+		T(a_list_that_nobody_waits_for_lets_an_admission_pass_for_a_while),
+		T(closing_ends_a_question_that_waits_for_a_quiet_moment),
 		T(rate_limit_is_waited_out),
 		T(rate_limited_get_is_no_verdict_on_the_kubelet),
 		T(rate_limit_that_lasts_ends_with_the_time),
