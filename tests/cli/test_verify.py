@@ -1,11 +1,14 @@
 """railmatectl verify from its users' side: logs from files and pipes, maps, exit codes, port counters, bounded memory."""
+import fcntl
 import json
 import os
 import pathlib
 import resource
 import signal
+import struct
 import subprocess
 import tempfile
+import termios
 import time
 import unittest
 
@@ -25,6 +28,11 @@ CODES = {"PASS": 0, "PASS-noGDR": 4, "WARN": 5, "FAIL": 6, "INCONCLUSIVE": 7}
 def little_memory():
     """Address space, but for sanitizers, which reserve it all."""
     resource.setrlimit(resource.RLIMIT_AS, (96 << 20, 96 << 20))
+
+
+def unread(pipe):
+    """Bytes in it that nobody has read."""
+    return struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))[0]
 
 
 def is_sanitized():
@@ -62,9 +70,11 @@ class Logs(ProgramTest):
             with subprocess.Popen([CTL, "verify"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as proc:
                 proc.stdin.write(HEAD + CHANNEL)
                 proc.stdin.flush()
-                time.sleep(0.5)
+                while unread(proc.stdin):  # who reads has its handlers
+                    time.sleep(0.01)
+                time.sleep(0.1)
                 proc.send_signal(sig)
-                self.assertEqual(proc.wait(10), 0)
+                self.assertEqual(proc.wait(60), 0)
                 self.assertIn("verdict: PASS", proc.stdout.read())
 
     def test_a_map_of_the_pod_is_compared(self):

@@ -19,7 +19,7 @@ import weakref
 from optimum import Machine
 
 GPU, VF = "nvidia.com/gpu", "rdma/vf"
-PATIENCE = 20  # seconds; nothing here takes one unless the machine is very busy
+PATIENCE = 40  # seconds; nothing here takes one unless the machine is very busy
 
 
 def program(name):
@@ -265,7 +265,8 @@ class Node:
     def daemon_argv(self, *options):
         return [program("railmated"), "--root", self.root, "--kubelet-dir", self.kubelet_dir, "--kubelet-root",
                 self.kubelet_root, "--devinfo-dir", self.devinfo, "--control-socket", self.control_socket,
-                "--run-dir", self.run_dir, "--state-dir", self.state_dir, "--cdi-dir", self.cdi, "--rescan", "0", *options]
+                "--run-dir", self.run_dir, "--state-dir", self.state_dir, "--cdi-dir", self.cdi, "--rescan", "0",
+                "--pod-resources-timeout", str(PATIENCE * 1000), *options]
 
     def start_daemon(self, *options):
         d = Daemon(self.daemon_argv(*options), self.path(f"railmated{len(self.processes)}.log"),
