@@ -382,7 +382,7 @@ static void plugin_that_comes_anew_is_asked_anew(void **state)
 	prefer();
 	assert_unknown("no preferred allocation");
 	give_order(0, NULL);
-	for (int i = 0; i < 2000 && access(arena_printf(a, "%s/nvidia-gpu.sock", dir), F_OK) == 0; i++)
+	for (int i = 0; i < 20000 && access(arena_printf(a, "%s/nvidia-gpu.sock", dir), F_OK) == 0; i++)
 		usleep(1000);
 	serve(1, "nvidia-gpu.sock", PREFERS_LAST);
 	prefer();

@@ -305,7 +305,7 @@ static inline void assert_fds_fall_to(size_t limit)
 {
 	int calm = 0;
 
-	for (int i = 0; i < 600 && calm < 5; i++) {
+	for (int i = 0; i < 3000 && calm < 5; i++) {
 		calm = count_fds() <= limit ? calm + 1 : 0;
 		usleep(10000);
 	}
