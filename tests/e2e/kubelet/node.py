@@ -110,6 +110,12 @@ def call(*argv, check=True, limit=START_LIMIT, **options):
     return subprocess.run([str(a) for a in argv], check=check, timeout=limit, stdin=subprocess.DEVNULL, **options)
 
 
+def ms_of_day(clock):
+    """Of HH:MM:SS.ssssss, as the kubelet's log has it."""
+    hours, minutes, seconds = map(float, clock.split(":"))
+    return ((hours * 60 + minutes) * 60 + seconds) * 1000
+
+
 def mount(kind, target, *options):
     call("mount", "-t", kind, *options, kind, target)
 
@@ -329,16 +335,20 @@ class Node:
                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         return json.loads(done.stdout) if done.returncode == 0 else None
 
+    def podres_answer(self, what):
+        """No answer is not an empty one."""
+        return until(lambda: (answer := self.podres(what)) is not None and [answer], f"PodResources to answer '{what}'")[0]
+
     def held(self):
         """pod → container → resource → sorted ids, of every pod that PodResources lists."""
-        return {pod["name"].removesuffix("-" + NODE): scenarios.devices_of(pod) for pod in self.podres("list") or []}
+        return {pod["name"].removesuffix("-" + NODE): scenarios.devices_of(pod) for pod in self.podres_answer("list")}
 
     def held_by_get(self, pod):
         answer = self.podres("get", "default", self.name_of(pod))
         return answer and scenarios.devices_of(answer)
 
     def allocatable(self):
-        return self.podres("allocatable") or {}
+        return self.podres_answer("allocatable")
 
     def devinfo(self, vf):
         """The device-info file of a VF, or None."""
@@ -388,25 +398,24 @@ class Node:
 
         def registered():
             text = log.read_bytes()[before:].decode(errors="replace")
-            return re.search(r'^I\d{4} (\d\d):(\d\d):(\d\d\.\d+).*Got registration request.*"rdma/vf"', text, re.M)
+            return re.search(r'^I\d{4} (\S+).*Got registration request.*"rdma/vf"', text, re.M)
 
         found = until(registered, "registration after the kubelet's restart", START_LIMIT)
-        today = time.localtime(born)
-        then = int(found[1]) * 3600 + int(found[2]) * 60 + float(found[3])
-        now = today.tm_hour * 3600 + today.tm_min * 60 + today.tm_sec + born % 1
+        now = ms_of_day(time.strftime("%H:%M:%S", time.localtime(born))) + born % 1 * 1000
         self.wait_registered()
-        return (then - now) % 86400 * 1000
+        return (ms_of_day(found[1]) - now) % 86400000
 
-    def denied_after(self):
-        """Milliseconds from the newest kubelet's registration socket to its first refusal of a pod; None: it refused none."""
+    def denied_and_registered(self):
+        """
+        Milliseconds from the newest kubelet's registration socket to its first refusal of a pod (None: it refused none), and to our
+        Register. A kubelet that has it dials back before it counts our devices: it may refuse a pod in between.
+        """
         text = self.kubelet_log()
         newest = text[text.rfind("\n", 0, text.rfind("Starting device plugin registration server")) + 1:]
-        found = re.search(r"^I\d{4} (\S+).*Pod admission denied", newest, re.M)
-        if not found:
-            return None
-        began, denied = (sum(float(n) * unit for n, unit in zip(text.split(":"), (3600, 60, 1)))
-                         for text in (newest.split()[1], found[1]))
-        return (denied - began) % 86400 * 1000
+        began = ms_of_day(newest.split()[1])
+        lines = (re.search(rf"^I\d{{4}} (\S+).*{words}", newest, re.M)
+                 for words in ("Pod admission denied", 'Got registration request.*"rdma/vf"'))
+        return [line and (ms_of_day(line[1]) - began) % 86400000 for line in lines]
 
     def kubelet_dies(self):
         self.kubelet.kill()

@@ -26,7 +26,7 @@ LIMIT = 30 * SLOWNESS  # seconds for anything that a pod or a daemon does
 IMAGE = "railmate.test/probe:1"
 # The runtime's device rules say so; a node that is allowed and has no driver behind it says something else.
 REFUSED = ("not permitted", "denied")
-TOO_SOON = 20  # ms: a kubelet that admits pods so soon after its socket is there leaves no time to register
+TOO_SOON = 20  # ms: a kubelet that refuses pods so soon after its socket is there leaves no time to register
 NCCL_MAX = 32  # it drops the rest without a word
 INSTANCES = itertools.count(1)
 
@@ -321,15 +321,27 @@ def a_pod_of_the_two_plugins_agrees_in_list_and_get(c):
 @scenario
 def the_kubelet_restarts_under_running_pods(c):
     """Nothing that runs is touched, and railmate is back before the first admission."""
+    for _ in range(3):  # a busy machine may keep us waiting once
+        told, too_late = restarts(c)
+        if not too_late:
+            return told
+        c.end(*c.live)
+    raise AssertionError(f"railmate is too late each time: {told}")
+
+
+def restarts(c):
+    """(What to tell, did a kubelet refuse a pod for which we came too late?)"""
     busy = [c.run(container("main", 1, 1)) for _ in range(2)]
     # The kubelet admits this one anew, and kills it if the resource of its init container is not back by then.
     anew = c.run(container("main", 2, 2), init=[container("before", 0, 1, then="exit 0\n")])
     ids, held = {p: c.running(p) for p in (*busy, anew)}, c.held()
-    took, lost = [], ""
+    took, lost, too_late = [], "", False
     for sig in ("SIGTERM", "SIGKILL", "SIGTERM"):
         took.append(c.kubelet_restart(sig))
-        gap = c.denied_after()
-        lost = lost or (gap is not None and gap < TOO_SOON and f"; a pod was refused after {gap:.0f} ms")
+        denied, registered = c.denied_and_registered()
+        if denied is not None and not lost:
+            lost = f"; a pod was refused after {denied:.0f} ms, our Register had come after {registered:.0f}"
+            too_late = TOO_SOON < denied < registered
         same = busy if lost else [*busy, anew]
         until(lambda: all(c.running(p) == ids[p] for p in same), "the pods to run as before the restart")
         equal({p: c.held().get(p) for p in same}, {p: held[p] for p in same}, "devices after the restart")
@@ -338,7 +350,8 @@ def the_kubelet_restarts_under_running_pods(c):
     name = c.run(container("main", 1, 1))
     _, vfs = check_container(c, name, "main", 1, 1)
     check(not set(vfs) & {vf for p in busy for vf in held[p]["main"][VF]}, "a VF was given away twice")
-    return "registered again " + ", ".join(f"{ms:.0f}" for ms in took) + " ms after kubelet.sock appeared" + (lost or "")
+    told = "registered again " + ", ".join(f"{ms:.0f}" for ms in took) + " ms after kubelet.sock appeared" + lost
+    return told, too_late
 
 
 def survives(c, stop, since="the start of the new one"):
@@ -496,7 +509,7 @@ def asks_for_specs(c, words, *options):
 @scenario
 def pod_specs_are_what_the_pods_say(c):
     """From the kubelet's /pods with its certificate checked, and from its Pods API where it has one."""
-    if not hasattr(c.backend, "pod_specs"):
+    if not getattr(c.backend, "pod_specs", None):
         raise Unsupported("this node's kubelet cannot be asked from here")
     name = c.run(container("main", 2, 1), init=[container("first", 0, 1, then=""),
                                                 {**container("agent", 0, 1), "restartPolicy": "Always"}])
