@@ -86,6 +86,7 @@ struct plugin {
 	/* GetPreferredAllocation: plugin_preferred.c, plugin_predict.c */
 	LIST_HEAD(, look) looks;
 	struct holders *holders;
+	int64_t listed_ms; /* when the List was asked for that they are of: answers to older questions may come later */
 	struct holders *allocatable; /* one pod with one container: the devices of all plugins */
 	int64_t allocatable_ms;	     /* when it was asked for; 0 never */
 	struct seen_pods *seen;

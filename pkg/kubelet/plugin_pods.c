@@ -17,7 +17,10 @@
 
 void plugin_saw_list(struct plugin *p, const struct pod_list *pods, int64_t asked_ms)
 {
-	holders_list(p->holders, pods);
+	if (asked_ms >= p->listed_ms) {
+		holders_list(p->holders, pods);
+		p->listed_ms = asked_ms;
+	}
 	if (p->env->keeper)
 		keeper_reconcile(p->env->keeper, p->node, pods, asked_ms);
 	if (p->env->binder)
@@ -27,9 +30,11 @@ void plugin_saw_list(struct plugin *p, const struct pod_list *pods, int64_t aske
 void plugin_saw_pod(struct plugin *p, const char *ns, const char *name, const struct pod *pod,
 		    int64_t asked_ms)
 {
-	if (pod)
+	bool is_news = asked_ms >= p->listed_ms;
+
+	if (is_news && pod)
 		holders_pod(p->holders, pod);
-	else
+	else if (is_news)
 		holders_gone(p->holders, ns, name);
 	if (p->env->keeper)
 		keeper_reconcile_pod(p->env->keeper, p->node, ns, name, pod, asked_ms);

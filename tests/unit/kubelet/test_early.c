@@ -488,9 +488,8 @@ static size_t index_of(const char *id)
 }
 
 /* The answer as text, in order: "0,4". */
-static const char *prefer_of(const char *available, const char *must, int size)
+static const char *preferred_in(struct reply r)
 {
-	struct reply r = call(PATH_PREFERRED, preferred_request(available, must, size));
 	bool chosen[VFS] = { false };
 	struct strbuf text = STRBUF_INIT;
 	struct id_lists l;
@@ -507,6 +506,11 @@ static const char *prefer_of(const char *available, const char *must, int size)
 	copy = arena_strdup(a, strbuf_str(&text));
 	strbuf_done(&text);
 	return copy;
+}
+
+static const char *prefer_of(const char *available, const char *must, int size)
+{
+	return preferred_in(call(PATH_PREFERRED, preferred_request(available, must, size)));
 }
 
 static const char *prefer(int size)
@@ -1211,6 +1215,49 @@ static void plugin_can_go_while_specs_are_fetched(void **state)
 		usleep(1000);
 }
 
+/* --- answers that come in another order than the questions --- */
+
+static void answer_as_it_was(void *arg)
+{
+	const char *now = k.held;
+	struct pod_list l;
+
+	k.held = arg;
+	l = held_now(a);
+	k.held = now;
+	rpc_reply(STEAL(k.hung), RPC_OK, NULL, msg_encode_pod_list(&l, true, a));
+}
+
+static unsigned lists_before;
+
+static bool is_listed_once_more(void)
+{
+	return k.lists > lists_before;
+}
+
+static void an_older_list_that_comes_later_does_not_hide_the_gpus(void **state)
+{
+	struct ids eight = ids_of("8");
+	struct client_call starts = { .path = PATH_PRE_START, .request = msg_encode_pre_start(&eight, a) };
+	struct client_call prefers = { .path = PATH_PREFERRED, .request = preferred_request("0-15", "", 1) };
+
+	(void)state;
+	prefer(1);
+	allocate("8");
+	k.manners = HANGS;
+	call_begin(&starts);
+	wait_until(list_hangs);
+	k.manners = ANSWERS;
+	k.specs_manners = HANGS;
+	k.held = "q: v8; p: g5";
+	lists_before = k.lists;
+	call_begin(&prefers);
+	wait_until(is_listed_once_more);
+	on_rpc(answer_as_it_was, (void *)"q: v8");
+	assert_int_equal(call_end(&starts).status, RPC_OK);
+	assert_string_equal(preferred_in(call_end(&prefers)), "9");
+}
+
 /* --- the truth at the start --- */
 
 static void look_first(void *arg)
@@ -1378,6 +1425,7 @@ int main(void)
 		T(plugin_can_go_while_a_start_waits_for_a_quiet_moment),
 		T(plugin_can_go_while_the_gpu_plugin_thinks),
 		T(plugin_can_go_while_specs_are_fetched),
+		T(an_older_list_that_comes_later_does_not_hide_the_gpus),
 	};
 
 	return cmocka_run_group_tests(tests, start_rpc, stop_rpc);
