@@ -36,6 +36,8 @@ static const char usage_text[] =
 	"                          plugins_registry; auto: watcher if that directory is there (classic)\n"
 	"  --pod-resources WAY     auto: ask the kubelet which GPUs a container got; off: never,\n"
 	"                          for kubelets before 1.30 (auto)\n"
+	"  --pod-resources-timeout MS  a kubelet that has not told by then which GPUs a container got\n"
+	"                          gets VFs chosen without knowing; its admissions wait meanwhile (200)\n"
 	"  --pod-specs WAY         who tells what pods ask for: pods-api, kubelet, api-server; off; auto:\n"
 	"                          the first of these that answers (auto)\n"
 	"  --gpu-plugin-socket PATH  who is asked which GPUs will come when VFs are asked for first; auto:\n"
@@ -215,6 +217,16 @@ static int set_rescan(struct command_line *cl, const struct flag *flag, const ch
 	return EXIT_DONE;
 }
 
+static int set_pod_resources_timeout(struct command_line *cl, const struct flag *flag, const char *value)
+{
+	uint64_t ms;
+
+	if (str_to_u64(value, 10, 60000, &ms) < 0 || ms == 0)
+		return usage_error(flag, value, "a number of milliseconds from 1 to 60000");
+	cl->daemon.pod_resources_timeout_ms = (unsigned)ms;
+	return EXIT_DONE;
+}
+
 static int set_log_level(struct command_line *cl, const struct flag *flag, const char *value)
 {
 	static const char *const words[] = {
@@ -283,6 +295,7 @@ static const struct flag flags[] = {
 	{ "kubelet-root", required_argument, set_text, FIELD(daemon.kubelet_root) },
 	{ "registration", required_argument, set_registration, 0 },
 	{ "pod-resources", required_argument, set_pod_resources, 0 },
+	{ "pod-resources-timeout", required_argument, set_pod_resources_timeout, 0 },
 	{ "pod-specs", required_argument, set_pod_specs, 0 },
 	{ "gpu-plugin-socket", required_argument, set_gpu_plugin, 0 },
 	{ "kubelet-url", required_argument, set_kubelet_url, 0 },
@@ -392,6 +405,7 @@ int main(int argc, char **argv)
 			    .cdi_dir = "/var/run/cdi",
 			    .registration = REGISTER_CLASSIC,
 			    .pod_resources = true,
+			    .pod_resources_timeout_ms = 200,
 			    .predict_gpus = true,
 			    .ask_runtime = true,
 			    .specs = { .way = SPECS_AUTO,

@@ -36,8 +36,6 @@
 
 /* A burst of events (64 VFs appearing) is one scan: the first event arms the timer. */
 #define SETTLE_MS 200
-/* The kubelet's sync loop waits while we ask PodResources (kubelet.md §1.1). */
-#define POD_RESOURCES_TIMEOUT_MS 200
 /* A runtime reads a spec that changed within some milliseconds (reference kubelet.md §4). */
 #define CDI_SETTLE_MS 20
 
@@ -448,7 +446,7 @@ static void fill_env(struct daemon *d)
 		.devinfo_dir = opt->devinfo_dir,
 		.registration = opt->registration,
 		.cdi = opt->cdi,
-		.pod_resources_timeout_ms = POD_RESOURCES_TIMEOUT_MS,
+		.pod_resources_timeout_ms = opt->pod_resources_timeout_ms,
 	};
 }
 

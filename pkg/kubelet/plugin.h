@@ -32,7 +32,8 @@ struct plugin_env {
 	const char *devinfo_dir;	/* NULL: write no device-info files */
 	enum plugin_registration registration;
 	enum plugin_cdi cdi;		/* what late pools need */
-	unsigned pod_resources_timeout_ms; /* 200; the kubelet's sync loop waits for us */
+	unsigned pod_resources_timeout_ms; /* the kubelet's sync loop waits for us */
+	unsigned overtaking_ms;		/* how much later than our first List's answer an earlier call may arrive; 0: 200 */
 	unsigned registry_patience_ms;	/* REGISTER_AUTO: how long to wait for the plugin watcher; 0: 10 s */
 	/* Shared by all resources, NULL: absent. Looked at with every call: they may appear while plugins run. */
 	struct podres *podres;		/* who holds what; without it nobody's GPUs are known */

@@ -20,6 +20,7 @@
 #include "pool/node.h"
 
 #define SPECS_DISTRUST_MS 10000 /* a source that failed is left alone */
+#define OVERTAKING_MS	  200
 
 struct ledger *plugin_ledger(const struct plugin *p)
 {
@@ -213,6 +214,14 @@ static void ask_get(struct look *look)
 
 /* --- List --- */
 
+/* Our first List and the kubelet's calls are on two connections: its answer may show who asks now. */
+static bool may_be_overtaken(const struct plugin *p)
+{
+	unsigned ms = p->env->overtaking_ms ? p->env->overtaking_ms : OVERTAKING_MS;
+
+	return p->admission_ms - p->primed_ms < ms;
+}
+
 static void identify(struct look *look)
 {
 	const struct preferred_container *c = &look->request.v[0];
@@ -226,8 +235,7 @@ static void identify(struct look *look)
 					    p->seen_specs, look->arena);
 	/* A source of specs may lag behind the kubelet: nobody in it is not nobody. */
 	if (!found.n) {
-		/* The answer to our first List may have overtaken this call. */
-		if (p->admission_ms - p->primed_ms < p->env->pod_resources_timeout_ms)
+		if (may_be_overtaken(p))
 			seen_pods_doubt(p->seen);
 		look->who = identify_container(pods, p->resource, (size_t)c->size, &c->must, inv, p->seen,
 					       look->arena);

@@ -32,7 +32,9 @@ class CommandLine(ProgramTest):
 
     def test_wrong_command_lines_exit_2(self):
         for argv in (["--nonsense"], ["extra"], ["--registration", "maybe"], ["--pod-resources", "maybe"],
-                     ["--rescan", "soon"], ["--rescan", "-1"], ["--log-level", "loud"], ["--use-cdi"], ["--root"]):
+                     ["--rescan", "soon"], ["--rescan", "-1"],
+                     ["--pod-resources-timeout", "0"], ["--pod-resources-timeout", "a while"], ["--log-level", "loud"],
+                     ["--use-cdi"], ["--root"]):
             with self.subTest(argv=argv):
                 self.refused(run(DAEMON, *argv), 2)
 

@@ -97,7 +97,7 @@ class VfFirst(Case):
         for options in (("--no-preferred",), ("--nonsense",), ("--delay", "300"), ("--mig",), ("--replicas", "2")):
             with self.subTest(options):
                 node = self.node()
-                _, daemon = node.start("--pods-api", gpu=options)
+                _, daemon = node.start("--pods-api", gpu=options, daemon=("--pod-resources-timeout", "200"))
                 began = time.monotonic()
                 vfs = vfs_of(node.kubelet.admit("p", f"main:{GPU}=2,{VF}=2", order="vf-first"))
                 self.assertLess(time.monotonic() - began, 15)
