@@ -1,4 +1,4 @@
-/* railmatectl plan: the choice that would be made, why, and the exact answer to Allocate. */
+/* railmatectl plan: the choice that would be made, why, and what the container would get by it. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,8 +12,13 @@
 #include "config/config.h"
 #include "hw/inventory.h"
 #include "kubelet/answer.h"
+#include "kubelet/contents.h"
+#include "kubelet/rundir.h"
 #include "pool/node.h"
 #include "railmatectl.h"
+#include "render/topofile.h"
+
+#define RUN_DIR "/run/railmate" /* railmated's default */
 
 struct request {
 	const char *gpus, *pool, *free, *must, *vfs;
@@ -27,6 +32,8 @@ struct plan {
 	struct choose_in in;
 	struct choose_out out;
 	struct edits edits;
+	struct kv *conf; /* of nccl.conf */
+	size_t n_conf;
 };
 
 /* Calls fn for each item of a comma list; stops at the first failure. */
@@ -147,6 +154,76 @@ static int read_request(struct plan *p, const struct request *req, struct err *e
 	return check_counts(p, err);
 }
 
+/* --- what the container gets --- */
+
+/* Has the daemon a run directory, it is given files: the variables that depend on them are those of Allocate.
+ */
+static void promise_files(const struct plan *p, struct grant *grant)
+{
+	const char *topology;
+
+	grant->files = contents_has_files(p->pool);
+	if (!grant->files)
+		return;
+	grant->conf_only = render_needs_conf_only(p->m->node);
+	topology = topofile_name(p->m->node, p->pool->cfg);
+	if (topology)
+		grant->topo_file = arena_printf(p->arena, RENDER_DIR "/%s", topology);
+}
+
+static void add_mount(struct plan *p, const struct ids *ids)
+{
+	struct rundir *dir = rundir_new(RUN_DIR);
+	struct bindmount *mounts = arena_array(p->arena, p->edits.n_mounts + 1, sizeof(*mounts));
+
+	for (size_t i = 0; i < p->edits.n_mounts; i++)
+		mounts[i] = p->edits.mounts[i];
+	mounts[p->edits.n_mounts++] = contents_mount(dir, contents_lowest(ids), p->arena);
+	p->edits.mounts = mounts;
+	rundir_free(dir);
+}
+
+/* The lines of nccl.conf, by the same hand that writes the file: what is no variable there is none here. */
+static int read_conf(struct plan *p, const struct grant *grant, struct err *err)
+{
+	const struct container c = { .grants = grant, .n = 1 };
+	const char *const *notes;
+	size_t n_notes;
+	struct edits env;
+	char *rest, *line;
+	int r = render_container(&c, p->arena, &env, &notes, &n_notes, err);
+
+	if (r < 0)
+		return r;
+	p->conf = arena_array(p->arena, env.n_envs, sizeof(*p->conf));
+	rest = arena_strdup(p->arena, render_nccl_conf(&env, p->arena));
+	while ((line = strsep(&rest, "\n"))) {
+		char *value = strchr(line, '=');
+
+		if (*line == '#' || !value)
+			continue;
+		*value = '\0';
+		p->conf[p->n_conf++] = (struct kv) { line, value + 1 };
+	}
+	return 0;
+}
+
+static int render(struct plan *p, const struct ids *ids, struct err *err)
+{
+	struct grant grant;
+	int r = answer_grant(p->m->node, p->pool, ids, p->m->root, p->in.gpus, p->in.n_gpus, p->arena, &grant,
+			     err);
+
+	if (r < 0)
+		return r;
+	promise_files(p, &grant);
+	r = render_grant(&grant, p->arena, &p->edits, err);
+	if (r < 0 || !grant.files)
+		return r;
+	add_mount(p, ids);
+	return read_conf(p, &grant, err);
+}
+
 static int solve(struct plan *p, struct err *err)
 {
 	struct ids ids = { arena_array(p->arena, p->in.want, sizeof(char *)), 0 };
@@ -154,9 +231,10 @@ static int solve(struct plan *p, struct err *err)
 	p->out = choose_vfs(&p->in, true, p->arena);
 	for (size_t i = 0; i < p->out.n_chosen; i++)
 		ids.v[ids.n++] = p->pool->devs[p->out.chosen[i]].id;
-	return answer_allocate(p->m->node, p->pool, &ids, p->m->root, p->in.gpus, p->in.n_gpus, p->arena,
-			       &p->edits, err);
+	return render(p, &ids, err);
 }
+
+/* --- output --- */
 
 static const char *pci_name(const struct plan *p, int pci, char buf[BDF_STRLEN])
 {
@@ -190,13 +268,17 @@ static void json_pairs(struct json *j, const struct plan *p)
 	json_end_array(j);
 }
 
+static void json_variables(struct json *j, const char *key, const struct kv *v, size_t n)
+{
+	json_key(j, key);
+	json_begin_object(j);
+	for (size_t i = 0; i < n; i++)
+		json_kv_string(j, v[i].key, v[i].value);
+	json_end_object(j);
+}
+
 static void json_edits(struct json *j, const struct edits *e)
 {
-	json_key(j, "env");
-	json_begin_object(j);
-	for (size_t i = 0; i < e->n_envs; i++)
-		json_kv_string(j, e->envs[i].key, e->envs[i].value);
-	json_end_object(j);
 	json_key(j, "devices");
 	json_begin_array(j);
 	edits_json_devices(e, j);
@@ -226,6 +308,8 @@ static void print_json(const struct plan *p, struct strbuf *out)
 	} else {
 		json_null(&j);
 	}
+	json_variables(&j, "env", p->edits.envs, p->edits.n_envs);
+	json_variables(&j, "nccl_conf", p->conf, p->n_conf);
 	json_edits(&j, &p->edits);
 	json_end_object(&j);
 	strbuf_putc(out, '\n');
@@ -254,15 +338,28 @@ static void print_choice(const struct plan *p, struct strbuf *out)
 	}
 }
 
+static void print_variables(struct strbuf *out, const char *head, const struct kv *v, size_t n)
+{
+	if (n)
+		strbuf_printf(out, "%s\n", head);
+	for (size_t i = 0; i < n; i++)
+		strbuf_printf(out, "  %s=%s\n", v[i].key, v[i].value);
+}
+
 static void print_text(const struct plan *p, struct strbuf *out)
 {
 	print_choice(p, out);
-	strbuf_puts(out, "environment\n");
-	for (size_t i = 0; i < p->edits.n_envs; i++)
-		strbuf_printf(out, "  %s=%s\n", p->edits.envs[i].key, p->edits.envs[i].value);
+	print_variables(out, "environment", p->edits.envs, p->edits.n_envs);
+	print_variables(out, RENDER_DIR "/" RENDER_CONF_NAME ", before the container's network is known",
+			p->conf, p->n_conf);
 	strbuf_puts(out, "device nodes\n");
 	for (size_t i = 0; i < p->edits.n_devs; i++)
 		strbuf_printf(out, "  %s %s\n", p->edits.devs[i].host, p->edits.devs[i].permissions);
+	if (p->edits.n_mounts)
+		strbuf_puts(out, "mounts\n");
+	for (size_t i = 0; i < p->edits.n_mounts; i++)
+		strbuf_printf(out, "  %s at %s%s\n", p->edits.mounts[i].host, p->edits.mounts[i].container,
+			      p->edits.mounts[i].read_only ? ", read-only" : "");
 }
 
 static int run(const struct machine *m, const struct request *req)

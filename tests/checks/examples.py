@@ -465,7 +465,7 @@ class Programs(unittest.TestCase):
                 for resource in offered:
                     plan = self.ctl("plan", "--config", path, "--root", root, "--pool", resource, "--gpus", gpu,
                                     "--vfs", "1")
-                    self.assertRegex(plan["env"]["NCCL_IB_HCA"], r"^=mlx5_\d+:1$")
+                    self.assertRegex({**plan["nccl_conf"], **plan["env"]}["NCCL_IB_HCA"], r"^=mlx5_\d+:1$")
 
     def test_manifests_of_the_doctor_have_the_shape_of_the_examples(self):
         said = {}

@@ -1,4 +1,5 @@
 """railmatectl from its users' side: requests that are refused, files that cannot be written, output that is one object."""
+import json
 import os
 import pathlib
 import re
@@ -137,8 +138,32 @@ class Plan(ProgramTest):
         done = self.plan("--gpus", ",".join(self.gpus()[:2]), "--vfs", "2")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(len(re.findall(r"(?m)^  GPU .* PIX$", done.stdout)), 2)
-        for word in ("cost 0", "NCCL_IB_HCA==", "/dev/infiniband/uverbs"):
+        for word in ("cost 0", "\n  NCCL_CONF_FILE=/run/railmate/nccl.conf\n", "NCCL_IB_HCA==", "/dev/infiniband/uverbs",
+                     " at /run/railmate, read-only\n"):
             self.assertIn(word, done.stdout)
+
+    def two_pools(self, **railmate):
+        pools = [{"resourcePrefix": "rdma", "resourceName": name, "selectors": {"isRdma": True, "pfNames": [pf]},
+                  "railmate": railmate} for name, pf in (("a", "ibp24s0"), ("b", "ibp64s0"))]
+        return self.write(json.dumps({"resourceList": pools}))
+
+    def test_what_pools_have_to_agree_on_is_in_the_file_alone(self):
+        path = self.two_pools()
+        plan = self.one_object(self.plan("--config", path, "--pool", "rdma/a", "--vfs", "1", "--json"))
+        self.assertNotIn("NCCL_IB_HCA", plan["env"])
+        self.assertRegex(plan["nccl_conf"]["NCCL_IB_HCA"], r"^=mlx5_\d+:1$")
+        text = self.plan("--config", path, "--pool", "rdma/a", "--vfs", "1").stdout
+        self.assertIn("/run/railmate/nccl.conf, before the container's network is known\n  NCCL_IB_HCA==mlx5_", text)
+
+    def test_late_pools_have_everything_in_the_environment(self):
+        plan = self.one_object(self.plan("--config", self.two_pools(binding="late"), "--pool", "rdma/a", "--vfs", "1", "--json"))
+        self.assertEqual(plan["env"]["NCCL_IB_HCA"], plan["nccl_conf"]["NCCL_IB_HCA"])
+        self.assertNotIn("NCCL_CONF_FILE", plan["env"])
+
+    def test_a_pool_that_gives_no_files_has_none(self):
+        plan = self.one_object(self.plan("--config", self.two_pools(profiles=["none"]), "--pool", "rdma/a", "--vfs", "1", "--json"))
+        self.assertEqual((plan["mounts"], plan["nccl_conf"]), ([], {}))
+        self.assertFalse([name for name in plan["env"] if name.startswith("NCCL_")])
 
     def test_gpus_may_be_unknown(self):
         plan = self.one_object(self.plan("--json", "--vfs", "2"))

@@ -62,6 +62,19 @@ class Hints(ProgramTest):
         plan = self.one_object(run(CTL, "plan", "--root", machine(AZURE), "--json", "--vfs", "1", "--gpus", "0001:00:00.0",
                                    "--topology-hints", path))
         self.assertEqual((plan["chosen"], plan["cost"]), (["0104:00:00.0"], 0))
+        self.assertEqual(plan["env"]["NCCL_TOPO_FILE"], "/run/railmate/topology.xml")
+
+    def test_the_operator_decides_on_the_file(self):
+        def plan(name, **railmate):
+            path = self.write(json.dumps({"resourceList": [{"resourcePrefix": "rdma", "resourceName": "vf",
+                                                            "selectors": {"isRdma": True}, "railmate": railmate}]}))
+            return self.one_object(run(CTL, "plan", "--root", machine(name), "--config", path, "--json", "--vfs", "1"))["env"]
+
+        self.assertNotIn("NCCL_TOPO_FILE", plan(AZURE, topologyFile="never"))
+        self.assertNotIn("NCCL_TOPO_FILE", plan(HGX))
+        self.assertEqual(plan(HGX, topologyFile="always")["NCCL_TOPO_FILE"], "/run/railmate/topology.xml")
+        self.assertEqual(plan(HGX, topologyFile="always", profiles=["rccl"])["NCCL_TOPO_FILE"],
+                         "/run/railmate/topology-rccl.xml")
 
     def test_the_file_has_the_groups_of_the_hints(self):
         path = self.hints({"groups": [group("0001:00:00.0", "0104:00:00.0", numa=1)], "linkSpeed": 16, "linkWidth": 8})
