@@ -202,6 +202,27 @@ static void unbind(struct request *r)
 	binder_tell_changed(r->b);
 }
 
+static bool has_slot(const struct request *r, const char *slot)
+{
+	for (size_t i = 0; i < r->n_bindings; i++) {
+		if (str_eq(r->bindings[i].id, slot))
+			return true;
+	}
+	return false;
+}
+
+/* Somebody is told of the binding: another one that waits for it no longer takes it back when it fails. */
+static void confirm(const struct request *r)
+{
+	struct request *other;
+
+	LIST_FOREACH(other, &r->b->requests, link)
+	{
+		for (size_t i = 0; other != r && i < other->n_bindings; i++)
+			other->fresh[i] &= !has_slot(r, other->bindings[i].id);
+	}
+}
+
 static void looked(void *arg, const struct vf_state *states, size_t n, const char *why)
 {
 	struct request *r = arg;
@@ -213,6 +234,8 @@ static void looked(void *arg, const struct vf_state *states, size_t n, const cha
 			r->bindings[0].id, r->owner.ns, r->owner.pod);
 	else if (grant_bound(r, states, n, why, &r->err) < 0)
 		unbind(r);
+	else
+		confirm(r);
 	complete(r);
 }
 
@@ -223,8 +246,10 @@ static void conclude(struct request *r)
 
 	r->n_under_way++;
 	keeper_save(r->b->env.keeper, saved, r);
-	if (!binder_looks_first(r))
+	if (!binder_looks_first(r)) {
+		confirm(r);
 		return;
+	}
 	r->n_under_way++;
 	n = grant_functions(r, &bdfs);
 	truth_look(r->b->env.truth, bdfs, n, looked, r);

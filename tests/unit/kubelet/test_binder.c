@@ -1663,6 +1663,25 @@ static void a_pod_that_goes_while_its_vf_is_looked_at_is_not_bound(void **state)
 	assert_null(spec("rdma_vf-n0-0"));
 }
 
+static void what_another_asker_was_told_is_not_undone(void **state)
+{
+	const struct binder_pod who = { "default", "p", "" };
+	struct wish w = { ids_of(slots(0, 0, 0)), &who, &other };
+
+	(void)state;
+	sight.gid = 5;
+	pod("p", HOLDS("rdma/vf=%s", slots(0, 0, 0)));
+	hold_the_look(slots(0, 0, 0));
+	other = (struct outcome) { 0 };
+	on_rpc(bind_fn, &w);
+	wait_until(other_is_done);
+	assert_int_equal(other.code, 0);
+	let_look();
+	wait_until(is_done);
+	assert_int_equal(got.code, EAGAIN);
+	assert_string_equal(ledger_find_slot(keeper_ledger(k), "rdma_vf-n0-0")->vf, other.vf[0]);
+}
+
 static void a_binder_that_ends_while_it_looks_has_answered(void **state)
 {
 	(void)state;
@@ -1715,6 +1734,8 @@ int main(void)
 		TRUTH(a_run_directory_that_cannot_be_had_stops_nobody),
 		cmocka_unit_test_setup_teardown(a_fixed_gid_that_is_not_there_is_a_reason_to_wait,
 						set_up_fixed_gid, tear_down),
+		cmocka_unit_test_setup_teardown(what_another_asker_was_told_is_not_undone, set_up_fixed_gid,
+						tear_down),
 		cmocka_unit_test_setup_teardown(vfs_of_an_early_pool_are_told_to_nccl_too, set_up_mixed_pools,
 						tear_down),
 		T(a_spec_gives_what_early_binding_gives),
