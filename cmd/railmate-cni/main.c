@@ -230,6 +230,14 @@ static int serve(const char *name)
 	return run(&in, command, &input);
 }
 
+static int end_output(void)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return EXIT_DONE;
+	fprintf(stderr, "railmate-cni: cannot write to standard output: %m\n");
+	return EXIT_FAILED;
+}
+
 static int install(const char *dir)
 {
 	struct err err = { 0 };
@@ -239,7 +247,7 @@ static int install(const char *dir)
 		return EXIT_FAILED;
 	}
 	printf("railmate-cni " RAILMATE_VERSION " is in %s\n", dir);
-	return fflush(stdout) == 0 ? EXIT_DONE : EXIT_FAILED;
+	return end_output();
 }
 
 int main(int argc, char **argv)
@@ -250,11 +258,11 @@ int main(int argc, char **argv)
 		return install(argv[2]);
 	if (argc == 2 && !strcmp(argv[1], "--help")) {
 		fputs(usage_text, stdout);
-		return EXIT_DONE;
+		return end_output();
 	}
 	if (argc == 2 && !strcmp(argv[1], "--version")) {
 		puts("railmate-cni " RAILMATE_VERSION);
-		return EXIT_DONE;
+		return end_output();
 	}
 	if (argc == 1 && command)
 		return serve(command);

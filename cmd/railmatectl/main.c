@@ -107,6 +107,14 @@ int print_out(const struct strbuf *text)
 	return EXIT_DONE;
 }
 
+static int print_text(const char *text)
+{
+	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+
+	strbuf_puts(&out, text);
+	return print_out(&out);
+}
+
 static void print_notes(const struct machine *m)
 {
 	_cleanup_strbuf_ struct strbuf numa = STRBUF_INIT;
@@ -175,21 +183,26 @@ static const struct command commands[] = {
 	{ "doctor", cmd_doctor },
 };
 
+/* getopt's own words begin with argv[0]. */
+static int run_command(const struct command *command, int argc, char **argv)
+{
+	_cleanup_free_ char *name = xasprintf("railmatectl: %s", command->name);
+
+	argv[0] = name;
+	return command->run(argc, argv);
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
 
-	if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
-		fputs(usage_text, stdout);
-		return EXIT_DONE;
-	}
-	if (!strcmp(name, "--version")) {
-		puts("railmatectl " RAILMATE_VERSION);
-		return EXIT_DONE;
-	}
+	if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help"))
+		return print_text(usage_text);
+	if (!strcmp(name, "--version"))
+		return print_text("railmatectl " RAILMATE_VERSION "\n");
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
 		if (!strcmp(name, commands[i].name))
-			return commands[i].run(argc - 1, argv + 1);
+			return run_command(&commands[i], argc - 1, argv + 1);
 	}
 	if (*name)
 		return fail(EXIT_USAGE, "unknown command '%s'; see railmatectl --help", name);

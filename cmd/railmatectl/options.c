@@ -1,5 +1,6 @@
 /* How the subcommands read their options. */
 #include <getopt.h>
+#include <stdio.h>
 
 #include "base/mem.h"
 #include "railmatectl.h"
@@ -29,7 +30,8 @@ int read_only_options(int argc, char **argv, const struct word *words, size_t n)
 {
 	int r = read_options(argc, argv, words, n);
 
-	if (r == EXIT_DONE && optind < argc)
-		return fail(EXIT_USAGE, "%s takes no argument '%s'", argv[0], argv[optind]);
-	return r;
+	if (r != EXIT_DONE || optind == argc)
+		return r;
+	fprintf(stderr, "%s takes no argument '%s'\n", argv[0], argv[optind]);
+	return EXIT_USAGE;
 }

@@ -161,7 +161,7 @@ static int unpack(const char *file, const char *dir, bool json)
 	if (hosttree_unpack(text, len, dir, &err) < 0) {
 		if (made)
 			rmdir(dir); /* still empty when the text was refused */
-		return fail(EXIT_FAILED, "%s", err.msg);
+		return fail(EXIT_FAILED, "%s: %s", file, err.msg);
 	}
 	return json ? print_unpacked(dir, count_lines(text, len)) : EXIT_DONE;
 }

@@ -266,10 +266,18 @@ static int ignore(struct command_line *cl, const struct flag *flag, const char *
 	return EXIT_DONE;
 }
 
+static int end_output(void)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return EXIT_DONE;
+	fprintf(stderr, "railmated: cannot write to standard output: %m\n");
+	return EXIT_FAILED;
+}
+
 static int print_and_exit(const char *text)
 {
 	fputs(text, stdout);
-	exit(fflush(stdout) == 0 ? EXIT_DONE : EXIT_FAILED);
+	exit(end_output());
 }
 
 static int print_help(struct command_line *cl, const struct flag *flag, const char *value)
@@ -360,7 +368,7 @@ static int print_pools(const struct config *cfg)
 {
 	for (size_t i = 0; i < cfg->n_pools; i++)
 		puts(cfg->pools[i].resource);
-	return fflush(stdout) == 0 ? EXIT_DONE : EXIT_FAILED;
+	return end_output();
 }
 
 static int serve(const struct command_line *cl, const struct config *cfg)
