@@ -19,6 +19,7 @@
 #define ANSWER_BYTES_MAX (1u << 20)
 #define CANDIDATES_MAX	 8
 #define DISTRUST_MS	 30000 /* a socket that hung or talked nonsense is not asked again before */
+#define LATE		 "no answer in time"
 
 /* A socket that may be the GPU plugin's. */
 struct peer {
@@ -288,7 +289,7 @@ static const char *nonsense(const struct question *q, const struct id_lists *lis
 static const char *failure(const struct question *q, enum rpc_status status, const char *message)
 {
 	if (status == RPC_DEADLINE_EXCEEDED)
-		return "no answer in time";
+		return LATE;
 	return message && *message ? arena_strdup(q->arena, message) : "the call failed";
 }
 
@@ -388,7 +389,7 @@ static void ask_peer(struct question *q)
 				arena_printf(q->arena, "no socket of a plugin for %s was found", q->resource);
 		finish(q, NULL);
 	} else if (left <= 0) {
-		q->why = "the GPU plugin took too long";
+		q->why = LATE;
 		finish(q, NULL);
 	} else {
 		call_peer(q, q->peers[q->at], time_for_this(q, left));
