@@ -5,6 +5,8 @@
 """
 import json
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -72,8 +74,39 @@ class Deploy(unittest.TestCase):
         usage = subprocess.run([RAILMATED, "--help"], capture_output=True, text=True, timeout=60).stdout
         self.assertIn(f'({mount["mountPath"]}/railmate.sock)', usage)
 
+    def test_every_component_can_be_had_alone_or_with_others(self):
+        components = {path.parent.name for path in (DEPLOY / "components").glob("*/kustomization.yaml")}
+        self.assertEqual(components, {"cni", "netns", "runtime", "watcher"})
+        text = (DEPLOY / "kustomization.yaml").read_text()
+        all_of_them = yaml.safe_load(re.sub(r"^# (components:|- )", r"\1", text, flags=re.M))
+        self.assertEqual(all_of_them["components"], [f"components/{name}" for name in sorted(components)])
+        for name in components:
+            alone = yaml.safe_load((DEPLOY / name / "kustomization.yaml").read_text())
+            self.assertEqual((alone["resources"], alone["components"]), (["../base"], [f"../components/{name}"]))
+            component = yaml.safe_load((DEPLOY / "components" / name / "kustomization.yaml").read_text())
+            self.assertEqual((component["kind"], component.get("resources")), ("Component", None))
+
+    def test_what_kustomize_makes_of_all_components_has_one_image(self):
+        if not shutil.which("kubectl"):
+            self.skipTest("no kubectl here")
+        with tempfile.TemporaryDirectory() as top:
+            here = pathlib.Path(top, "deploy")
+            shutil.copytree(DEPLOY, here)
+            for name, change in (("kustomization.yaml", (r"^# (components:|- )", r"\1")),
+                                 ("base/kustomization.yaml", ("newName: railmate", "newName: registry.test/railmate"))):
+                file = here / name
+                file.write_text(re.sub(*change, file.read_text(), flags=re.M))
+            made = subprocess.run(["kubectl", "kustomize", here], capture_output=True, text=True, timeout=60, check=True).stdout
+        (daemon_set,) = [d for d in yaml.safe_load_all(made) if d["kind"] == "DaemonSet"]
+        pod = daemon_set["spec"]["template"]["spec"]
+        images = {c["image"] for c in pod["containers"] + pod["initContainers"]}
+        self.assertEqual(images, {"registry.test/" + self.container["image"]})
+        mounts = {m["name"] for c in pod["containers"] + pod["initContainers"] for m in c["volumeMounts"]}
+        self.assertEqual(mounts, {v["name"] for v in pod["volumes"]})
+        self.assertIn("--registration=watcher", pod["containers"][0]["args"])
+
     def test_the_init_container_installs_the_cni_plugin(self):
-        (patch,) = yaml.safe_load((DEPLOY / "cni/kustomization.yaml").read_text())["patches"]
+        (patch,) = yaml.safe_load((DEPLOY / "components/cni/kustomization.yaml").read_text())["patches"]
         init, volume = yaml.safe_load(patch["patch"])
         (container,) = init["value"]
         (mount,) = container["volumeMounts"]
@@ -88,7 +121,7 @@ class Deploy(unittest.TestCase):
             self.assertEqual([path.name for path in pathlib.Path(folder).iterdir()], ["railmate-cni"])
 
     def test_the_look_into_namespaces_asks_for_one_capability_and_their_directory(self):
-        (patch,) = yaml.safe_load((DEPLOY / "netns/kustomization.yaml").read_text())["patches"]
+        (patch,) = yaml.safe_load((DEPLOY / "components/netns/kustomization.yaml").read_text())["patches"]
         operations = {o["path"].rpartition("/containers/0/")[2]: o for o in yaml.safe_load(patch["patch"])}
         capabilities = operations["securityContext/capabilities"]["value"]
         # "CAP_SYS_ADMIN" would be refused beside allowPrivilegeEscalation: false.
@@ -108,7 +141,7 @@ class Deploy(unittest.TestCase):
         self.assertIn(f'no files ({mount["mountPath"]})', usage)
 
     def test_the_sockets_of_runtimes_are_mounted_where_they_are_looked_for(self):
-        (patch,) = yaml.safe_load((DEPLOY / "runtime/kustomization.yaml").read_text())["patches"]
+        (patch,) = yaml.safe_load((DEPLOY / "components/runtime/kustomization.yaml").read_text())["patches"]
         values = [o["value"] for o in yaml.safe_load(patch["patch"])]
         mounts = {v["name"]: v for v in values if "mountPath" in v}
         paths = {v["name"]: v["hostPath"]["path"] for v in values if "hostPath" in v}
