@@ -1,4 +1,5 @@
 /* All that was read → the verdict, and for each GPU why it has no GDR. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -97,6 +98,24 @@ static bool loops(const struct verify *v)
 	return !strcmp(v->env[ENV_P2P_DISABLE], "1") && !strcmp(v->env[ENV_SHM_DISABLE], "1");
 }
 
+static bool is_of_two_hosts(const struct verify *v)
+{
+	for (size_t i = 1; i < v->n_procs; i++) {
+		if (strcmp(v->procs[i]->host, v->procs[0]->host) != 0)
+			return true;
+	}
+	return false;
+}
+
+/* Before 2.21 no line has the number of nodes; then that channels take the network has to do. */
+static bool tells_nodes(const char *version)
+{
+	char *minor;
+	long major = strtol(version, &minor, 10);
+
+	return major != 2 || *minor != '.' || strtol(minor + 1, NULL, 10) >= 21;
+}
+
 /* A failure needs no evidence that something worked. */
 static void judge_evidence(struct verify *v)
 {
@@ -112,6 +131,8 @@ static void judge_evidence(struct verify *v)
 		verify_saw(v, SIGN_ONE_NODE, "");
 	else if (!v->net_channels)
 		verify_saw(v, SIGN_NO_CHANNELS, "");
+	else if (!v->nodes && tells_nodes(v->version) && !is_of_two_hosts(v))
+		verify_saw(v, SIGN_NODES_UNTOLD, "");
 }
 
 enum verdict verify_judge(struct verify *v)

@@ -430,17 +430,29 @@ static bool is_far_level(const char *level)
 	return !strcmp(level, "SYS") || !strcmp(level, "PHB") || atoi(level) > 2;
 }
 
-static void set_env(struct verify *v, enum env env, const char *value, size_t len, const char *text)
+/* The index that railmate found right for all of the container's VFs, and set. */
+static bool is_index_of_map(const struct verify *v, const struct record *r, const char *index)
+{
+	const struct map *map = r->proc ? verify_map_of(v, r->proc->host) : NULL;
+
+	for (size_t i = 0; map && i < map->n_entries; i++) {
+		if (map->entries[i].gid_index != strtoll(index, NULL, 10))
+			return false;
+	}
+	return map && map->n_entries;
+}
+
+static void set_env(struct verify *v, enum env env, const char *value, size_t len, const struct record *r)
 {
 	char *copy = v->env[env];
 	size_t n = len < sizeof(v->env[env]) ? len : sizeof(v->env[env]) - 1;
 
 	memcpy(copy, value, n);
 	copy[n] = '\0';
-	if (env == ENV_GID_INDEX && strcmp(copy, "-1") != 0)
-		verify_saw(v, SIGN_GID_FIXED, text);
+	if (env == ENV_GID_INDEX && strcmp(copy, "-1") != 0 && !is_index_of_map(v, r, copy))
+		verify_saw(v, SIGN_GID_FIXED, r->text);
 	if (env == ENV_GDR_LEVEL && is_far_level(copy))
-		verify_saw(v, SIGN_GDR_FORCED, text);
+		verify_saw(v, SIGN_GDR_FORCED, r->text);
 }
 
 /* "NCCL_X set to V", "NCCL_X set by environment to V." */
@@ -463,7 +475,7 @@ static void on_variable(struct verify *v, const struct record *r)
 		set_wanted(r->proc, value, len);
 	for (size_t i = 0; i < ENV_MAX; i++) {
 		if (name_len == strlen(names[i]) && !strncmp(name, names[i], name_len))
-			set_env(v, (enum env)i, value, len, r->text);
+			set_env(v, (enum env)i, value, len, r);
 	}
 }
 

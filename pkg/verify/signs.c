@@ -90,6 +90,13 @@ static const struct sign signs[SIGN_MAX] = {
 			    "Within a node NCCL takes NVLink, PCIe or shared memory: the network was not "
 			    "exercised.",
 			    "Run on two nodes, or with NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1." },
+	[SIGN_NODES_UNTOLD] = { "nodes-untold", LEVEL_UNKNOWN,
+				"how many nodes the job has is not in this log",
+				"NCCL 2.21 and newer tell it (nNodes, subsystem INIT); one node alone can "
+				"use its "
+				"HCAs too, with peer-to-peer and shared memory disabled.",
+				"Give the whole log of a run with NCCL_DEBUG=INFO "
+				"NCCL_DEBUG_SUBSYS=INIT,NET,ENV, or the logs of two nodes." },
 	[SIGN_NO_CHANNELS] = { "no-channels", LEVEL_UNKNOWN, "no channel between nodes is in this log",
 			       "The log ends before the first collective, or lacks the subsystem INIT; NCCL "
 			       "2.22 and newer connect lazily.",
@@ -202,7 +209,8 @@ static const struct sign signs[SIGN_MAX] = {
 	[SIGN_GID_FIXED] = { "gid-index-fixed", LEVEL_NOTE, NULL,
 			     "One index is used for every HCA, unchecked; NCCL 2.21.5 and newer choose by "
 			     "themselves.",
-			     "Unset NCCL_IB_GID_INDEX unless a policy needs it." },
+			     "Give --map: where railmate set it, the map has it; else unset "
+			     "NCCL_IB_GID_INDEX." },
 	[SIGN_GDR_FORCED] = { "gdr-level-forced", LEVEL_NOTE, NULL,
 			      "GPUDirect RDMA is forced through the host bridge or across sockets: often "
 			      "slower than without.",

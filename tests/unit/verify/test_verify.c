@@ -210,7 +210,8 @@ static void every_prefix_leads_to_host_process_and_device(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++) {
-		_cleanup_free_ char *log = xasprintf("%s%s%s%s", prefixes[i], NET, prefixes[i], SEND);
+		const char *prefix = prefixes[i];
+		_cleanup_free_ char *log = xasprintf("%s%s%s%s%s%s", prefix, NET, prefix, TWO, prefix, SEND);
 
 		assert_verdict(NULL, log, VERDICT_PASS, "p-0 GPU 0 rank 0  #0  GDRDMA");
 	}
@@ -230,7 +231,7 @@ static void every_form_of_the_version_is_understood(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
-		_cleanup_free_ char *log = xasprintf("%s\n%s", forms[i][0], NET SEND);
+		_cleanup_free_ char *log = xasprintf("%s\n%s", forms[i][0], NET TWO SEND);
 
 		assert_verdict(NULL, log, VERDICT_PASS, forms[i][1]);
 	}
@@ -239,7 +240,7 @@ static void every_form_of_the_version_is_understood(void **state)
 static void two_records_in_one_line_are_two(void **state)
 {
 	(void)state;
-	assert_verdict(NULL, P "Using network IB " SEND, VERDICT_PASS, "p-0 GPU 0 rank 0");
+	assert_verdict(NULL, TWO P "Using network IB " SEND, VERDICT_PASS, "p-0 GPU 0 rank 0");
 	assert_verdict(NULL,
 		       NET P "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA q:1:1 [0] NCCL INFO "
 			     "Channel 01/0 : 1[0] -> 0[0] [send] via NET/IB/0\n",
@@ -251,7 +252,7 @@ static void what_is_glued_or_cut_is_left_out(void **state)
 {
 	(void)state;
 	assert_verdict(NULL,
-		       P "Using network IB\033[0m\r\n" SEND P
+		       P "Using network IB\033[0m\r\n" SEND TWO P
 			 "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0" P
 			 "Channel 01/0 : 2[1] -> 1[1] [receive] via NET/IB/0/GDRDMA\n" P
 			 "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0",
@@ -344,6 +345,60 @@ static void one_node_counts_only_when_it_has_to_loop(void **state)
 	(void)state;
 	assert_verdict(NULL, one, VERDICT_INCONCLUSIVE, "INCONCLUSIVE one-node");
 	assert_verdict(NULL, loop, VERDICT_PASS, "note one-node-loop");
+}
+
+/* Channels of one host in a log that lacks INIT: they may be of one node that has to loop. */
+static void a_log_that_tells_no_number_of_nodes_has_to_show_two_hosts(void **state)
+{
+	static const char other[] =
+		"p-1:1:20 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [receive] via NET/IB/0/GDRDMA\n";
+	static const char *const silent[] = { "NCCL version 2.18.5+cuda12.2\n",
+					      "NCCL version 2.20.5+cuda12.4\n" };
+	static const char *const telling[] = { "NCCL version 2.21.5+cuda12.4\n",
+					       "NCCL version 2.30.7+cuda13.1\n", "NCCL version 3.0.0\n", "" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(telling); i++) {
+		_cleanup_free_ char *one = xasprintf("%s%s", telling[i], NET USE SEND);
+		_cleanup_free_ char *two = xasprintf("%s%s", one, other);
+
+		assert_verdict(NULL, one, VERDICT_INCONCLUSIVE, "INCONCLUSIVE nodes-untold");
+		assert_verdict(NULL, two, VERDICT_PASS, "2 channels between nodes");
+	}
+	for (size_t i = 0; i < ARRAY_LEN(silent); i++) {
+		_cleanup_free_ char *one = xasprintf("%s%s", silent[i], NET USE SEND);
+
+		assert_verdict(NULL, one, VERDICT_PASS, "1 channels between nodes");
+	}
+}
+
+static void an_index_that_railmate_set_is_no_fixed_one(void **state)
+{
+	static const char log[] = P "NCCL_IB_GID_INDEX set by environment to 3.\n" NET USE TWO SEND;
+	static const struct {
+		const char *map;
+		bool noted;
+	} cases[] = {
+		{ NULL, true },
+		{ MAP("{\"hca\": \"mlx5_4\", \"gid\": {\"index\": 3}}"), false },
+		{ MAP("{\"hca\": \"mlx5_4\", \"gid\": {\"index\": 5}}"), true },
+		{ MAP("{\"hca\": \"mlx5_4\", \"gid\": {\"index\": 3}}, {\"hca\": \"mlx5_5\", \"gid\": null}"),
+		  true },
+		{ MAP(""), true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		_cleanup_verify_ struct verify *v = verify_new();
+		_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+
+		if (cases[i].map)
+			add_map(v, NULL, cases[i].map);
+		feed(v, log, strlen(log));
+		verify_judge(v);
+		verify_text(v, &out);
+		assert_int_equal(!!strstr(strbuf_str(&out), "note gid-index-fixed"), cases[i].noted);
+	}
 }
 
 static void nothing_of_nccl_is_inconclusive(void **state)
@@ -441,10 +496,10 @@ static void the_maps_path_class_tells_why_not(void **state)
 {
 	(void)state;
 	assert_verdict(MAP("{\"gpu\": \"0000:1b:00.0\", \"hca\": \"mlx5_4\", \"path\": \"SYS\"}," OWN5),
-		       NET USE BUS P "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n", VERDICT_WARN,
+		       NET USE BUS TWO P "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n", VERDICT_WARN,
 		       "no GDR gdr-off");
 	assert_verdict(MAP("{\"gpu\": \"0000:1b:00.0\", \"hca\": \"mlx5_4\", \"path\": \"SYS\"}"),
-		       NET P "NET/IB : Using [0]mlx5_4:1/RoCE [RO]; OOB eth0:10.1.0.4<0>\n" BUS P
+		       NET P "NET/IB : Using [0]mlx5_4:1/RoCE [RO]; OOB eth0:10.1.0.4<0>\n" BUS TWO P
 			     "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n",
 		       VERDICT_NOGDR, "too far by the map|gdr-path");
 }
@@ -581,11 +636,14 @@ static void a_line_without_end_takes_no_memory(void **state)
 
 static void more_gpus_than_fit_are_only_counted(void **state)
 {
+	static const char two[] =
+		"h:1:1 [0] NCCL INFO comm 0x1 rank 0 nRanks 2 nNodes 2 localRanks 1 localRank 0\n";
 	_cleanup_verify_ struct verify *v = verify_new();
 	char line[160];
 
 	(void)state;
 	verify_begin(v, "log");
+	verify_feed(v, two, strlen(two));
 	for (int i = 0; i < VERIFY_MAX_GPUS + 10; i++) {
 		int n = snprintf(
 			line, sizeof(line),
@@ -632,6 +690,8 @@ int main(void)
 		cmocka_unit_test(what_may_break_is_a_warning),
 		cmocka_unit_test(a_retry_that_succeeds_is_no_failure),
 		cmocka_unit_test(one_node_counts_only_when_it_has_to_loop),
+		cmocka_unit_test(a_log_that_tells_no_number_of_nodes_has_to_show_two_hosts),
+		cmocka_unit_test(an_index_that_railmate_set_is_no_fixed_one),
 		cmocka_unit_test(nothing_of_nccl_is_inconclusive),
 		cmocka_unit_test(sends_without_gdr_are_told_apart),
 		cmocka_unit_test(the_map_is_what_was_allocated),
