@@ -342,8 +342,8 @@ class Refusals(LateCase):
         self.runtime(node, "docker", "25.0.3")
         d = node.start_daemon("--config-file", self.config(node))
         node.kubelet.wait(VF, 1)
-        self.assertIn("whether the container runtime does CDI is not known", d.stderr())
-        self.assertIn("docker 25.0.3 is not known here", d.stderr())
+        until(lambda: "whether the container runtime does CDI is not known" in d.stderr(), "a line about it")
+        until(lambda: "docker 25.0.3 is not known here" in d.stderr(), "a line about it")
 
     def test_no_runtime_is_asked_where_the_operator_says_so(self):
         for options in (["--cdi", "on"], ["--runtime-socket", "none"]):

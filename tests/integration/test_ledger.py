@@ -211,6 +211,7 @@ class Away(LedgerCase):
             daemon = node.start_daemon()
             until(lambda: kubelet.resource(VF)["capacity"] == capacity and p[0] in self.holds(node), "that it is listed")
             self.await_holds(node, p + q)
+            kubelet.wait(VF, f"={capacity}")
             self.assertEqual((kubelet.resource(VF)["capacity"], self.unhealthy(kubelet)), (capacity, set()))
         kubelet.ask("prestart p")  # its container restarts
         kubelet.ask("remove p")
@@ -229,13 +230,13 @@ class Away(LedgerCase):
         daemon.child.send_signal(signal.SIGHUP)
         kubelet.ask("remove p")
         until(lambda: self.unhealthy(kubelet) == {p[0]}, "that it drains")
-        self.assertIn(f"{p[0]}: default/p is gone, but its RDMA device", daemon.stderr())
+        until(lambda: f"{p[0]}: default/p is gone, but its RDMA device" in daemon.stderr(), "a line about it")
         until(lambda: self.holds(node)[p[0]].get("draining"), "that this is on disk")
         node.bring_back(p[0], moved)
         daemon.child.send_signal(signal.SIGHUP)
         until(lambda: not self.unhealthy(kubelet), "that it is free again")
         self.await_holds(node, q)
-        self.assertIn(f"{p[0]}: is at rest, and free again", daemon.stderr())
+        until(lambda: f"{p[0]}: is at rest, and free again" in daemon.stderr(), "a line about it")
 
     def test_it_drains_over_a_restart(self):
         node = self.node()
