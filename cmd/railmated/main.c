@@ -117,6 +117,14 @@ static int set_text_or_none(struct command_line *cl, const struct flag *flag, co
 	return set_text(cl, flag, strcmp(value, "none") ? value : NULL);
 }
 
+/* The container runtime is told of it. */
+static int set_absolute_or_none(struct command_line *cl, const struct flag *flag, const char *value)
+{
+	if (*value != '/' && strcmp(value, "none"))
+		return usage_error(flag, value, "an absolute path or none");
+	return set_text_or_none(cl, flag, value);
+}
+
 static int set_true(struct command_line *cl, const struct flag *flag, const char *value)
 {
 	(void)value;
@@ -314,7 +322,7 @@ static const struct flag flags[] = {
 	{ "cgroup-dir", required_argument, set_text_or_none, FIELD(daemon.cgroup_dir) },
 	{ "devinfo-dir", required_argument, set_text_or_none, FIELD(daemon.devinfo_dir) },
 	{ "control-socket", required_argument, set_text_or_none, FIELD(daemon.control_socket) },
-	{ "run-dir", required_argument, set_text_or_none, FIELD(daemon.run_dir) },
+	{ "run-dir", required_argument, set_absolute_or_none, FIELD(daemon.run_dir) },
 	{ "netns-dir", required_argument, set_text_or_none, FIELD(daemon.netns_dir) },
 	{ "state-dir", required_argument, set_text_or_none, FIELD(daemon.state_dir) },
 	{ "cdi-dir", required_argument, set_text, FIELD(daemon.cdi_dir) },

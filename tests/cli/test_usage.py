@@ -17,6 +17,7 @@ class Usage(ProgramTest):
                             ((CTL, "topo", "here"), "railmatectl: topo takes no argument 'here'"),
                             ((CTL, "topology"), "railmatectl: unknown command 'topology'"),
                             ((DAEMON, "--nonsense"), "unrecognized option '--nonsense'"),
+                            ((DAEMON, "--run-dir", "run"), "railmated: --run-dir: 'run' is not an absolute path"),
                             ((DAEMON, "here"), "railmated: unexpected argument 'here'")):
             with self.subTest(argv[1:]):
                 done = run(*argv)
