@@ -4,14 +4,13 @@
  */
 #include "cni.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -49,19 +48,10 @@ static void make_parent(const char *path)
 int devinfo_write(const char *path, const char *vf, const char *rdma, struct err *err)
 {
 	_cleanup_free_ char *temporary = xasprintf("%s.%d", path, (int)getpid());
+	const struct file_new f = { .dir = AT_FDCWD, .name = path, .temporary = temporary, .mode = 0444 };
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
-	_cleanup_close_ int fd = -1;
 
 	put_devinfo(vf, rdma, &text);
 	make_parent(path);
-	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
-	if (fd < 0)
-		return err_sys(err, "make %s", temporary);
-	errno = ENOSPC; /* a short write leaves it as it was */
-	if (write(fd, text.s, text.len) != (ssize_t)text.len || rename(temporary, path) < 0) {
-		err_sys(err, "write %s", path);
-		unlink(temporary);
-		return -EIO;
-	}
-	return 0;
+	return file_write(&f, text.s, text.len, err);
 }

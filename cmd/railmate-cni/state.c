@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -47,21 +47,7 @@ static int sync_directory(const char *dir, struct err *err)
 {
 	_cleanup_close_ int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	if (fd < 0 || fsync(fd) < 0)
-		return err_sys(err, "make %s durable", dir);
-	return 0;
-}
-
-static int write_file(const char *path, const struct strbuf *text, struct err *err)
-{
-	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-
-	if (fd < 0)
-		return err_sys(err, "make %s", path);
-	errno = ENOSPC; /* a short write leaves it as it was */
-	if (write(fd, text->s, text->len) != (ssize_t)text->len || fsync(fd) < 0)
-		return err_sys(err, "write %s", path);
-	return 0;
+	return fd < 0 ? err_sys(err, "open %s", dir) : file_sync_dir(fd, dir, err);
 }
 
 static void put_state(const struct state *s, struct strbuf *out)
@@ -83,23 +69,20 @@ static void put_state(const struct state *s, struct strbuf *out)
 	strbuf_putc(out, '\n');
 }
 
-/* link() and not rename(): of two that come at once, one is told. */
-static int put_in_place(const char *temporary, const char *path, const struct strbuf *text, struct err *err)
-{
-	int r = write_file(temporary, text, err);
-
-	if (r == 0 && link(temporary, path) < 0)
-		r = err_sys(err, "make %s", path);
-	unlink(temporary);
-	return r;
-}
-
 int state_create(const char *dir, const char *container, const char *ifname, const struct state *s,
 		 struct err *err)
 {
 	_cleanup_free_ char *path = path_of(dir, container, ifname);
 	_cleanup_free_ char *temporary =
 		xasprintf("%s/.%s%c%s.%d", dir, container, BETWEEN, ifname, (int)getpid());
+	const struct file_new f = {
+		.dir = AT_FDCWD,
+		.name = path,
+		.temporary = temporary,
+		.mode = 0600,
+		.synced = true,
+		.only_new = true,
+	};
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	int r;
 
@@ -107,7 +90,7 @@ int state_create(const char *dir, const char *container, const char *ifname, con
 	r = make_directories(dir, err);
 	if (r < 0)
 		return r;
-	r = put_in_place(temporary, path, &text, err);
+	r = file_write(&f, text.s, text.len, err);
 	return r < 0 ? r : sync_directory(dir, err);
 }
 

@@ -3,13 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -42,37 +42,13 @@ static bool is_there(const char *path, const char *text)
 	       !memcmp(old, text, len);
 }
 
-static int write_new(const char *path, const char *text, struct err *err)
-{
-	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
-	size_t len = strlen(text);
-
-	if (fd < 0)
-		return err_sys(err, "create %s", path);
-	if (fchmod(fd, 0644) < 0) /* whatever the umask: containers read it as anybody */
-		return err_sys(err, "%s", path);
-	for (size_t done = 0; done < len;) {
-		ssize_t n = write(fd, text + done, len - done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return err_sys(err, "write %s", path);
-		done += (size_t)n;
-	}
-	return 0;
-}
-
+/* Containers read it as anybody. */
 static int replace(const char *path, const char *text, struct err *err)
 {
 	_cleanup_free_ char *temporary = xasprintf("%s.tmp", path);
-	int r = write_new(temporary, text, err);
+	const struct file_new f = { .dir = AT_FDCWD, .name = path, .temporary = temporary, .mode = 0644 };
 
-	if (r == 0 && rename(temporary, path) < 0)
-		r = err_sys(err, "rename %s", temporary);
-	if (r < 0)
-		unlink(temporary);
-	return r;
+	return file_write(&f, text, strlen(text), err);
 }
 
 static void drop(const char *path)

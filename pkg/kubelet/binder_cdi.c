@@ -16,6 +16,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "document/document.h"
@@ -195,42 +196,18 @@ bool spec_exists(const struct binder *b, const char *slot)
 	return access(spec_path(b, slot, a), F_OK) == 0;
 }
 
-static int write_all(int fd, const char *text)
+static int write_file(const struct binder *b, const char *path, const char *temporary, const char *text,
+		      struct err *err)
 {
-	size_t left = strlen(text);
-
-	while (left) {
-		ssize_t n = write(fd, text, left);
-
-		if (n < 0 && errno != EINTR)
-			return -1;
-		text += n > 0 ? n : 0;
-		left -= n > 0 ? (size_t)n : 0;
-	}
-	return 0;
-}
-
-static int put_file(const struct binder *b, const char *path, const char *temporary, const char *text,
-		    struct err *err)
-{
-	_cleanup_close_ int fd = -1;
+	const struct file_new f = {
+		.dir = AT_FDCWD, .name = path, .temporary = temporary, .mode = FILE_MODE
+	};
+	int r;
 
 	if (mkdir(b->env.cdi_dir, DIR_MODE) < 0 && errno != EEXIST)
 		return err_sys(err, "make the CDI directory %s", b->env.cdi_dir);
-	fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
-	if (fd < 0)
-		return err_sys(err, "write CDI spec %s", temporary);
-	if (fchmod(fd, FILE_MODE) < 0 || write_all(fd, text) < 0) {
-		err_sys(err, "write CDI spec %s", temporary);
-		unlink(temporary);
-		return -err->code;
-	}
-	if (rename(temporary, path) < 0) {
-		err_sys(err, "rename CDI spec %s", path);
-		unlink(temporary);
-		return -err->code;
-	}
-	return 0;
+	r = file_write(&f, text, strlen(text), NULL);
+	return r < 0 ? err_set(err, -r, "write CDI spec %s: %s", path, strerror(-r)) : 0;
 }
 
 /* It has our name; what it is, it says itself. What does not parse was ours, and what we wrote is. */
@@ -262,8 +239,8 @@ int spec_write(struct binder *b, const char *slot, const char *text, bool *ret_r
 		binder_say(b, "CDI spec %s was changed by somebody else; it is written anew", path);
 	*ret_replaced = old && strcmp(old, text) != 0;
 	if (!old || *ret_replaced) {
-		r = put_file(b, path, arena_printf(a, "%s/.%s.tmp", b->env.cdi_dir, cdi_file_name(slot, a)),
-			     text, err);
+		r = write_file(b, path, arena_printf(a, "%s/.%s.tmp", b->env.cdi_dir, cdi_file_name(slot, a)),
+			       text, err);
 		if (r < 0)
 			return r;
 	}

@@ -14,6 +14,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "hw/bdf.h"
@@ -139,32 +140,14 @@ static int open_dir(struct rundir *r, int top, const char *vf, struct err *err)
 
 /* --- files --- */
 
-static int write_all(int fd, const char *text, size_t len)
+static int write_file(int dir, const char *name, const char *temporary, const char *text, size_t len)
 {
-	while (len) {
-		ssize_t n = write(fd, text, len);
+	const struct file_new f = { .dir = dir, .name = name, .temporary = temporary, .mode = FILE_MODE };
 
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		text += n > 0 ? n : 0;
-		len -= n > 0 ? (size_t)n : 0;
-	}
-	return 0;
+	return file_write(&f, text, len, NULL);
 }
 
-static int write_new(int dir, const char *temporary, const char *text, size_t len)
-{
-	_cleanup_close_ int fd =
-		openat(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
-
-	if (fd < 0)
-		return -errno;
-	if (fchmod(fd, FILE_MODE) < 0)
-		return -errno;
-	return write_all(fd, text, len);
-}
-
-static int copy_new(int top, const char *from, int dir, const char *temporary)
+static int copy(int top, const char *from, int dir, const char *name, const char *temporary)
 {
 	_cleanup_close_ int fd = openat(top, from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	_cleanup_free_ char *text = NULL;
@@ -184,19 +167,23 @@ static int copy_new(int top, const char *from, int dir, const char *temporary)
 			return -errno;
 		len += n > 0 ? (size_t)n : 0;
 	}
-	return write_new(dir, temporary, text, len);
+	return write_file(dir, name, temporary, text, len);
 }
 
 /* It is written once and then replaced as a whole: a link stays what it was. */
-static int share(int top, const char *from, int dir, const char *temporary)
+static int share(int top, const char *from, int dir, const char *name, const char *temporary)
 {
 	struct stat st;
+	int r;
 
 	if (fstatat(top, from, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	if (S_ISREG(st.st_mode) && linkat(top, from, dir, temporary, 0) == 0)
-		return 0;
-	return copy_new(top, from, dir, temporary);
+	unlinkat(dir, temporary, 0); /* of one of us who was killed */
+	if (!S_ISREG(st.st_mode) || linkat(top, from, dir, temporary, 0) < 0)
+		return copy(top, from, dir, name, temporary);
+	r = renameat(dir, temporary, dir, name) < 0 ? -errno : 0;
+	unlinkat(dir, temporary, 0); /* two names of one file: rename() did nothing */
+	return r;
 }
 
 static int remove_file(int dir, const char *name)
@@ -207,19 +194,12 @@ static int remove_file(int dir, const char *name)
 static int put(int top, int dir, const struct rundir_file *f)
 {
 	char temporary[64];
-	int r;
 
 	if (!f->text && !f->same)
 		return remove_file(dir, f->name);
 	snprintf(temporary, sizeof(temporary), ".%s" TEMPORARY, f->name);
-	unlinkat(dir, temporary, 0); /* of one of us who was killed */
-	r = f->text ? write_new(dir, temporary, f->text, strlen(f->text))
-		    : share(top, f->same, dir, temporary);
-	if (r == 0 && renameat(dir, temporary, dir, f->name) < 0)
-		r = -errno;
-	/* Two names of one file: rename() did nothing. */
-	unlinkat(dir, temporary, 0);
-	return r;
+	return f->text ? write_file(dir, f->name, temporary, f->text, strlen(f->text))
+		       : share(top, f->same, dir, f->name, temporary);
 }
 
 int rundir_write(struct rundir *r, const char *vf, const struct rundir_file *files, size_t n, struct err *err)

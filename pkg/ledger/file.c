@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "ledger/ledger.h"
@@ -216,47 +217,17 @@ int ledger_file_peek(const char *dir, struct ledger **ret, struct err *err)
 
 /* --- writing --- */
 
-static int write_all(int fd, const char *text, size_t len)
-{
-	while (len) {
-		ssize_t n = write(fd, text, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		text += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
-static int write_temporary(const struct ledger_file *f, const char *text, size_t len)
-{
-	/* What a killed daemon left behind may be anything. */
-	_cleanup_close_ int fd =
-		openat(f->dir_fd, TEMPORARY, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	int r;
-
-	if (fd < 0)
-		return -errno;
-	r = write_all(fd, text, len);
-	if (r == 0 && fsync(fd) < 0)
-		r = -errno;
-	return r;
-}
-
 int ledger_file_store(struct ledger_file *f, const char *text, size_t len, struct err *err)
 {
-	int r = write_temporary(f, text, len);
+	const struct file_new file = {
+		.dir = f->dir_fd,
+		.dir_name = f->dir,
+		.name = NAME,
+		.temporary = TEMPORARY,
+		.mode = 0600,
+		.synced = true,
+	};
+	int r = file_write(&file, text, len, err);
 
-	if (r < 0) {
-		unlinkat(f->dir_fd, TEMPORARY, 0);
-		return err_set(err, -r, "write %s/" TEMPORARY ": %s", f->dir, strerror(-r));
-	}
-	if (renameat(f->dir_fd, TEMPORARY, f->dir_fd, NAME) < 0)
-		return err_sys(err, "rename %s/" TEMPORARY " to " NAME, f->dir);
-	if (fsync(f->dir_fd) < 0)
-		return err_sys(err, "write directory %s", f->dir);
-	return 0;
+	return r < 0 ? r : file_sync_dir(f->dir_fd, f->dir, err);
 }

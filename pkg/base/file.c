@@ -1,0 +1,90 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+
+static int fail(const struct file_new *f, const char *verb, const char *name, int code, struct err *err)
+{
+	return err_set(err, code, "%s %s%s%s: %s", verb, f->dir_name ? f->dir_name : "",
+		       f->dir_name ? "/" : "", name, strerror(code));
+}
+
+static int create(const struct file_new *f)
+{
+	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+	int fd = openat(f->dir, f->temporary, flags, f->mode);
+
+	if (fd < 0 && errno == EEXIST && unlinkat(f->dir, f->temporary, 0) == 0)
+		fd = openat(f->dir, f->temporary, flags, f->mode);
+	return fd < 0 ? -errno : fd;
+}
+
+/* A full disk may take a part; only the write behind it tells why. */
+static int write_all(int fd, const char *data, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, data, len);
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		data += n > 0 ? n : 0;
+		len -= n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}
+
+static int fill(const struct file_new *f, int fd, const void *data, size_t len)
+{
+	int r = fchmod(fd, f->mode) < 0 ? -errno : write_all(fd, data, len);
+
+	if (r == 0 && f->synced && fsync(fd) < 0)
+		r = -errno;
+	return r;
+}
+
+static int write_temporary(const struct file_new *f, const void *data, size_t len)
+{
+	_cleanup_close_ int fd = create(f);
+	int r;
+
+	if (fd < 0)
+		return fd;
+	r = fill(f, fd, data, len);
+	if (r < 0)
+		unlinkat(f->dir, f->temporary, 0);
+	return r;
+}
+
+/* The temporary name is gone afterwards, in either case. */
+static int take_name(const struct file_new *f)
+{
+	int r = f->only_new ? linkat(f->dir, f->temporary, f->dir, f->name, 0)
+			    : renameat(f->dir, f->temporary, f->dir, f->name);
+	int code = r < 0 ? errno : 0;
+
+	if (code || f->only_new)
+		unlinkat(f->dir, f->temporary, 0);
+	return -code;
+}
+
+int file_write(const struct file_new *f, const void *data, size_t len, struct err *err)
+{
+	int r = write_temporary(f, data, len);
+
+	if (r < 0)
+		return fail(f, "write", f->temporary, -r, err);
+	r = take_name(f);
+	return r < 0 ? fail(f, f->only_new ? "make" : "replace", f->name, -r, err) : 0;
+}
+
+int file_sync_dir(int dir, const char *name, struct err *err)
+{
+	return fsync(dir) < 0 ? err_sys(err, "write the directory %s", name) : 0;
+}
