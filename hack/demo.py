@@ -226,9 +226,9 @@ def parse(argv):
     p = argparse.ArgumentParser(prog="hack/demo", description="shows railmate's main job", allow_abbrev=False)
     p.add_argument("--json", action="store_true", help="one JSON object on standard output")
     where = p.add_mutually_exclusive_group()
-    where.add_argument("--machine", metavar="NAME", help=f"a captured machine (default {DEFAULT})")
+    where.add_argument("--machine", metavar="NAME", help=f"a machine of tests/fixtures (default {DEFAULT})")
     where.add_argument("--live", action="store_true", help="this machine")
-    where.add_argument("--list", action="store_true", help="name the captured machines")
+    where.add_argument("--list", action="store_true", help="name these machines")
     return p.parse_args(argv)
 
 
