@@ -9,6 +9,7 @@ newest_railmate(), railmate_log(name), break_vf(id), wait_registered().
 """
 import contextlib
 import itertools
+import json
 import os
 import re
 import subprocess
@@ -38,6 +39,10 @@ for d in /dev/infiniband/*; do
 	echo "dev $d $(stat -c '%t %T' "$d")"
 	echo "open $d $( { : <"$d"; } 2>&1 )"
 done
+for f in /run/railmate/*.conf /run/railmate/*.json; do
+	[ -e "$f" ] && sed "s|^|file ${f##*/} |" "$f"
+done
+echo "write $( { : >/run/railmate/ours; } 2>&1 )"
 echo END
 """
 SETUP = "/bin/busybox --install -s /tmp; PATH=/tmp\n"
@@ -105,6 +110,10 @@ class Report:
         self.env = dict(line[4:].split("=", 1) for line in lines if line.startswith("env ") and "=" in line)
         self.devices = {line.split()[1]: line.split()[2:] for line in lines if line.startswith("dev ")}
         self.opened = {line.split()[1]: line.split(" ", 2)[2] for line in lines if line.startswith("open ")}
+        self.files = {}  # of /run/railmate: name → lines
+        for _, name, text in (line.split(" ", 2) for line in lines if line.startswith("file ")):
+            self.files.setdefault(name, []).append(text)
+        self.written = next(line for line in lines if line.startswith("write "))
 
 
 class Cluster:
@@ -193,11 +202,23 @@ def check_report(c, report, gpu_ids, vfs):
     equal(set(filter(None, report.env.get(GPU_ENV, "").split(","))), set(gpu_ids), "the GPUs' variable")
     if not vfs:
         check(not any(k.startswith(("NCCL_", "RAILMATE_", "PCIDEVICE_")) for k in report.env), "variables without VFs")
+        equal(report.files, {}, "files without VFs")
         return
     equal(report.env.get("PCIDEVICE_RDMA_VF"), ",".join(vfs), "PCIDEVICE_RDMA_VF")
     equal(report.env.get("RAILMATE_RDMA_VF_VFS"), ",".join(vfs), "RAILMATE_RDMA_VF_VFS")
     hcas = ",".join(f"{c.vf[vf]['rdma']}:1" for vf in vfs[:NCCL_MAX])
     equal(report.env.get("NCCL_IB_HCA"), "=" + hcas, "NCCL_IB_HCA")
+    check_files(c, report, vfs)
+
+
+def check_files(c, report, vfs):
+    """What the container sees in /run/railmate; it cannot write there."""
+    pairs = json.loads("\n".join(report.files.get("map.json", ["{}"]))).get("gpus", [])
+    equal({(p["vf"], p["hca"]) for p in pairs}, {(vf, c.vf[vf]["rdma"]) for vf in vfs}, "VFs in map.json")
+    if "NCCL_CONF_FILE" in report.env:
+        equal(report.env["NCCL_CONF_FILE"], "/run/railmate/nccl.conf", "NCCL_CONF_FILE")
+        check(f"NCCL_IB_HCA={report.env['NCCL_IB_HCA']}" in report.files.get("nccl.conf", []), "nccl.conf names other HCAs")
+    check("Read-only" in report.written, f"the container can write into /run/railmate: {report.written}")
 
 
 def check_optimal(c, gpus, vfs, free):
