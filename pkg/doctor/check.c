@@ -17,9 +17,17 @@ static const struct {
 	const struct doctor_check *checks;
 	const size_t *n;
 } tables[] = {
-	{ doctor_place_checks, &doctor_place_checks_n }, { doctor_vf_checks, &doctor_vf_checks_n },
-	{ doctor_port_checks, &doctor_port_checks_n },	 { doctor_table_checks, &doctor_table_checks_n },
-	{ doctor_pcie_checks, &doctor_pcie_checks_n },	 { doctor_host_checks, &doctor_host_checks_n },
+	{ doctor_place_checks, &doctor_place_checks_n },
+	{ doctor_vf_checks, &doctor_vf_checks_n },
+	{ doctor_port_checks, &doctor_port_checks_n },
+	{ doctor_roce_checks, &doctor_roce_checks_n },
+	{ doctor_firmware_checks, &doctor_firmware_checks_n },
+	{ doctor_switchdev_checks, &doctor_switchdev_checks_n },
+	{ doctor_table_checks, &doctor_table_checks_n },
+	{ doctor_iommu_checks, &doctor_iommu_checks_n },
+	{ doctor_acs_checks, &doctor_acs_checks_n },
+	{ doctor_pcie_checks, &doctor_pcie_checks_n },
+	{ doctor_host_checks, &doctor_host_checks_n },
 	{ doctor_limit_checks, &doctor_limit_checks_n },
 };
 

@@ -51,3 +51,21 @@ int doctor_mrrs(int devctl)
 {
 	return 128 << (devctl >> 12 & 7);
 }
+
+bool doctor_ats_is_on(const struct doctor_pci *p)
+{
+	return p->has_ats && p->ats_ctrl & PCI_ATS_CTRL_ENABLE;
+}
+
+const char *doctor_why_unread(enum doctor_config config)
+{
+	static const char *const words[] = {
+		[DOCTOR_CONFIG_UNREAD] = "was not asked",
+		[DOCTOR_CONFIG_NONE] = "cannot be read",
+		[DOCTOR_CONFIG_SHORT] = "ends before it (without CAP_SYS_ADMIN the kernel shows 64 bytes)",
+		[DOCTOR_CONFIG_BROKEN] = "makes no sense",
+		[DOCTOR_CONFIG_READ] = "has none",
+	};
+
+	return words[config];
+}

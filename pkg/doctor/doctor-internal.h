@@ -9,6 +9,8 @@ struct hw_pci;
 
 #define TABLE(name) extern const struct doctor_check name[]; extern const size_t name##_n
 TABLE(doctor_place_checks);
+TABLE(doctor_iommu_checks);
+TABLE(doctor_acs_checks);
 TABLE(doctor_pcie_checks);
 TABLE(doctor_host_checks);
 
@@ -30,6 +32,12 @@ const char *doctor_fix_on(const struct doctor_advice *a, enum doctor_platform p)
 
 /* config.c: fills the configuration part of one function. */
 void doctor_read_config(const struct sysroot *root, const struct doctor_facts *f, int pci);
+/* Address translation services: what the IOMMU has answered once needs no way up to it. */
+bool doctor_ats_is_on(const struct doctor_pci *p);
+/* "cannot be read": behind "its configuration space". */
+const char *doctor_why_unread(enum doctor_config config);
+/* The fix for what only root sees. */
+#define DOCTOR_NEED_PRIVILEGE "Run it as root with CAP_SYS_ADMIN on the node itself, or in a privileged pod."
 
 enum { /* PCI Express base specification; linux/pci_regs.h */
 	PORT_ENDPOINT = 0,

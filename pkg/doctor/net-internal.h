@@ -30,6 +30,7 @@ enum hw_link net_link(const struct doctor_facts *f, size_t rdma);
 int net_pf_rdma(const struct doctor_facts *f, int pci);
 /* "0000:17:00.0 (mlx5_0, eth2)": an arena string. */
 const char *net_name(const struct doctor_facts *f, int pci);
+bool net_same_model(const struct hw_pci *a, const struct hw_pci *b);
 bool net_is_zero(const char *guid_or_mac); /* NULL is not */
 /* ", " between the elements of a list. */
 void net_add(struct strbuf *list, const char *element);

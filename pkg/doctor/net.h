@@ -59,6 +59,9 @@ const struct doctor_net *doctor_net_gather(const struct sysroot *root, const str
 /* Tables of checks, for check.c. */
 extern const struct doctor_check doctor_vf_checks[];	extern const size_t doctor_vf_checks_n;		/* net_vf.c */
 extern const struct doctor_check doctor_port_checks[];	extern const size_t doctor_port_checks_n;	/* net_port.c */
+extern const struct doctor_check doctor_roce_checks[];	extern const size_t doctor_roce_checks_n;	/* net_roce.c */
+extern const struct doctor_check doctor_firmware_checks[];	extern const size_t doctor_firmware_checks_n;	/* net_firmware.c */
+extern const struct doctor_check doctor_switchdev_checks[];	extern const size_t doctor_switchdev_checks_n;	/* net_switchdev.c */
 extern const struct doctor_check doctor_table_checks[];	extern const size_t doctor_table_checks_n;	/* net_table.c */
 extern const struct doctor_check doctor_limit_checks[];	extern const size_t doctor_limit_checks_n;	/* net_limit.c */
 

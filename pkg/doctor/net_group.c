@@ -143,3 +143,8 @@ void net_judge_vfs(const struct doctor_facts *f, struct doctor_report *r, net_ju
 		doctor_find(r, kinds->verdict, kinds->advice, "host", "%zu VF%s %s.", fine,
 			    fine == 1 ? "" : "s", fine == 1 ? kinds->one : kinds->many);
 }
+
+bool net_same_model(const struct hw_pci *a, const struct hw_pci *b)
+{
+	return a->vendor == b->vendor && a->device == b->device;
+}

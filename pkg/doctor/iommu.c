@@ -1,0 +1,182 @@
+/* Does the IOMMU translate what GPUs, NICs and their VFs send? */
+#include <linux/pci_regs.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "doctor/doctor-internal.h"
+#include "hw/inventory.h"
+
+static const struct doctor_advice iommu_translated = {
+	"Every transfer between NIC and GPU goes up to the IOMMU and back instead of straight through the "
+	"switch: GPUDirect RDMA is slower, or does not work at all.",
+	{ "Add iommu=pt to GRUB_CMDLINE_LINUX, update-grub (RHEL: grubby --update-kernel=ALL "
+	  "--args=iommu=pt), reboot; containers' VFs stay with the host's driver and lose no isolation by "
+	  "it.",
+	  "Apply a MachineConfig with kernelArguments: [iommu=pt] (--fix-manifest openshift); the nodes "
+	  "reboot one by one.",
+	  "Add iommu=pt to machine.install.extraKernelArgs (--fix-manifest talos) and upgrade the node to "
+	  "the same image." },
+};
+static const struct doctor_advice iommu_translated_despite = {
+	"Every transfer between NIC and GPU goes up to the IOMMU and back instead of straight through the "
+	"switch: GPUDirect RDMA is slower, or does not work at all.",
+	{ "The command line asks for passthrough already: look for what overrules it (a type written to the "
+	  "group in sysfs, a device that the firmware calls untrusted, an IOMMU of the hypervisor).",
+	  NULL, NULL },
+};
+static const struct doctor_advice iommu_blocked = {
+	"The device may not reach memory at all until a driver of user space has it.",
+	{ "Bind it to the kernel's driver (driverctl unset-override ADDRESS).", NULL, NULL },
+};
+static const struct doctor_advice iommu_unknown = {
+	"If the IOMMU translates, NIC and GPU do not talk straight through the switch.",
+	{ "cat /sys/bus/pci/devices/ADDRESS/iommu_group/type on the host: identity is right; a container "
+	  "that masks parts of /sys does not have it.",
+	  NULL, NULL },
+};
+static const struct doctor_advice iommu_ats = {
+	"Translated, but with ATS the devices ask once and then talk straight through the switch.",
+	{ NULL },
+};
+static const struct doctor_advice iommu_fine = {
+	"The IOMMU is not between NIC and GPU.",
+	{ NULL },
+};
+
+static const char *iommu_name(enum doctor_iommu type)
+{
+	static const char *const names[] = {
+		[DOCTOR_IOMMU_UNKNOWN] = "unknown",
+		[DOCTOR_IOMMU_NONE] = "none",
+		[DOCTOR_IOMMU_IDENTITY] = "identity",
+		[DOCTOR_IOMMU_DMA] = "DMA (translated, strict)",
+		[DOCTOR_IOMMU_DMA_FQ] = "DMA-FQ (translated, lazy)",
+		[DOCTOR_IOMMU_BLOCKED] = "blocked",
+		[DOCTOR_IOMMU_OTHER] = "neither identity nor DMA",
+	};
+
+	return names[type];
+}
+
+static const char *ats_words(const struct doctor_pci *p)
+{
+	if (p->has_ats)
+		return ", without ATS";
+	return p->config_ext == DOCTOR_CONFIG_READ ? ", and it has no ATS"
+						   : "; whether with ATS is not visible";
+}
+
+/* Arm's kernels know the long name only; RCCL looks for the short one. */
+static const char *passthrough_arg(const struct doctor_host *h)
+{
+	return str_eq(h->iommu_kind, "smmu") ? "iommu.passthrough=1" : "iommu=pt";
+}
+
+static bool asks_for_passthrough(const struct doctor_host *h)
+{
+	return doctor_boot_word(h, "iommu=pt") == DOCTOR_YES ||
+	       doctor_boot_word(h, "iommu.passthrough=1") == DOCTOR_YES;
+}
+
+struct tally {
+	size_t fine, ats; /* devices that need no line of their own */
+};
+
+static void judge_iommu(const struct doctor_facts *f, struct doctor_report *r, int pci, const char *name,
+			struct tally *t)
+{
+	const struct doctor_pci *p = &f->pci[pci];
+	const char *who = doctor_address(f, pci), *words = iommu_name(p->iommu);
+
+	switch (p->iommu) {
+	case DOCTOR_IOMMU_NONE:
+	case DOCTOR_IOMMU_IDENTITY:
+		t->fine++;
+		break;
+	case DOCTOR_IOMMU_DMA:
+	case DOCTOR_IOMMU_DMA_FQ:
+		if (doctor_ats_is_on(p)) {
+			t->ats++;
+		} else if (asks_for_passthrough(&f->host)) {
+			doctor_find(r, DOCTOR_WARN, &iommu_translated_despite, who,
+				    "%s is in a group of type %s%s, although the command line asks for "
+				    "passthrough.",
+				    name, words, ats_words(p));
+		} else {
+			doctor_find(r, DOCTOR_WARN, &iommu_translated, who, "%s is in a group of type %s%s.",
+				    name, words, ats_words(p))
+				->kernel_arg = passthrough_arg(&f->host);
+		}
+		break;
+	case DOCTOR_IOMMU_BLOCKED:
+		doctor_find(r, DOCTOR_FAIL, &iommu_blocked, who, "%s is in a group of type blocked.", name);
+		break;
+	default:
+		doctor_find(r, DOCTOR_UNKNOWN, &iommu_unknown, who,
+			    "%s: the type of its IOMMU group is %s%s.", name, words,
+			    asks_for_passthrough(&f->host)
+				    ? "; the command line asks for passthrough, which is a hint only"
+				    : "");
+	}
+}
+
+/* VFs of a card in groups of one type, where that is not the card's own: one line. */
+static void judge_iommu_vfs_of(const struct doctor_facts *f, struct doctor_report *r, int pf,
+			       enum doctor_iommu type, struct tally *t)
+{
+	const struct hw_inventory *inv = f->inv;
+	size_t n = 0;
+	int first = -1;
+
+	for (size_t i = 0; i < inv->n_pci; i++) {
+		if (inv->pci[i].physfn != pf || f->pci[i].iommu != type)
+			continue;
+		n++;
+		if (first < 0 || !doctor_ats_is_on(&f->pci[i]))
+			first = (int)i;
+	}
+	if (!n)
+		return;
+	if (type == f->pci[pf].iommu && doctor_ats_is_on(&f->pci[first]) == doctor_ats_is_on(&f->pci[pf]))
+		t->fine += type == DOCTOR_IOMMU_NONE || type == DOCTOR_IOMMU_IDENTITY ? n : 0;
+	else
+		judge_iommu(f, r, first,
+			    arena_printf(f->arena, "VF %s, one of %zu of %s,", doctor_address(f, first), n,
+					 doctor_nic_name(f, pf)),
+			    t);
+}
+
+static void judge_iommu_vfs(const struct doctor_facts *f, struct doctor_report *r, int pf, struct tally *t)
+{
+	for (int type = 0; type <= DOCTOR_IOMMU_OTHER; type++)
+		judge_iommu_vfs_of(f, r, pf, (enum doctor_iommu)type, t);
+}
+
+static void run_iommu(const struct doctor_facts *f, struct doctor_report *r)
+{
+	struct tally t = { 0 };
+
+	for (size_t i = 0; i < f->inv->n_gpu; i++)
+		judge_iommu(f, r, f->inv->gpu[i].pci, doctor_gpu_name(f, i), &t);
+	for (size_t i = 0; i < f->n_nic; i++) {
+		judge_iommu(f, r, f->nic[i], doctor_nic_name(f, f->nic[i]), &t);
+		judge_iommu_vfs(f, r, f->nic[i], &t);
+	}
+	if (t.ats)
+		doctor_find(r, DOCTOR_PASS, &iommu_ats, "host",
+			    "GPUs and NICs that are translated, with ATS: %zu.", t.ats);
+	if (t.fine && doctor_worst_so_far(r) == DOCTOR_PASS)
+		doctor_find(r, DOCTOR_PASS, &iommu_fine, "host",
+			    "%zu GPUs, NICs and VFs are in groups of type identity or in none.", t.fine);
+}
+
+const struct doctor_check doctor_iommu_checks[] = {
+	{ "iommu", "IOMMU leaves GPUs and NICs alone",
+	  "Reads the type of each device's IOMMU group, which is the truth; the command line is a hint only. "
+	  "PASS: identity (passthrough), no IOMMU, or translated with ATS on. WARN: DMA or DMA-FQ, that is "
+	  "translated, without ATS. FAIL: blocked. UNKNOWN: the type cannot be read. Sharing a group is no "
+	  "condition of peer-to-peer: groups describe isolation.",
+	  run_iommu },
+};
+const size_t doctor_iommu_checks_n = ARRAY_LEN(doctor_iommu_checks);

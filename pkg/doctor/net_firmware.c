@@ -1,0 +1,99 @@
+/* PFs of one model: firmware and boards. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "doctor/net-internal.h"
+
+static const struct doctor_advice firmware_mixed = {
+	"Cards of one model with different firmware differ in GID tables, congestion control and limits: "
+	"what works on one rail may "
+	"not on another.",
+	{ "Bring them to the same release (mlxfwmanager, mstflint, or the vendor's tool).", NULL, NULL },
+};
+static const struct doctor_advice firmware_boards = {
+	"Cards of one model on different boards may differ in ports, speed and firmware settings.",
+	{ "Nothing if it is meant; else use boards of one part number.", NULL, NULL },
+};
+static const struct doctor_advice firmware_fine = { "The rails behave alike.", { NULL } };
+
+typedef const char *text_of(const struct doctor_rdma *d);
+
+static const char *firmware_of(const struct doctor_rdma *d)
+{
+	return d->fw_ver;
+}
+
+static const char *board_of(const struct doctor_rdma *d)
+{
+	return d->board_id;
+}
+
+/* "28.39.1002 (0000:17:00.0), …" of a model; how many different ones. */
+static size_t list_values(const struct doctor_facts *f, const struct hw_pci *model, text_of *text,
+			  struct strbuf *out)
+{
+	const char *first = NULL;
+	size_t different = 0;
+
+	for (size_t i = 0; i < f->n_nic; i++) {
+		int pci = f->nic[i], rdma = net_pf_rdma(f, pci);
+		const char *value = rdma < 0 ? NULL : text(&f->net->rdma[rdma]);
+
+		if (!value || !net_same_model(&f->inv->pci[pci], model))
+			continue;
+		different += !first || strcmp(first, value) != 0;
+		first = first ? first : value;
+		net_add(out, value);
+		strbuf_printf(out, " (%s)", doctor_address(f, pci));
+	}
+	return different;
+}
+
+static bool compare_model(const struct doctor_facts *f, struct doctor_report *r, const struct hw_pci *model,
+			  text_of *text, const struct doctor_advice *advice, const char *what)
+{
+	_cleanup_strbuf_ struct strbuf list = STRBUF_INIT;
+
+	if (list_values(f, model, text, &list) < 2)
+		return false;
+	doctor_find(r, DOCTOR_WARN, advice, "host", "PFs %04x:%04x have different %s: %s.", model->vendor,
+		    model->device, what, strbuf_str(&list));
+	return true;
+}
+
+static bool was_compared(const struct doctor_facts *f, size_t at)
+{
+	for (size_t i = 0; i < at; i++) {
+		if (net_same_model(&f->inv->pci[f->nic[i]], &f->inv->pci[f->nic[at]]))
+			return true;
+	}
+	return false;
+}
+
+static void run_firmware(const struct doctor_facts *f, struct doctor_report *r)
+{
+	bool differ = false;
+	size_t known = 0;
+
+	for (size_t i = 0; i < f->n_nic; i++) {
+		const struct hw_pci *model = &f->inv->pci[f->nic[i]];
+		int rdma = net_pf_rdma(f, f->nic[i]);
+
+		known += rdma >= 0 && f->net->rdma[rdma].fw_ver;
+		if (was_compared(f, i))
+			continue;
+		differ |= compare_model(f, r, model, firmware_of, &firmware_mixed, "firmware");
+		differ |= compare_model(f, r, model, board_of, &firmware_boards, "boards");
+	}
+	if (known > 1 && !differ)
+		doctor_find(r, DOCTOR_PASS, &firmware_fine, "host",
+			    "PFs of one model have the same firmware and board.");
+}
+
+const struct doctor_check doctor_firmware_checks[] = {
+	{ "firmware", "firmware and boards of PFs",
+	  "WARN: PFs of one model with different firmware, or boards of different part numbers.",
+	  run_firmware },
+};
+const size_t doctor_firmware_checks_n = ARRAY_LEN(doctor_firmware_checks);

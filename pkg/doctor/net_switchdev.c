@@ -1,0 +1,93 @@
+/* What stands for the VFs of a PF in switchdev mode. */
+#include "base/mem.h"
+#include "base/str.h"
+#include "doctor/net-internal.h"
+
+static const struct doctor_advice switchdev_loose = {
+	"In switchdev mode a VF reaches the wire through the netdev that stands for it: one that is missing, "
+	"switched off or attached "
+	"to nothing leaves the VF without a network.",
+	{ "Add it to the bridge that the uplink is in (ovs-vsctl add-port, ip link set REPRESENTOR master "
+	  "BRIDGE) and switch it on; or "
+	  "use legacy mode: devlink dev eswitch set pci/ADDRESS mode legacy.",
+	  "Set eSwitchMode: legacy in the SriovNetworkNodePolicy, or let OVS hardware offload manage the "
+	  "representors.",
+	  NULL },
+};
+static const struct doctor_advice switchdev_unknown = {
+	"In switchdev mode a VF whose representor is attached to nothing has no network.",
+	{ "Look on the host: ip -d link, ovs-vsctl show.", NULL, NULL },
+};
+static const struct doctor_advice switchdev_fine = { "VFs reach the wire through them.", { NULL } };
+
+static const struct doctor_representor *representor_of(const struct doctor_netdev *n, int vf)
+{
+	for (size_t i = 0; i < n->n_reps; i++) {
+		if (n->reps[i].vf == vf)
+			return &n->reps[i];
+	}
+	return NULL;
+}
+
+/* What keeps the VF from the wire; NULL: nothing, as far as is known. */
+static const char *looseness(const struct doctor_representor *rep)
+{
+	if (!rep)
+		return "is missing";
+	if (rep->up == DOCTOR_NO)
+		return "is switched off";
+	return rep->attached == DOCTOR_NO ? "is attached to nothing" : NULL;
+}
+
+static size_t list_loose(const struct doctor_facts *f, int pci, struct strbuf *list, bool *ret_unknown)
+{
+	size_t n = 0;
+
+	for (int vf = 0; vf < f->inv->pci[pci].sriov_num; vf++) {
+		const struct doctor_representor *rep = representor_of(&f->net->netdev[pci], vf);
+		const char *why = looseness(rep);
+
+		*ret_unknown |= rep && (rep->up == DOCTOR_DONT_KNOW || rep->attached == DOCTOR_DONT_KNOW);
+		if (why && n++ < NET_SHOWN)
+			strbuf_printf(list, "%sthat of VF %d %s", list->len ? ", " : "", vf, why);
+	}
+	if (n > NET_SHOWN)
+		strbuf_printf(list, " and %zu more", n - NET_SHOWN);
+	return n;
+}
+
+static void judge_switchdev(const struct doctor_facts *f, struct doctor_report *r, int pci)
+{
+	const char *who = doctor_address(f, pci), *name = net_name(f, pci);
+	_cleanup_strbuf_ struct strbuf loose = STRBUF_INIT;
+	bool unknown = false;
+
+	if (list_loose(f, pci, &loose, &unknown))
+		doctor_find(r, DOCTOR_WARN, &switchdev_loose, who, "Representors of %s (switchdev): %s.",
+			    name, strbuf_str(&loose));
+	else if (unknown)
+		doctor_find(r, DOCTOR_UNKNOWN, &switchdev_unknown, who,
+			    "%s is in switchdev mode; what its representors are attached to is not known.",
+			    name);
+	else
+		doctor_find(r, DOCTOR_PASS, &switchdev_fine, who,
+			    "%s is in switchdev mode, and every VF has a representor that is attached.",
+			    name);
+}
+
+static void run_switchdev(const struct doctor_facts *f, struct doctor_report *r)
+{
+	for (size_t i = 0; i < f->n_nic; i++) {
+		if (f->net->netdev[f->nic[i]].n_reps)
+			judge_switchdev(f, r, f->nic[i]);
+	}
+}
+
+const struct doctor_check doctor_switchdev_checks[] = {
+	{ "switchdev", "representors of VFs",
+	  "Where a PF is in switchdev mode (it has netdevs that stand for its VFs). WARN: a VF without one, "
+	  "or one that is switched off "
+	  "or attached to no bridge.",
+	  run_switchdev },
+};
+const size_t doctor_switchdev_checks_n = ARRAY_LEN(doctor_switchdev_checks);
