@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
+#include "config/policy.h"
 #include "hw/inventory.h"
 #include "kubelet/answer.h"
 #include "kubelet/contents.h"
@@ -34,6 +35,9 @@ struct plan {
 	struct edits edits;
 	struct kv *conf; /* of nccl.conf */
 	size_t n_conf;
+	const char **notes; /* sentences: what is left out and why, and which releases read what the operator
+			       set */
+	size_t n_notes;
 };
 
 /* Calls fn for each item of a comma list; stops at the first failure. */
@@ -184,19 +188,11 @@ static void add_mount(struct plan *p, const struct ids *ids)
 }
 
 /* The lines of nccl.conf, by the same hand that writes the file: what is no variable there is none here. */
-static int read_conf(struct plan *p, const struct grant *grant, struct err *err)
+static void read_conf(struct plan *p, const struct edits *env)
 {
-	const struct container c = { .grants = grant, .n = 1 };
-	const char *const *notes;
-	size_t n_notes;
-	struct edits env;
-	char *rest, *line;
-	int r = render_container(&c, p->arena, &env, &notes, &n_notes, err);
+	char *rest = arena_strdup(p->arena, render_nccl_conf(env, p->arena)), *line;
 
-	if (r < 0)
-		return r;
-	p->conf = arena_array(p->arena, env.n_envs, sizeof(*p->conf));
-	rest = arena_strdup(p->arena, render_nccl_conf(&env, p->arena));
+	p->conf = arena_array(p->arena, env->n_envs, sizeof(*p->conf));
 	while ((line = strsep(&rest, "\n"))) {
 		char *value = strchr(line, '=');
 
@@ -205,6 +201,39 @@ static int read_conf(struct plan *p, const struct grant *grant, struct err *err)
 		*value = '\0';
 		p->conf[p->n_conf++] = (struct kv) { line, value + 1 };
 	}
+}
+
+/* A release that does not know a variable says nothing. */
+static void note_releases(struct plan *p)
+{
+	const struct pool_config *cfg = p->pool->cfg;
+
+	for (size_t i = 0; i < cfg->n_env; i++) {
+		const struct policy_var *var = policy_find(cfg->env[i].name);
+
+		if (var && var->since)
+			p->notes[p->n_notes++] = arena_printf(
+				p->arena, "%s is read from release %s on; earlier ones ignore it", var->name,
+				var->since);
+	}
+}
+
+static int look_into_container(struct plan *p, const struct grant *grant, struct err *err)
+{
+	const struct container c = { .grants = grant, .n = 1 };
+	const char *const *notes;
+	size_t n_notes;
+	struct edits env;
+	int r = render_container(&c, p->arena, &env, &notes, &n_notes, err);
+
+	if (r < 0)
+		return r;
+	if (grant->files)
+		read_conf(p, &env);
+	p->notes = arena_array(p->arena, n_notes + p->pool->cfg->n_env, sizeof(*p->notes));
+	for (size_t i = 0; i < n_notes; i++)
+		p->notes[p->n_notes++] = notes[i];
+	note_releases(p);
 	return 0;
 }
 
@@ -218,10 +247,11 @@ static int render(struct plan *p, const struct ids *ids, struct err *err)
 		return r;
 	promise_files(p, &grant);
 	r = render_grant(&grant, p->arena, &p->edits, err);
-	if (r < 0 || !grant.files)
+	if (r < 0)
 		return r;
-	add_mount(p, ids);
-	return read_conf(p, &grant, err);
+	if (grant.files)
+		add_mount(p, ids);
+	return look_into_container(p, &grant, err);
 }
 
 static int solve(struct plan *p, struct err *err)
@@ -311,6 +341,11 @@ static void print_json(const struct plan *p, struct strbuf *out)
 	json_variables(&j, "env", p->edits.envs, p->edits.n_envs);
 	json_variables(&j, "nccl_conf", p->conf, p->n_conf);
 	json_edits(&j, &p->edits);
+	json_key(&j, "notes");
+	json_begin_array(&j);
+	for (size_t i = 0; i < p->n_notes; i++)
+		json_string(&j, p->notes[i]);
+	json_end_array(&j);
 	json_end_object(&j);
 	strbuf_putc(out, '\n');
 }
@@ -360,6 +395,8 @@ static void print_text(const struct plan *p, struct strbuf *out)
 	for (size_t i = 0; i < p->edits.n_mounts; i++)
 		strbuf_printf(out, "  %s at %s%s\n", p->edits.mounts[i].host, p->edits.mounts[i].container,
 			      p->edits.mounts[i].read_only ? ", read-only" : "");
+	for (size_t i = 0; i < p->n_notes; i++)
+		strbuf_printf(out, "note: %s\n", p->notes[i]);
 }
 
 static int run(const struct machine *m, const struct request *req)

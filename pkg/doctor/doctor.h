@@ -160,6 +160,8 @@ const struct doctor_finding *doctor_report_at(const struct doctor_report *r, siz
 void doctor_put_paragraph(struct strbuf *out, const char *text); /* wrapped as doctor_text() does */
 void doctor_text(const struct doctor_facts *f, const struct doctor_report *r, struct strbuf *out);
 void doctor_json(const struct doctor_facts *f, const struct doctor_report *r, struct json *j); /* a whole object */
+/* Can what this check finds be in a manifest? Of the others nothing is missing there when they are unknown. */
+bool doctor_is_for_manifest(const struct doctor_check *check);
 /* The host change that the findings ask for, ready to apply; false: they ask for none, and nothing was written. */
 bool doctor_manifest(const struct doctor_facts *f, const struct doctor_report *r, enum doctor_platform p,
 		     struct strbuf *out);

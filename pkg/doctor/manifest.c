@@ -3,6 +3,7 @@
  * are joined by ';', which ends a command in GRUB's own language, so such a value is quoted: GRUB takes the
  * quotes off, and where it does not, the kernel does.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,6 +92,17 @@ static bool holds(const struct args *a, const char *arg)
 	return false;
 }
 
+bool doctor_is_for_manifest(const struct doctor_check *check)
+{
+	static const char *const ids[] = { "iommu", "acs", "rccl-host" };
+
+	for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+		if (!strcmp(check->id, ids[i]))
+			return true;
+	}
+	return false;
+}
+
 static void collect(const struct doctor_facts *f, const struct doctor_report *r, struct args *ret)
 {
 	bool acs = false;
@@ -98,6 +110,7 @@ static void collect(const struct doctor_facts *f, const struct doctor_report *r,
 	for (size_t i = 0; i < r->n; i++) {
 		const char *arg = r->findings[i].kernel_arg;
 
+		assert(!arg || doctor_is_for_manifest(r->findings[i].check));
 		if (arg && str_starts(arg, ACS_KEY))
 			acs = true;
 		else if (arg && !holds(ret, arg))

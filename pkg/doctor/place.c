@@ -322,8 +322,17 @@ static const struct doctor_advice link_narrow = {
 	  NULL, NULL },
 };
 static const struct doctor_advice link_slow = {
-	"A link that is idle may save power at a low speed, so this is a hint: look again while NCCL runs.",
+	"An idle GPU may save power at a low speed, so this is a hint: look again while NCCL runs.",
 	{ NULL },
+};
+static const struct doctor_advice link_slow_nic = {
+	"NICs do not slow their links down to save power: this one moves proportionally fewer bytes, "
+	"whatever "
+	"NCCL does.",
+	{ "Reseat the card or riser, look for AER errors in the kernel's log, and set the slot's speed to "
+	  "auto "
+	  "in the BIOS.",
+	  NULL, NULL },
 };
 static const struct doctor_advice link_unknown = {
 	"A link with fewer lanes than it should have would halve the bandwidth unseen.",
@@ -333,6 +342,29 @@ static const struct doctor_advice link_fine = {
 	"PCIe gives GPUs and NICs all the lanes they have.",
 	{ NULL },
 };
+
+/* What both ends of the link can; 0: the device does not tell. */
+static int best_speed(const struct hw_inventory *inv, int pci)
+{
+	int up = inv->pci[pci].parent, own = inv->pci[pci].link_mts_max,
+	    above = up < 0 ? 0 : inv->pci[up].link_mts_max;
+
+	return above && above < own ? above : own;
+}
+
+static void judge_speed(const struct doctor_facts *f, struct doctor_report *r, int pci, const char *name,
+			size_t *slow)
+{
+	int now = f->inv->pci[pci].link_mts, best = best_speed(f->inv, pci);
+
+	if (!now || now >= best)
+		return;
+	if (hw_find_gpu(f->inv, pci) >= 0)
+		*slow += 1;
+	else
+		doctor_find(r, DOCTOR_WARN, &link_slow_nic, doctor_address(f, pci),
+			    "%s runs at %g GT/s, and %g would go.", name, now / 1000.0, best / 1000.0);
+}
 
 static void judge_link(const struct doctor_facts *f, struct doctor_report *r, int pci, const char *name,
 		       size_t *slow)
@@ -346,8 +378,8 @@ static void judge_link(const struct doctor_facts *f, struct doctor_report *r, in
 	else if (p->link_width < max)
 		doctor_find(r, DOCTOR_WARN, &link_narrow, doctor_address(f, pci), "%s runs x%d of x%d.", name,
 			    p->link_width, max);
-	else if (p->link_mts < p->link_mts_max)
-		*slow += 1;
+	else
+		judge_speed(f, r, pci, name, slow);
 }
 
 /* The ports above it, where a narrow link is everybody's. */
@@ -383,8 +415,8 @@ static void run_link(const struct doctor_facts *f, struct doctor_report *r)
 		judge_uplinks(f, r, f->nic[i], seen);
 	}
 	if (slow)
-		doctor_find(r, DOCTOR_PASS, &link_slow, "host", "Links below their speed just now: %zu.",
-			    slow);
+		doctor_find(r, DOCTOR_PASS, &link_slow, "host",
+			    "GPUs' links below their speed just now: %zu.", slow);
 	else if (f->inv->n_gpu + f->n_nic && doctor_worst_so_far(r) == DOCTOR_PASS)
 		doctor_find(r, DOCTOR_PASS, &link_fine, "host", "Links at full width and speed: %zu.",
 			    f->inv->n_gpu + f->n_nic);
@@ -410,10 +442,12 @@ const struct doctor_check doctor_place_checks[] = {
 	  "WARN: a GPU or NIC on no node of a machine that has several, or a GPU whose nearest NICs are all "
 	  "on other nodes.",
 	  run_numa },
-	{ "link", "PCIe links at full width",
-	  "Compares the lanes in use with what the device has, of GPUs, NICs and the switches above them. "
-	  "WARN: fewer lanes. A speed below the maximum is a hint only: idle GPUs save power. UNKNOWN: the "
-	  "link is not shown, as for VFs in a virtual machine.",
+	{ "link", "PCIe links at full width and speed",
+	  "Compares the lanes in use with what the device has, of GPUs, NICs and the switches above them, "
+	  "and "
+	  "the speed with what both ends can. WARN: fewer lanes, or a slow NIC. A slow GPU is a hint only: "
+	  "idle "
+	  "ones save power. UNKNOWN: the link is not shown, as for VFs in a virtual machine.",
 	  run_link },
 };
 const size_t doctor_place_checks_n = ARRAY_LEN(doctor_place_checks);

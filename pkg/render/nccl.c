@@ -90,6 +90,7 @@ static void put_merge_nics(const struct rail *rails, size_t n, struct env_set *s
 					 "VFs %s and %s share one port of their PF: NCCL takes them for two "
 					 "links of the full rate each",
 					 rails[k].dev->dev->id, rails[i].dev->dev->id));
+			break; /* said once of each */
 		}
 	}
 }

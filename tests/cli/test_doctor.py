@@ -214,6 +214,12 @@ class Manifest(DoctorTest):
         self.assertEqual((done.returncode, done.stdout), (0, ""))
         self.assertIn("acs is unknown", done.stderr)
 
+    def test_what_could_not_be_in_it_is_not_missed(self):
+        done = doctor(machine(UNWELL), "--fix-manifest", "grub")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("iommu=pt", done.stdout)
+        self.assertEqual(done.stderr, "")
+
 
 class CommandLine(DoctorTest):
     def test_every_check_is_explained(self):

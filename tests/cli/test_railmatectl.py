@@ -160,6 +160,16 @@ class Plan(ProgramTest):
         self.assertEqual(plan["env"]["NCCL_IB_HCA"], plan["nccl_conf"]["NCCL_IB_HCA"])
         self.assertNotIn("NCCL_CONF_FILE", plan["env"])
 
+    def test_notes_tell_what_is_not_as_it_was_asked_for(self):
+        path = self.two_pools(env={"NCCL_IB_OOO_RQ": "1", "NCCL_IB_SL": "3"})
+        plan = self.one_object(self.plan("--config", path, "--pool", "rdma/a", "--vfs", "3", "--json"))
+        shared = [n for n in plan["notes"] if "share one port of their PF" in n]
+        self.assertEqual(len(shared), 2, plan["notes"])
+        self.assertEqual([n for n in plan["notes"] if n not in shared],
+                         ["NCCL_IB_OOO_RQ is read from release 2.30 on; earlier ones ignore it"])
+        text = self.plan("--config", path, "--pool", "rdma/a", "--vfs", "3").stdout
+        self.assertEqual([line[6:] for line in text.splitlines() if line.startswith("note: ")], plan["notes"])
+
     def test_a_pool_that_gives_no_files_has_none(self):
         plan = self.one_object(self.plan("--config", self.two_pools(profiles=["none"]), "--pool", "rdma/a", "--vfs", "1", "--json"))
         self.assertEqual((plan["mounts"], plan["nccl_conf"]), ([], {}))

@@ -140,6 +140,11 @@ CHANGE(nic_without_node, m->inv->pci[pf(m)].numa = -1;)
 CHANGE(nic_elsewhere, m->inv->pci[pf(m)].numa = 1;)
 CHANGE(gpu_narrow, m->inv->pci[gpu(m)].link_width = 8;)
 CHANGE(gpu_slow, m->inv->pci[gpu(m)].link_mts = 2500;)
+CHANGE(nic_slow, m->inv->pci[pf(m)].link_mts = 8000;)
+CHANGE(nic_slow_narrow, m->inv->pci[pf(m)].link_mts = 8000; m->inv->pci[pf(m)].link_width = 8;)
+CHANGE(nic_in_an_older_slot, m->inv->pci[pf(m)].link_mts = 16000;
+       m->inv->pci[m->inv->pci[pf(m)].parent].link_mts_max = 16000;)
+CHANGE(nic_no_speed, m->inv->pci[pf(m)].link_mts = 0;)
 CHANGE(gpu_no_link, m->inv->pci[gpu(m)].link_width = 0;)
 CHANGE(switch_narrow, m->inv->pci[m->inv->pci[m->inv->pci[gpu(m)].parent].parent].link_width = 4;)
 CHANGE(gpu_dma, m->f.pci[gpu(m)].iommu = DOCTOR_IOMMU_DMA; m->f.host.cmdline = "";)
@@ -255,6 +260,10 @@ static const struct {
 	{ "link", SOUND, gpu_narrow, DOCTOR_WARN, "runs x8 of x16" },
 	{ "link", SOUND, switch_narrow, DOCTOR_WARN, "runs x4 of x16" },
 	{ "link", SOUND, gpu_slow, DOCTOR_PASS, "below their speed just now: 1." },
+	{ "link", SOUND, nic_slow, DOCTOR_WARN, "runs at 8 GT/s, and 32 would go." },
+	{ "link", SOUND, nic_slow_narrow, DOCTOR_WARN, "runs x8 of x16" },
+	{ "link", SOUND, nic_in_an_older_slot, DOCTOR_PASS, "Links at full width and speed: 4." },
+	{ "link", SOUND, nic_no_speed, DOCTOR_PASS, "Links at full width and speed: 4." },
 	{ "link", SOUND, gpu_no_link, DOCTOR_UNKNOWN, "does not tell" },
 	{ "iommu", SOUND, nothing, DOCTOR_PASS, "8 GPUs, NICs and VFs" },
 	{ "iommu", SOUND, no_iommu, DOCTOR_PASS, "8 GPUs, NICs and VFs" },
