@@ -16,10 +16,9 @@ static const char *const gpus_words[LEDGER_GPUS_MAX] = {
 	[LEDGER_GPUS_KNOWN] = "known",
 };
 
-/* Late binding sees them all: those that are not there then do not come. */
 static bool has_no_gpus(const struct ledger_decision *d)
 {
-	return !d->n_gpus && (d->late || d->known == LEDGER_GPUS_KNOWN);
+	return !d->n_gpus && d->known == LEDGER_GPUS_KNOWN;
 }
 
 static const char *judge_before(const struct ledger_decision *d)
@@ -34,6 +33,9 @@ static const char *judge_before(const struct ledger_decision *d)
 
 	if (has_no_gpus(d))
 		return "The container has no GPU, so no VF is nearer than another.";
+	if (d->late && d->known == LEDGER_GPUS_UNKNOWN)
+		return "Which GPUs the container has could not be told, so the NUMA nodes of its slots "
+		       "counted.";
 	if (d->known == LEDGER_GPUS_KNOWN && !d->cost)
 		return "Each GPU has a VF behind its own PCIe switch.";
 	return words[d->known];
@@ -53,7 +55,7 @@ static const char *judge_after(const struct ledger_decision *d)
 	};
 
 	if (!d->n_real_gpus)
-		return "The container has no GPU, so no VF is nearer than another.";
+		return "The container has no GPU that could be told, so no VF is nearer than another.";
 	if (d->real_cost > d->best_cost)
 		return missed[d->known];
 	return d->real_cost ? "Nothing nearer to the container's GPUs was free."

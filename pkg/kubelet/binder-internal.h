@@ -155,6 +155,8 @@ struct target who_target(const struct node *node, const struct pod_list *pods, c
 			 struct arena *a);
 /* Its GPUs, also those that DRA drivers gave (binder_gpus.c). */
 size_t who_gpus(const struct node *node, const struct pod_container *c, struct arena *a, int **ret);
+/* Does it have one that cannot be told apart (a MIG device)? A sentence, or NULL. */
+const char *who_unknown_gpu(const struct node *node, const struct pod_container *c, struct arena *a);
 int gpu_of_dynamic(const struct hw_inventory *inv, const struct dynamic *d);
 
 /* --- which VFs? binder_choose.c; pure but for the question whether a VF is free --- */

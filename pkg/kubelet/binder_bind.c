@@ -212,14 +212,17 @@ static uint64_t note_decision(struct binder *b, const struct target *t, const st
 			      const struct chosen *chosen, struct arena *a)
 {
 	const char **vfs = arena_array(a, c->n_slots, sizeof(*vfs));
+	const char *why = t->container ? who_unknown_gpu(b->node, t->container, a) : NULL;
 	struct ledger_decision d = {
 		.at_ms = clock_wall_ms(),
 		.resource = c->slots[0].pool->cfg->resource,
 		.late = true,
 		.owner = t->owner,
 		.asked = (int)c->n_slots,
-		.known = t->n_gpus ? LEDGER_GPUS_KNOWN : LEDGER_GPUS_UNKNOWN,
-		.source = t->n_gpus ? "PodResources at the container's start" : "the container has no GPUs",
+		.known = t->n_gpus || !why ? LEDGER_GPUS_KNOWN : LEDGER_GPUS_UNKNOWN,
+		.source = why	      ? why
+			  : t->n_gpus ? "PodResources at the container's start"
+				      : "the container has no GPUs",
 		.gpus = addresses(b, t->gpus, t->n_gpus, a),
 		.n_gpus = t->n_gpus,
 		.free = chosen->free,

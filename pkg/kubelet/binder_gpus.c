@@ -124,6 +124,45 @@ int gpu_of_dynamic(const struct hw_inventory *inv, const struct dynamic *d)
 	return gpu;
 }
 
+/* Resources and DRA drivers that give GPUs, or parts of GPUs. */
+static bool gives_gpus(const char *name)
+{
+	static const char *const prefixes[] = { "nvidia.com/gpu", "nvidia.com/mig-", "amd.com/",
+						"gpu.intel.com/", "gpu.nvidia.com",  "gpu.amd.com",
+						"gpu.intel.com" };
+
+	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++) {
+		if (str_starts(name, prefixes[i]))
+			return true;
+	}
+	return false;
+}
+
+static const char *no_gpu_here(const char *id, const char *from, struct arena *a)
+{
+	return arena_printf(a, "%.64s of %.64s is no GPU that this node tells apart", id, from);
+}
+
+const char *who_unknown_gpu(const struct node *node, const struct pod_container *c, struct arena *a)
+{
+	for (size_t i = 0; i < c->n_held; i++) {
+		const struct held *held = &c->held[i];
+
+		for (size_t k = 0; k < held->ids.n && !node_pool(node, held->resource); k++) {
+			if (gives_gpus(held->resource) &&
+			    hw_gpu_of_id(node->inv, held->resource, held->ids.v[k]) < 0)
+				return no_gpu_here(held->ids.v[k], held->resource, a);
+		}
+	}
+	for (size_t i = 0; i < c->n_dynamic; i++) {
+		const struct dynamic *d = &c->dynamic[i];
+
+		if (gives_gpus(d->driver) && gpu_of_dynamic(node->inv, d) < 0)
+			return no_gpu_here(d->device, d->driver, a);
+	}
+	return NULL;
+}
+
 size_t who_gpus(const struct node *node, const struct pod_container *c, struct arena *a, int **ret)
 {
 	int *held, *all;

@@ -73,8 +73,10 @@ DECISIONS = [
     decision(7, "waiting", "predicted", [VF[2]], [[GPU[2], VF[2], "PIX"]], gpus=GPU[2:]),
     decision(8, "moved", "known", [VF[0]], [[GPU[0], VF[0], "PIX"]], gpus=GPU[:1], checked=True, real_gpus=GPU[1:2],
              real_cost=3),
-    decision(9, "alone", "unknown", [VF[2]], late=True, source="the container has no GPUs"),
-    decision(10, "sure", "known", [VF[1]], [[GPU[0], VF[1], "NODE"]], gpus=GPU[:1], cost=3,
+    decision(9, "alone", "known", [VF[2]], late=True, source="the container has no GPUs"),
+    decision(10, "parted", "unknown", ["0000:9a:00.6"], late=True,
+             source="MIG-7 of nvidia.com/mig-1g.5gb is no GPU that this node tells apart"),
+    decision(11, "sure", "known", [VF[1]], [[GPU[0], VF[1], "NODE"]], gpus=GPU[:1], cost=3,
              free=[[PF[1], 8], [PF[2], 8]]),
 ]
 HOLDS = [
@@ -89,6 +91,7 @@ STORIES = {
     "gpus-unknown": ["pod", "team/blind"],
     "no-gpus": ["pod", "team/plain"],
     "late-without-gpus": ["pod", "team/alone"],
+    "late-with-parts-of-gpus": ["pod", "team/parted"],
     "not-started": ["pod", "team/waiting"],
     "moved": ["pod", "team/moved"],
     "sure-not-started": ["pod", "team/sure"],

@@ -506,6 +506,32 @@ static void replicas_and_indexes_name_gpus_too(void **state)
 	assert_int_equal(count_of_pf(1), 1);
 }
 
+static const struct ledger_decision *last_decision(void)
+{
+	const struct ledger *l = keeper_ledger(k);
+
+	return ledger_decision_at(l, ledger_decisions(l) - 1);
+}
+
+static void parts_of_gpus_are_not_taken_for_none(void **state)
+{
+	(void)state;
+	pod("p", HOLDS("nvidia.com/mig-1g.5gb=MIG-7 rdma/vf=%s", slots(1, 0, 0)));
+	bind(slots(1, 0, 0));
+	assert_int_equal(last_decision()->known, LEDGER_GPUS_UNKNOWN);
+	assert_string_equal(last_decision()->source,
+			    "MIG-7 of nvidia.com/mig-1g.5gb is no GPU that this node tells apart");
+	pod("q", HOLDS("nvidia.com/hostdev=x rdma/vf=%s", slots(1, 1, 1)));
+	bind(slots(1, 1, 1));
+	assert_int_equal(last_decision()->known, LEDGER_GPUS_KNOWN);
+	assert_string_equal(last_decision()->source, "the container has no GPUs");
+	pod("r", HOLDS(GPU "=%s,GPU-unheard-of rdma/vf=%s", gpus(6, 6), slots(1, 2, 2)));
+	bind(slots(1, 2, 2));
+	assert_int_equal(count_of_pf(3), 1);
+	assert_int_equal(last_decision()->known, LEDGER_GPUS_KNOWN);
+	assert_non_null(strstr(last_decision()->source, "GPU-unheard-of"));
+}
+
 static void gpus_of_dra_drivers_count(void **state)
 {
 	struct dynamic gpu = { "gpu.nvidia.com", "node", NULL, { NULL, 0 } };
@@ -1719,6 +1745,7 @@ int main(void)
 		T(a_node_that_has_too_few_left_borrows_from_the_other),
 		T(a_sidecar_without_gpus_serves_those_of_its_pod),
 		T(replicas_and_indexes_name_gpus_too),
+		T(parts_of_gpus_are_not_taken_for_none),
 		T(gpus_of_dra_drivers_count),
 		T(containers_get_different_vfs),
 		T(a_vf_in_use_is_passed_over),
