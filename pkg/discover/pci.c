@@ -290,7 +290,7 @@ static int read_function(struct function *fn, struct err *err)
 		read_physical(fn);
 	if (!is_bridge(&fn->rec)) {
 		read_netdev(fn);
-		scan_function_rdma(fn->s, &fn->dir, &fn->rec, fn->index, fn->pf);
+		scan_function_rdma(fn->s, &fn->dir, &fn->rec, fn->index, fn->pf, fn->place.path);
 	}
 	r = read_id(fn, "vendor", UINT16_MAX, &vendor, err);
 	fn->rec.device = (uint16_t)device;

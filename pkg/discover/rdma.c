@@ -226,7 +226,16 @@ static bool has_rdma_folder(const struct dir *dev, const char *name)
 	return fd >= 0;
 }
 
-void scan_function_rdma(struct scan *s, const struct dir *dev, const struct hw_pci *f, int pci, int pf)
+/* "../../../devices/pci0000:00/…" seen from sys/bus/pci/devices, as seen from sys. */
+static const char *below_sys(const char *way)
+{
+	static const char up[] = "../../../";
+
+	return way && str_starts(way, up) ? way + sizeof(up) - 1 : NULL;
+}
+
+void scan_function_rdma(struct scan *s, const struct dir *dev, const struct hw_pci *f, int pci, int pf,
+			const char *way)
 {
 	_cleanup_names_ struct names names = NAMES_EMPTY;
 	struct port_source src = { .dir = dev, .shared = single_port(s, pf) };
@@ -239,6 +248,7 @@ void scan_function_rdma(struct scan *s, const struct dir *dev, const struct hw_p
 		struct hw_rdma *rec = add_rdma(s, names.v[i], pci);
 
 		rec->netdev = f->netdev;
+		rec->dir = below_sys(way);
 		snprintf(prefix, sizeof(prefix), "infiniband/%s/", names.v[i]);
 		src.prefix = prefix;
 		read_ports(s, &src, rec);

@@ -121,7 +121,8 @@ const char *rate_line(const char *config); /* the line of sriov/<index>/config t
  * RDMA devices of the function f whose directory is open, as pci[pci]. pf is its PF's index or -1: a VF sits
  * on its PF's port, whose link layer and rate are then known already.
  */
-void scan_function_rdma(struct scan *s, const struct dir *dev, const struct hw_pci *f, int pci, int pf);
+/* `way` is the text of the function's link; NULL: none. */
+void scan_function_rdma(struct scan *s, const struct dir *dev, const struct hw_pci *f, int pci, int pf, const char *way);
 /* Those that no function owns: soft devices, and whatever only the class directory shows. */
 void scan_class_rdma(struct scan *s);
 /* The netdev on which a soft RDMA device sits; -ENOENT when it names none. */

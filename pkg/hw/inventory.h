@@ -62,6 +62,7 @@ struct hw_port {
 struct hw_rdma {
 	const char *name;	/* "mlx5_4" */
 	int pci;		/* index of its function; -1: none found */
+	const char *dir;	/* its function's directory below sys, "devices/pci0000:00/…", without a link; NULL: not known */
 	bool soft;		/* rxe, siw: found through the parent netdev */
 	const char *uverbs;	/* "uverbs4"; NULL: no verbs device */
 	int major, minor;	/* of the uverbs node; -1 unknown */

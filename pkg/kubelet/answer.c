@@ -288,13 +288,14 @@ static int refuse_unusable(const struct hw_inventory *inv, const struct pool_dev
 /*
  * One look-up, through the RDMA device to its neighbour, tells that both of the snapshot's names still belong
  * to this very function: the numbers of uverbs nodes are handed out anew whenever a device moves between
- * network namespaces, and a device can be renamed.
+ * network namespaces, and a device can be renamed. Not by way of sys/bus/pci/devices: following a link takes
+ * the kernel as long as all the rest.
  */
-static bool names_hold(const struct sysroot *root, const struct pool_dev *dev, const struct hw_rdma *rdma)
+static bool names_hold(const struct sysroot *root, const struct hw_rdma *rdma)
 {
-	return !rdma->soft && rdma->uverbs &&
-	       sysroot_exists(root, "sys/bus/pci/devices/%s/infiniband/%s/../../infiniband_verbs/%s", dev->id,
-			      rdma->name, rdma->uverbs);
+	return rdma->dir && rdma->uverbs &&
+	       sysroot_exists(root, "sys/%s/infiniband/%s/../../infiniband_verbs/%s", rdma->dir, rdma->name,
+			      rdma->uverbs);
 }
 
 static int look_again(const struct node *node, const struct pool *pool, const struct sysroot *root,
@@ -340,7 +341,7 @@ int answer_dev(const struct node *node, const struct pool *pool, const struct sy
 	*ret = (struct grant_dev) { .dev = dev };
 	if (dev->pci < 0)
 		return refuse_gone(dev, err);
-	if (rdma && names_hold(root, dev, rdma)) {
+	if (rdma && names_hold(root, rdma)) {
 		ret->rdma = rdma->name;
 		ret->uverbs = rdma->uverbs;
 	} else {

@@ -617,6 +617,7 @@ static void reads_rdma_devices_and_their_ports(void **state)
 	assert_true(m.inv->has_rdma_cm);
 	assert_string_equal(r->name, "mlx4_0");
 	assert_ptr_equal(&m.inv->pci[r->pci], at(&m, "0000:3b:00.0"));
+	assert_string_equal(r->dir, &PF[strlen("sys/")]);
 	assert_false(r->soft);
 	assert_string_equal(r->uverbs, "uverbs3");
 	assert_int_equal(r->major, 231);
