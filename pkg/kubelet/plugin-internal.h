@@ -31,6 +31,7 @@ struct look;
 struct pod;
 struct pod_list;
 struct pool;
+struct pool_dev;
 struct recent;
 struct record;
 struct seen_pods;
@@ -98,6 +99,9 @@ struct plugin {
 	LIST_HEAD(, start) starts;
 	int64_t admission_ms; /* when the kubelet last asked for a preference or an allocation */
 
+	/* plugin_files.c */
+	const char *topology; /* which topology file of the node containers are shown, if it is there; NULL: none */
+
 	/* plugin_devinfo.c */
 	struct devinfo *devinfo;
 
@@ -153,8 +157,9 @@ int late_allocate(struct plugin *p, const struct ids *ids, struct arena *a, stru
 void late_pre_start(struct plugin *p, struct rpc_call *call, struct bytes request);
 void late_done(struct plugin *p);
 
-/* The files of containers, for pools that bind early. Allocate: the answer, with the mount if the directory could be made; and, after the
+/* The files of containers, for pools that bind early. files_update(): the node is another one. Allocate: the answer, with the mount if the directory could be made; and, after the
  * reply, what is in it. */
+void files_update(struct plugin *p);
 int files_allocate(struct plugin *p, struct grant *grant, struct arena *a, struct edits *ret, struct err *err);
 void files_given(struct plugin *p, const struct record *r, const int *gpus, size_t n_gpus);
 /* Of a container that starts. -EINVAL: it must not, with a sentence. */
@@ -162,7 +167,8 @@ int files_start(struct plugin *p, const struct contents_in *in, struct arena *a,
 
 struct devinfo *devinfo_new(struct plugin *p);
 void devinfo_update(struct devinfo *d);	/* write what changed, a little at a time */
-void devinfo_ensure(struct devinfo *d, const struct ids *ids); /* these now, unless they are there */
+/* These now, unless they are there: devices of the pool. */
+void devinfo_ensure(struct devinfo *d, const struct pool_dev *const *devs, size_t n);
 void devinfo_free(struct devinfo *d);
 
 #endif

@@ -178,8 +178,6 @@ static int allocate_one(struct plugin *p, const struct pool *pool, const struct 
 		r = files_allocate(p, &grant, a, ret, err);
 	if (r == 0)
 		record_answer(&given->record, ret, grants->arena);
-	if (r == 0 && p->devinfo)
-		devinfo_ensure(p->devinfo, ids);
 	return r;
 }
 
@@ -217,6 +215,8 @@ static void record_all(struct plugin *p, struct grants *grants, bool given)
 		if (given) {
 			record_commit(&g->record, p);
 			files_given(p, &g->record, g->gpus, g->n_gpus);
+			if (p->devinfo)
+				devinfo_ensure(p->devinfo, g->record.devs, g->record.n_devs);
 		}
 		record_end(&g->record);
 	}
@@ -440,6 +440,7 @@ void plugin_update(struct plugin *p, struct node *node)
 
 	p->node = node_ref(node);
 	pool = plugin_pool(p);
+	files_update(p);
 	if (!p->server && pool && pool->n_devs)
 		plugin_serve(p);
 	else if (plugin_is_late(p) || !same_list(old, pool))

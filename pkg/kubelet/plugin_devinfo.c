@@ -1,7 +1,7 @@
 /*
  * Device-info files of the Network Plumbing Working Group, one per device, for Multus and friends. Written in
- * slices beside the kubelet's calls; Allocate only looks whether they are there. They stay when we stop: pods
- * that run use them.
+ * slices beside the kubelet's calls; after Allocate's reply, long before a CNI plugin comes, it is looked
+ * whether they are there. They stay when we stop: pods that run use them.
  */
 #include "kubelet/plugin-internal.h"
 
@@ -15,7 +15,6 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
-#include "kubelet/messages.h"
 #include "pool/node.h"
 #include "render/render.h"
 
@@ -179,16 +178,15 @@ void devinfo_update(struct devinfo *d)
 		d->timer = rpc_after(d->plugin->env->rpc, SLICE_MS, write_slice, d);
 }
 
-void devinfo_ensure(struct devinfo *d, const struct ids *ids)
+void devinfo_ensure(struct devinfo *d, const struct pool_dev *const *devs, size_t n)
 {
 	const struct pool *pool = plugin_pool(d->plugin);
 
-	for (size_t i = 0; i < ids->n; i++) {
-		const struct pool_dev *dev = pool_find(pool, ids->v[i]);
-		struct file *file = &d->files[dev - pool->devs];
+	for (size_t i = 0; i < n; i++) {
+		struct file *file = &d->files[devs[i] - pool->devs];
 
 		if (!file->hash || access(file->path, F_OK) < 0)
-			write_file(d, file, dev, true);
+			write_file(d, file, devs[i], true);
 	}
 }
 

@@ -37,12 +37,12 @@ static bool make(struct plugin *p, const struct grant *grant)
 	return true;
 }
 
-static void name_topology(const struct plugin *p, struct grant *grant, struct arena *a)
+/* To find out means to look at the whole node. */
+void files_update(struct plugin *p)
 {
-	const char *name = topofile_name(grant->node, grant->pool->cfg);
+	const struct pool *pool = plugin_pool(p);
 
-	if (name && rundir_has(p->env->rundir, name))
-		grant->topo_file = arena_printf(a, RENDER_DIR "/%s", name);
+	p->topology = pool && !plugin_is_late(p) ? topofile_name(p->node, pool->cfg) : NULL;
 }
 
 int files_allocate(struct plugin *p, struct grant *grant, struct arena *a, struct edits *ret, struct err *err)
@@ -53,7 +53,8 @@ int files_allocate(struct plugin *p, struct grant *grant, struct arena *a, struc
 	grant->files = make(p, grant);
 	if (grant->files) {
 		grant->conf_only = render_needs_conf_only(grant->node);
-		name_topology(p, grant, a);
+		if (p->topology && rundir_has(p->env->rundir, p->topology))
+			grant->topo_file = arena_printf(a, RENDER_DIR "/%s", p->topology);
 	}
 	r = render_grant(grant, a, ret, err);
 	if (r < 0 || !grant->files)
