@@ -176,17 +176,24 @@ size_t all_rails(const struct grant *grants, size_t n, struct arena *arena, stru
 	return count;
 }
 
+static bool takes_part(const struct pool_config *cfg, unsigned profiles)
+{
+	return cfg->is_rdma && (profiles == ALL_PROFILES || (cfg->profiles & profiles));
+}
+
 size_t grant_rails(const struct grant *grants, size_t n, unsigned profiles, struct arena *arena,
 		   const struct rail **ret)
 {
-	struct rail *rails;
-	size_t all = all_rails(grants, n, arena, &rails), count = 0;
+	struct rail *rails = NULL;
+	size_t all = 0, count = 0;
 
+	/* Most pools have one profile of many: what no pool has is not worth sorting. */
+	for (size_t i = 0; i < n && !all; i++) {
+		if (takes_part(grants[i].pool->cfg, profiles))
+			all = all_rails(grants, n, arena, &rails);
+	}
 	for (size_t i = 0; i < all; i++) {
-		const struct pool_config *cfg = rails[i].grant->pool->cfg;
-
-		if (cfg->is_rdma && rails[i].dev->rdma &&
-		    (profiles == ALL_PROFILES || (cfg->profiles & profiles)))
+		if (rails[i].dev->rdma && takes_part(rails[i].grant->pool->cfg, profiles))
 			rails[count++] = rails[i];
 	}
 	*ret = rails;
