@@ -603,7 +603,9 @@ def run_all(backend, words, logs):
         counts[verdict] += 1
         print(f"{verdict:4} {time.monotonic() - start:5.1f} s  {title(function)}" + (f": {remark}" if remark else ""),
               flush=True)
-    print(f"kubelet bed: {'FAILED' if counts['FAIL'] else 'passed'}: {backend.describe()}, "
+    if not any(counts.values()):
+        print(f"kubelet bed: no scenario of this pair has a name with {' or '.join(words)}")
+    print(f"kubelet bed: {'passed' if counts['ok'] and not counts['FAIL'] else 'FAILED'}: {backend.describe()}, "
           f"{time.monotonic() - began:.0f} s" + (f", logs: {logs}" if counts["FAIL"] else ""))
     print(f"{counts['ok']} passed, {counts['FAIL']} failed" + (f", {counts['skip']} skipped" if counts["skip"] else ""))
     return 1 if counts["FAIL"] or not counts["ok"] else 0
