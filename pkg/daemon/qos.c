@@ -25,14 +25,47 @@ struct qos *qos_new(qos_ask *ask)
 	return q;
 }
 
-/* The configuration has made sure that it is a number. -1: the pool does not set it. */
+/* Traffic classes beside NCCL_IB_TC, which goes together with NCCL_IB_SL. */
+static const char *const classes[] = { "NCCL_IB_FIFO_TC", "UCX_IB_TRAFFIC_CLASS",
+				       "NVSHMEM_IB_TRAFFIC_CLASS" };
+
+/* -1: the pool does not set it, or to a word (UCX's auto). */
 static int policy_number(const struct pool_config *cfg, const char *name)
 {
+	int number;
+
 	for (size_t i = 0; i < cfg->n_env; i++) {
 		if (str_eq(cfg->env[i].name, name))
-			return (int)strtol(cfg->env[i].value, NULL, 0);
+			return str_to_int(cfg->env[i].value, &number) == 0 ? number : -1;
 	}
 	return -1;
+}
+
+static bool has_policy(const struct pool_config *cfg)
+{
+	bool any = policy_number(cfg, "NCCL_IB_TC") >= 0 || policy_number(cfg, "NCCL_IB_SL") >= 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(classes); i++)
+		any = any || policy_number(cfg, classes[i]) >= 0;
+	return any;
+}
+
+/* What contradicts the port, with "; " between. */
+static bool contradicts(const struct pool_config *cfg, const struct hw_dcb *dcb, struct strbuf *out)
+{
+	bool any = hw_dcb_contradicts(dcb, policy_number(cfg, "NCCL_IB_TC"), policy_number(cfg, "NCCL_IB_SL"),
+				      out);
+
+	for (size_t i = 0; i < ARRAY_LEN(classes); i++) {
+		_cleanup_strbuf_ struct strbuf how = STRBUF_INIT;
+		int tc = policy_number(cfg, classes[i]);
+
+		if (tc < 0 || !hw_dcb_class_contradicts(dcb, classes[i], tc, &how))
+			continue;
+		strbuf_printf(out, "%s%s", any ? "; " : "", strbuf_str(&how));
+		any = true;
+	}
+	return any;
 }
 
 static int pf_of(const struct hw_inventory *inv, const struct pool_dev *dev)
@@ -44,11 +77,11 @@ static int pf_of(const struct hw_inventory *inv, const struct pool_dev *dev)
 
 void qos_judge(qos_ask *ask, const struct node *node, const struct pool *pool, struct strbuf *out)
 {
-	int tc = policy_number(pool->cfg, "NCCL_IB_TC"), sl = policy_number(pool->cfg, "NCCL_IB_SL"),
-	    last = -1;
+	bool asked = has_policy(pool->cfg);
 	size_t others = 0;
+	int last = -1;
 
-	for (size_t i = 0; i < pool->n_devs && (tc >= 0 || sl >= 0); i++) {
+	for (size_t i = 0; asked && i < pool->n_devs; i++) {
 		_cleanup_strbuf_ struct strbuf how = STRBUF_INIT;
 		int pf = pf_of(node->inv, &pool->devs[i]);
 		struct hw_dcb dcb;
@@ -57,7 +90,7 @@ void qos_judge(qos_ask *ask, const struct node *node, const struct pool *pool, s
 		if (pf < 0 || pf == last || !node->inv->pci[pf].netdev)
 			continue;
 		last = pf;
-		if (ask(node->inv->pci[pf].netdev, &dcb, NULL) < 0 || !hw_dcb_contradicts(&dcb, tc, sl, &how))
+		if (ask(node->inv->pci[pf].netdev, &dcb, NULL) < 0 || !contradicts(pool->cfg, &dcb, &how))
 			continue;
 		if (out->len)
 			others++;

@@ -53,13 +53,13 @@ static bool lossy(const struct hw_dcb *dcb, int priority)
 }
 
 /* Traffic class 0 where nothing is lossless is what everybody has who wants nothing of QoS. */
-static bool class_contradicts(const struct hw_dcb *dcb, int tc, struct strbuf *out)
+bool hw_dcb_class_contradicts(const struct hw_dcb *dcb, const char *name, int tc, struct strbuf *out)
 {
 	int priority = hw_dcb_priority(dcb, tc);
 
 	if (!lossy(dcb, priority) || (tc >> 2 == 0 && !dcb->pfc))
 		return false;
-	strbuf_printf(out, "NCCL_IB_TC %d is DSCP %d, ", tc, tc >> 2);
+	strbuf_printf(out, "%s %d is DSCP %d, ", name, tc, tc >> 2);
 	if (dcb->trust == HW_DCB_TRUST_PCP)
 		strbuf_puts(out, "which it does not look at (it trusts the VLAN priority), so untagged "
 				 "packets have priority 0");
@@ -94,6 +94,6 @@ bool hw_dcb_contradicts(const struct hw_dcb *dcb, int tc, int sl, struct strbuf 
 	if (tc >= 0 && sl >= 0 && dcb->trust == HW_DCB_TRUST_PCP)
 		return level_contradicts(dcb, sl, out);
 	if (tc >= 0)
-		return class_contradicts(dcb, tc, out);
+		return hw_dcb_class_contradicts(dcb, "NCCL_IB_TC", tc, out);
 	return sl >= 0 && level_contradicts(dcb, sl, out);
 }

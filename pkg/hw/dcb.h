@@ -35,5 +35,7 @@ void hw_dcb_put_priorities(int pfc, struct strbuf *out);
  * contradicts nothing.
  */
 bool hw_dcb_contradicts(const struct hw_dcb *dcb, int tc, int sl, struct strbuf *out);
+/* The same of another variable with a traffic class. */
+bool hw_dcb_class_contradicts(const struct hw_dcb *dcb, const char *name, int tc, struct strbuf *out);
 
 #endif

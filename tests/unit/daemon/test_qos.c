@@ -86,6 +86,25 @@ static void a_policy_that_ends_where_packets_are_dropped_is_said(void **state)
 	judged("\"NCCL_IB_TC\": \"106\"", "");
 }
 
+static void every_traffic_class_counts(void **state)
+{
+	(void)state;
+	pfc[0] = 16;
+	pfc[1] = 8;
+	judged("\"NCCL_IB_FIFO_TC\": \"106\"",
+	       "rdma/vf: on eth0, NCCL_IB_FIFO_TC 106 is DSCP 26, which it puts on "
+	       "priority 3, but PFC is enabled on priority 4 only");
+	judged("\"NCCL_IB_TC\": \"106\", \"NVSHMEM_IB_TRAFFIC_CLASS\": \"106\"",
+	       ONE "; NVSHMEM_IB_TRAFFIC_CLASS 106 is DSCP 26, which it puts on priority 3, but PFC is "
+		   "enabled on "
+		   "priority 4 only");
+	judged("\"UCX_IB_TRAFFIC_CLASS\": \"104\"",
+	       "rdma/vf: on eth0, UCX_IB_TRAFFIC_CLASS 104 is DSCP 26, which it "
+	       "puts on priority 3, but PFC is enabled on priority 4 only");
+	judged("\"UCX_IB_TRAFFIC_CLASS\": \"auto\"", "");
+	assert_int_equal(n_asked, 0);
+}
+
 static void a_pool_without_such_a_policy_asks_nobody(void **state)
 {
 	(void)state;
@@ -126,6 +145,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_policy_that_ends_where_packets_are_dropped_is_said),
+		cmocka_unit_test(every_traffic_class_counts),
 		cmocka_unit_test(a_pool_without_such_a_policy_asks_nobody),
 		cmocka_unit_test(a_warning_is_said_once_until_it_changes),
 	};
