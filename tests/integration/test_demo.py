@@ -73,10 +73,11 @@ class Demo(unittest.TestCase):
     def test_an_interrupt_cleans_up(self):
         p = self.start("--machine", "hgx-h100")
         self.assertTrue(p.stdout.readline().startswith("machine"))
-        self.assertTrue(os.listdir(self.tmp.name))
+        there = os.listdir(self.tmp.name)
         p.send_signal(signal.SIGINT)
         _, err = p.communicate(timeout=PATIENCE)
         self.assertIn((p.returncode, err), ((130, "demo: interrupted\n"), (0, "")))  # 0: it was faster
+        self.assertTrue(there or p.returncode == 0)
         self.assertEqual(os.listdir(self.tmp.name), [])
 
 
