@@ -7,13 +7,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "pool/node.h"
 #include "render/render.h"
@@ -55,44 +55,17 @@ static int make_dir(const char *dir)
 	return mkdir(path, 0755) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-static int write_all(int fd, const char *text)
-{
-	size_t len = strlen(text);
-	ssize_t n = write(fd, text, len);
-
-	if (n < 0)
-		return -errno;
-	return (size_t)n == len ? 0 : -ENOSPC;
-}
-
-static int write_new(const char *path, const char *text)
-{
-	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0444);
-
-	if (fd < 0)
-		return -errno;
-	if (fchmod(fd, 0444) < 0)
-		return -errno;
-	return write_all(fd, text);
-}
-
-/* Whole or not at all: a reader may come at any time. */
 static int replace_file(const char *dir, const char *path, const char *text)
 {
 	_cleanup_free_ char *temp = xasprintf("%s/.%s.%d", dir, path + strlen(dir) + 1, (int)getpid());
-	int r;
+	const struct file_new f = { .dir = AT_FDCWD, .name = path, .temporary = temp, .mode = 0444 };
+	int r = file_write(&f, text, strlen(text), NULL);
 
-	unlink(temp);
-	r = write_new(temp, text);
 	if (r == -ENOENT) {
 		r = make_dir(dir);
 		if (r == 0)
-			r = write_new(temp, text);
+			r = file_write(&f, text, strlen(text), NULL);
 	}
-	if (r == 0 && rename(temp, path) < 0)
-		r = -errno;
-	if (r < 0)
-		unlink(temp);
 	return r;
 }
 
