@@ -283,6 +283,15 @@ static void take_warnings(const struct parse *p, struct config *cfg)
 	cfg->n_warnings = n;
 }
 
+/* A warning would not be seen: it may be the reason, as of a misspelt key. */
+static int refuse_nothing(const struct parse *p, const struct item *document)
+{
+	const char *why = p->n_warnings ? p->warnings[0] : NULL;
+
+	return refuse(p, document, "nothing to serve: 'resourceList' must list at least one pool%s%s",
+		      why ? "; " : "", why ? why : "");
+}
+
 static int read_document(struct parse *p, const struct item *document, struct config *cfg)
 {
 	static const struct key keys[] = {
@@ -301,7 +310,7 @@ static int read_document(struct parse *p, const struct item *document, struct co
 	if (r < 0)
 		return r;
 	if (!top.n)
-		return refuse(p, document, "nothing to serve: 'resourceList' must list at least one pool");
+		return refuse_nothing(p, document);
 	take_pools(&top);
 	take_warnings(p, cfg);
 	return 0;

@@ -123,6 +123,9 @@ static void nothing_to_serve(void **state)
 {
 	static const struct row rows[] = {
 		{ "{}", "config.json:1: nothing to serve: 'resourceList' must list at least one pool" },
+		{ "{\"resourceLists\": []}", "config.json:1: nothing to serve: 'resourceList' must list at "
+					     "least one pool; config.json:1: unknown key "
+					     "'resourceLists' is ignored; did you mean 'resourceList'?" },
 		{ "\n{\"resourceList\": null}",
 		  "config.json:2: nothing to serve: 'resourceList' must list at least one pool" },
 		{ "{\"resourceList\": []}",
