@@ -90,6 +90,12 @@ const char *policy_value(const struct pool_config *cfg, const char *name);
 /* uverbs nodes, and rdma_cm, to edits->devs. */
 void render_nodes(const struct grant *grants, size_t n, struct arena *arena, struct edits *edits);
 
+#define GID_V4_BITS 96 /* in front of a mapped IPv4 address */
+bool gid_in_range(const uint8_t gid[16], const uint8_t range[16], int bits);
+enum gid_family gid_nccl_family(const struct gid_entry *gid); /* what NCCL takes it for */
+/* "no GID …": why this VF has no candidate; NULL: it has one. */
+const char *gid_lack(const struct gid_vf *vf);
+
 /* What is decided about the GIDs of some rails. */
 struct gid_decision {
 	bool set;		/* NCCL is told something: env */
