@@ -65,6 +65,7 @@ struct request {
 	struct binder_pod guess; /* a restart: the pod that has the slots by the ledger; name NULL: none */
 	int64_t asked_ms, until_ms;
 	uint64_t asked; /* the moment */
+	uint64_t epoch; /* of the kubelet that was asked */
 	bool knows_ages; /* asked for once, and only when there is a choice */
 	struct pod_age *ages;
 	size_t n_ages;

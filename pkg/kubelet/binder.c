@@ -308,6 +308,7 @@ static void ask(struct request *r)
 		podres_get(r->b->env.podres, pod->ns, pod->name, ms, answered, r);
 	else
 		podres_list_quietly(r->b->env.podres, ms, answered, r);
+	r->epoch = podres_epoch(r->b->env.podres);
 }
 
 /* The guess was wrong: the pod is gone, or has them no more. */
@@ -342,8 +343,8 @@ static void answered(void *arg, enum podres_result result, const struct pod_list
 	static const struct pod_list nobody = { NULL, 0 };
 	struct request *r = arg;
 	struct err err = { 0 };
-	bool complete = !r->by_get;
 	struct pod_list by_name;
+	bool complete;
 	int e;
 
 	if (is_over(r))
@@ -360,6 +361,7 @@ static void answered(void *arg, enum podres_result result, const struct pod_list
 	}
 	by_name = binder_sorted_pods(result == PODRES_OK ? pods : &nobody, r->arena);
 	pods = &by_name;
+	complete = !r->by_get && r->epoch == podres_epoch(r->b->env.podres);
 	if (complete) {
 		keeper_reconcile(r->b->env.keeper, r->b->node, pods, r->asked_ms);
 		binder_note_pods(r->b, pods, r->asked_ms);

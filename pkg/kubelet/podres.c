@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "kubelet/socketfile.h"
 #include "rpc/rpc.h"
 
 #define ANSWER_BYTES_MAX (16u << 20) /* what Kubernetes' own callers take */
@@ -41,6 +42,7 @@ struct question {
 struct podres {
 	struct rpc *rpc;
 	char *socket;
+	struct socket_id id;	     /* of the socket that was asked last; ino 0: none */
 	struct rpc_channel *channel; /* opened with the first question */
 	enum podres_support support;
 	uint64_t epoch; /* grows with every kubelet */
@@ -252,6 +254,18 @@ static void call(struct question *q)
 		       left > 1 ? (unsigned)left : 1, answered, q);
 }
 
+/* A kubelet that has just started answers here before its other sockets tell us that it is another one. */
+static void look_at_socket(struct podres *p)
+{
+	struct socket_id now;
+
+	if (!socket_look(p->socket, &now) || socket_same(&now, &p->id))
+		return;
+	if (p->id.ino)
+		podres_reset(p);
+	p->id = now;
+}
+
 static bool is_harmful(const struct question *q)
 {
 	return q->p->support == PODRES_NOTHING && q->kind != ASK_ALLOCATABLE;
@@ -273,6 +287,7 @@ static void wait_for_quiet(struct question *q)
 
 static void ask(struct question *q)
 {
+	look_at_socket(q->p);
 	if (is_harmful(q)) {
 		fail(q, "this kubelet is older than 1.27");
 		return;
@@ -303,6 +318,7 @@ static struct question *question_new(struct podres *p, enum kind kind, unsigned 
 
 static void begin(struct question *q)
 {
+	look_at_socket(q->p);
 	/* An answer that is known already still comes later. */
 	if (is_harmful(q))
 		q->timer = rpc_after(q->p->rpc, 0, ask_again, q);

@@ -26,7 +26,8 @@ typedef void (*podres_done_fn)(void *arg, enum podres_result result, const struc
 
 struct podres *podres_open(struct rpc *rpc, const char *socket);
 void podres_close(struct podres *p); /* questions under way end as PODRES_FAILED first; NULL is fine */
-void podres_reset(struct podres *p); /* another kubelet: forget what it can do */
+/* Another kubelet: forget what it can do. Questions notice by themselves that the socket is another one. */
+void podres_reset(struct podres *p);
 enum podres_support podres_support(const struct podres *p);
 uint64_t podres_epoch(const struct podres *p); /* grows with every kubelet */
 /* A rate-limited question is asked again, with jitter, as long as the time lasts. */

@@ -470,6 +470,31 @@ static void reset_then_answer_fn(void *arg)
 	rpc_reply(STEAL(k.hung), RPC_UNIMPLEMENTED, "unknown method", NOTHING);
 }
 
+static void serve_anew_fn(void *arg)
+{
+	stop_fn(arg);
+	unlink(socket_path);
+	serve_fn(arg);
+}
+
+static void another_kubelet_is_noticed_by_its_socket(void **state)
+{
+	uint64_t epoch;
+
+	(void)state;
+	ask(list_fn, NULL);
+	assert_int_equal(podres_support(p), PODRES_GET);
+	epoch = podres_epoch(p);
+	ask(list_fn, NULL);
+	assert_int_equal(podres_epoch(p), epoch);
+	k.kubelet = OLD;
+	on_rpc(serve_anew_fn, NULL);
+	ask(list_fn, NULL);
+	assert_int_equal(podres_epoch(p), epoch + 1);
+	assert_int_not_equal(podres_support(p), PODRES_GET);
+	assert_int_equal(k.lists, 2);
+}
+
 static void answer_of_the_kubelet_before_says_nothing_of_this_one(void **state)
 {
 	(void)state;
@@ -535,6 +560,7 @@ int main(void)
 		T(error_of_the_kubelet_is_told),
 		T(absent_kubelet_is_a_failure_and_nothing_learnt),
 		T(another_kubelet_is_probed_anew),
+		T(another_kubelet_is_noticed_by_its_socket),
 		T(answer_of_the_kubelet_before_says_nothing_of_this_one),
 		T(closing_ends_every_question),
 		T(closing_ends_a_question_that_waits_its_turn),
