@@ -1,0 +1,112 @@
+/* Channels between nodes: the lines that prove which HCA carries what, with GPU Direct RDMA or without. */
+#include <string.h>
+
+#include "verify/rules-internal.h"
+
+struct channel {
+	uint64_t to_rank, from_rank, dev;
+	char network[64];
+	bool send, gdr, proxied;
+};
+
+static bool skip_rank(const char **p, uint64_t *rank)
+{
+	uint64_t device;
+
+	return skip_number(p, 10, rank) && skip(p, "[") && skip_number(p, 16, &device) && skip(p, "]");
+}
+
+static bool skip_network(const char **p, char name[64])
+{
+	size_t n = strcspn(*p, "/");
+
+	if (n == 0 || n >= 64 || (*p)[n] != '/')
+		return false;
+	memcpy(name, *p, n);
+	name[n] = '\0';
+	*p += n + 1;
+	return true;
+}
+
+/* "[(proxy rank)][/GDRDMA][(PCI)][/Shared]", then nothing, or RCCL's " comm 0x…". */
+static bool read_ways(const char *p, struct channel *c)
+{
+	uint64_t proxy;
+
+	if (p[0] == '(' && p[1] >= '0' && p[1] <= '9') {
+		p++;
+		c->proxied = skip_number(&p, 10, &proxy) && skip(&p, ")");
+		if (!c->proxied)
+			return false;
+	}
+	c->gdr = skip(&p, "/GDRDMA");
+	skip(&p, "(PCI)");
+	skip(&p, "/Shared");
+	return *p == '\0' || !strncmp(p, " comm ", 6);
+}
+
+static bool read_channel(const char *p, struct channel *c)
+{
+	uint64_t number;
+
+	if (!skip(&p, "Channel ") || !skip_number(&p, 10, &number))
+		return false;
+	if (skip(&p, "/") && !skip_number(&p, 10, &number))
+		return false;
+	if (!skip(&p, " : ") || !skip_rank(&p, &c->from_rank) || !skip(&p, " -> ") ||
+	    !skip_rank(&p, &c->to_rank))
+		return false;
+	c->send = skip(&p, " [send]");
+	if (!c->send && !skip(&p, " [receive]"))
+		return false;
+	return skip(&p, " via NET/") && skip_network(&p, c->network) && skip_number(&p, 10, &c->dev) &&
+	       read_ways(p, c);
+}
+
+static void count_channel(struct verify *v, const struct channel *c, struct gpu *g)
+{
+	struct traffic *t = &g->by_dev[c->dev];
+
+	if (!c->proxied)
+		g->own_devs |= UINT64_C(1) << c->dev;
+	if (g->rank < 0)
+		g->rank = (int64_t)(c->send ? c->from_rank : c->to_rank);
+	if (c->send) {
+		t->send++;
+		t->send_gdr += c->gdr;
+	} else {
+		t->receive++;
+		t->receive_gdr += c->gdr;
+	}
+	if (!g->line || (!c->gdr && !g->proof_is_plain)) {
+		g->source = v->source;
+		g->line = v->line;
+		g->proof_is_plain = !c->gdr;
+	}
+}
+
+void rule_channel(struct verify *v, const struct record *r)
+{
+	struct channel c = { 0 };
+	struct gpu *g;
+
+	if (!strstr(r->text, " via ") || !r->whole ||
+	    (strstr(r->text, " via NET/") && !read_channel(r->text, &c))) {
+		verify_saw(v, SIGN_DAMAGED, r->text);
+		return;
+	}
+	if (!c.network[0])
+		return;
+	if (!strcmp(c.network, "Socket")) {
+		verify_saw(v, SIGN_SOCKET, r->text);
+		return;
+	}
+	v->net_channels++;
+	v->net_gdr += c.gdr;
+	verify_ground(v, c.gdr ? GROUND_GDR : GROUND_PLAIN, r->text);
+	if (!v->network[0])
+		memcpy(v->network, c.network, sizeof(v->network));
+	g = record_gpu(v, r);
+	if (g && c.dev < VERIFY_MAX_DEVS)
+		count_channel(v, &c, g);
+}
