@@ -361,6 +361,11 @@ static void run_podlist_fail(struct command *cmd)
 	toggle(cmd, &cmd->k->pod_list_fail);
 }
 
+static void run_podlist_garbage(struct command *cmd)
+{
+	toggle(cmd, &cmd->k->pod_list_garbage);
+}
+
 static void run_podlist_delay(struct command *cmd)
 {
 	uint64_t ms;
@@ -450,6 +455,7 @@ static const struct {
 	{ "refuse", 1, 1, run_refuse, "refuse on|off" },
 	{ "hang", 1, 1, run_hang, "hang on|off|die" },
 	{ "podlist-fail", 1, 1, run_podlist_fail, "podlist-fail on|off" },
+	{ "podlist-garbage", 1, 1, run_podlist_garbage, "podlist-garbage on|off" },
 	{ "podlist-delay", 1, 1, run_podlist_delay, "podlist-delay MS" },
 	{ "kubelet-bug", 1, 1, run_bug, "kubelet-bug double|off" },
 	{ "forget", 1, 1, run_forget, "forget POD" },

@@ -146,7 +146,7 @@ struct kubelet {
 	unsigned restart_gap_ms;
 
 	/* misbehaviour on request */
-	bool refuse, hang, die_in_register, pod_list_fail, drop_reservations;
+	bool refuse, hang, die_in_register, pod_list_fail, pod_list_garbage, drop_reservations;
 	unsigned pod_list_delay_ms;
 	struct rpc_call **held_calls; /* Register calls that never get an answer */
 	size_t n_held_calls, cap_held_calls;

@@ -158,6 +158,10 @@ class Start(Case):
         for _ in range(3):
             self.assertEqual(started(kubelet, "p"), [("OK", "")])
         kubelet.ask("podlist-fail off")
+        kubelet.ask("podlist-garbage on")
+        self.assertEqual(started(kubelet, "p"), [("OK", "")])
+        self.assertEqual(len(vfs_of(kubelet.admit("q", f"main:{GPU}=1,{VF}=1"))), 1)
+        kubelet.ask("podlist-garbage off")
         kubelet.ask("podlist-delay 20000")
         began = time.monotonic()
         self.assertEqual(started(kubelet, "p"), [("OK", "")])

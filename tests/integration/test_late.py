@@ -388,6 +388,26 @@ class Refusals(LateCase):
         node.kubelet.ask("podlist-fail off")
         self.assertTrue(self.start(node, "pod")["main"]["started"])
 
+    def test_a_malformed_podresources_is_a_sentence(self):
+        node = self.late()
+        container(node.kubelet.admit("pod", f"main:{GPU}=1,{VF}=1"))
+        node.kubelet.ask("podlist-garbage on")
+        waiting = self.start(node, "pod", timeout_ms=200)["main"]
+        self.assertFalse(waiting["started"])
+        self.assertIn("it cannot be told which container starts", waiting["message"])
+        node.kubelet.ask("podlist-garbage off")
+        self.assertTrue(self.start(node, "pod")["main"]["started"])
+
+    def test_forty_containers_start_under_the_rate_limit_of_podresources(self):
+        node = self.late("hgx-h100", "--rate-limit")
+        for i in range(40):
+            container(node.kubelet.admit(f"p{i}", f"main:{VF}=1"))
+        lines = [node.kubelet.send(f"start p{i} * 20000 &") for i in range(40)]
+        for line in lines:
+            (c,) = node.kubelet.answer(line, 30)["containers"]
+            self.assertTrue(c["started"], c["message"])
+            self.assertEqual(c["attempts"], 1)
+
     def test_a_slow_podresources_is_waited_for(self):
         node = self.late()
         container(node.kubelet.admit("pod", f"main:{GPU}=1,{VF}=1"))
