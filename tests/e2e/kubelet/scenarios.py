@@ -23,7 +23,7 @@ from optimum import Machine, assignment, best_total  # noqa: E402 (the path come
 GPU, VF = os.environ.get("E2E_GPU", "nvidia.com/gpu"), "rdma/vf"
 GPU_ENV = "NVIDIA_VISIBLE_DEVICES" if GPU.startswith("nvidia") else "GPU_DEVICES"
 SLOWNESS = float(os.environ.get("E2E_SLOWNESS", "1"))  # of this machine: an emulated one is slower
-LIMIT = 30 * SLOWNESS  # seconds for anything that a pod or a daemon does
+LIMIT = 60 * SLOWNESS  # seconds for anything that a pod or a daemon does
 IMAGE = "railmate.test/probe:1"
 # The runtime's device rules say so; a node that is allowed and has no driver behind it says something else.
 REFUSED = ("not permitted", "denied")
