@@ -1,5 +1,6 @@
 /* railmated: command line → configuration → daemon_run(). */
 #include <getopt.h>
+#include <malloc.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -437,6 +438,8 @@ int main(int argc, char **argv)
 	r = parse_command_line(argc, argv, &cl);
 	if (r != EXIT_DONE)
 		return r;
+	/* One heap: most of the dozen threads are gRPC's and idle, and each would keep one of its own. */
+	mallopt(M_ARENA_MAX, 1);
 	log_setup(cl.level, NULL, NULL);
 	if (load_config(cl.config_file, cl.prefix, &cfg, &err) < 0) {
 		log_error("config", "%s", err.msg);
