@@ -21,9 +21,6 @@ struct story {
 	struct chapter *chapters; size_t n_chapters;
 };
 
-/* One plain sentence: was it the best, and if not, why. */
-const char *explain_verdict(const struct chapter *c);
-
 void explain_text(const struct story *s, struct strbuf *out);
 void explain_json(const struct story *s, struct strbuf *out);
 

@@ -62,7 +62,8 @@ static const char *judge_after(const struct ledger_decision *d)
 			    : "Each GPU has a VF behind its own PCIe switch.";
 }
 
-const char *explain_verdict(const struct chapter *c)
+/* One plain sentence: was it the best, and if not, why. */
+static const char *verdict_of(const struct chapter *c)
 {
 	if (!c->d)
 		return "Why is not recorded: the ledger was made again from what the kubelet says.";
@@ -231,7 +232,7 @@ static void text_chapter(const struct chapter *c, struct strbuf *out)
 	}
 	text_held(c, out);
 	label(out, "verdict");
-	strbuf_printf(out, "%s\n", explain_verdict(c));
+	strbuf_printf(out, "%s\n", verdict_of(c));
 }
 
 void explain_text(const struct story *s, struct strbuf *out)
@@ -374,7 +375,7 @@ void explain_json(const struct story *s, struct strbuf *out)
 		for (size_t k = 0; k < c->n_holds; k++)
 			json_hold(&j, c->holds[k]);
 		json_end_array(&j);
-		json_kv_string(&j, "verdict", explain_verdict(c));
+		json_kv_string(&j, "verdict", verdict_of(c));
 		json_end_object(&j);
 	}
 	json_end_array(&j);

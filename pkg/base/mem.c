@@ -25,7 +25,7 @@ void *xcalloc(size_t n, size_t size)
 	return check(calloc(n ? n : 1, size ? size : 1));
 }
 
-void *xrealloc(void *p, size_t n, size_t size)
+static void *xrealloc(void *p, size_t n, size_t size)
 {
 	if (size && n > SIZE_MAX / size)
 		return check(NULL);

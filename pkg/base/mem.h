@@ -9,7 +9,6 @@
 #include <stddef.h>
 
 void *xcalloc(size_t n, size_t size);
-void *xrealloc(void *p, size_t n, size_t size);
 char *xstrdup(const char *s);
 char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

@@ -100,8 +100,6 @@ struct doctor_facts {
 /* What cannot be read is unknown: this cannot fail. inv and topo are borrowed by the facts. */
 struct doctor_facts *doctor_gather(const struct sysroot *root, const struct hw_inventory *inv, const struct topo *topo);
 void doctor_facts_free(struct doctor_facts *f); /* NULL is fine */
-void doctor_facts_freep(struct doctor_facts **f);
-#define _cleanup_doctor_facts_ __attribute__((cleanup(doctor_facts_freep)))
 
 /* --- findings --- */
 

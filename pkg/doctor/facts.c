@@ -315,8 +315,3 @@ void doctor_facts_free(struct doctor_facts *f)
 	if (f)
 		arena_free(f->arena);
 }
-
-void doctor_facts_freep(struct doctor_facts **f)
-{
-	doctor_facts_free(*f);
-}

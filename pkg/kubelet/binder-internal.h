@@ -215,7 +215,6 @@ bool spec_exists(const struct binder *b, const char *slot);
 void spec_remove(struct binder *b, const char *slot);
 /* Every spec of ours in the directory; what cannot be read is told and left out. */
 void spec_scan(struct binder *b, void (*found)(struct binder *b, const struct spec_facts *facts));
-void spec_remember(struct binder *b, const char *slot, const char *text);
 void specs_done(struct binder *b);
 /* The variables that make a spec tell its story. */
 struct edits spec_story(const struct ledger_owner *owner, const struct binding_slot *slots, size_t n, struct arena *a);

@@ -51,7 +51,7 @@ static struct spec_file *remembered(const struct binder *b, const char *slot)
 	return NULL;
 }
 
-void spec_remember(struct binder *b, const char *slot, const char *text)
+static void remember(struct binder *b, const char *slot, const char *text)
 {
 	struct spec_file *s = remembered(b, slot);
 
@@ -244,7 +244,7 @@ int spec_write(struct binder *b, const char *slot, const char *text, bool *ret_r
 		if (r < 0)
 			return r;
 	}
-	spec_remember(b, slot, text);
+	remember(b, slot, text);
 	return 0;
 }
 
@@ -288,7 +288,7 @@ static void scan_one(struct binder *b, const char *name, const char *slot,
 			"CDI spec %s does not say whose it is; it is written anew when its container starts",
 			path);
 	else {
-		spec_remember(b, slot, text);
+		remember(b, slot, text);
 		found(b, &facts);
 	}
 }

@@ -35,7 +35,6 @@ struct look {
 
 struct look *look_begin(struct look *look);
 bool look_is_over(struct look *look); /* the call has been answered already: look may be gone */
-unsigned look_time_left(const struct look *look);
 unsigned look_half_time(const struct look *look); /* for what can be done without: as much is left then */
 /* Choose and answer. source: how the GPUs are known, or why not. */
 void look_answer(struct look *look, enum ledger_gpus known, const char *source);

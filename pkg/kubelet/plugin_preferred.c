@@ -101,7 +101,7 @@ bool look_is_over(struct look *look)
 	return true;
 }
 
-unsigned look_time_left(const struct look *look)
+static unsigned time_left(const struct look *look)
 {
 	int64_t left = look->until_ms - clock_mono_ms();
 
@@ -110,7 +110,7 @@ unsigned look_time_left(const struct look *look)
 
 unsigned look_half_time(const struct look *look)
 {
-	return (look_time_left(look) + 1) / 2;
+	return (time_left(look) + 1) / 2;
 }
 
 /* --- who it is --- */
@@ -207,7 +207,7 @@ static void ask_get(struct look *look)
 	} else {
 		look->gets[look->n_gets++] = c.v[0].pod;
 		look->asked_ms = clock_mono_ms();
-		podres_get(p->env->podres, c.v[0].pod->ns, c.v[0].pod->name, look_time_left(look), got_pod,
+		podres_get(p->env->podres, c.v[0].pod->ns, c.v[0].pod->name, time_left(look), got_pod,
 			   look_begin(look));
 	}
 }
@@ -341,7 +341,7 @@ static void ask_list(struct look *look)
 	p->stats.pod_lists++;
 	look->asked_ms = clock_mono_ms();
 	look->listing = true;
-	podres_list(p->env->podres, look_time_left(look), listed, look_begin(look));
+	podres_list(p->env->podres, time_left(look), listed, look_begin(look));
 }
 
 /* --- which of them --- */

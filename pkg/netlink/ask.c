@@ -61,7 +61,8 @@ int netlink_answer(const char *buf, size_t len, unsigned seq, unsigned port, net
 	return r;
 }
 
-ssize_t netlink_receive(int fd, char *buf, size_t size)
+/* One datagram of the kernel; 0 where somebody else wrote to us; -ETIMEDOUT, -EMSGSIZE: it did not fit. */
+static ssize_t receive(int fd, char *buf, size_t size)
 {
 	struct sockaddr_nl from = { 0 };
 	struct iovec part = { .iov_base = buf, .iov_len = size };
@@ -87,7 +88,7 @@ int netlink_wait(const struct mnl_socket *s, unsigned seq, netlink_each *each, v
 	int r = 0;
 
 	while (r == 0) {
-		ssize_t n = netlink_receive(mnl_socket_get_fd(s), buf, ANSWER_BYTES);
+		ssize_t n = receive(mnl_socket_get_fd(s), buf, ANSWER_BYTES);
 
 		if (n < 0)
 			return (int)n;

@@ -19,8 +19,6 @@ const struct nlmsghdr *netlink_message(const char *buf, size_t len, size_t *at);
 typedef int netlink_each(const struct nlmsghdr *message, void *arg);
 int netlink_answer(const char *buf, size_t len, unsigned seq, unsigned port, netlink_each *each, void *arg);
 
-/* One datagram of the kernel; 0 where somebody else wrote to us; -ETIMEDOUT, -EMSGSIZE: it did not fit. */
-ssize_t netlink_receive(int fd, char *buf, size_t size);
 /* A socket of this bus whose receive ends after NETLINK_PATIENCE_MS. -ENOTSUP: this kernel or sandbox has no such bus. */
 int netlink_open(int bus, struct mnl_socket **ret);
 /* What comes on it, until the answer to question seq is whole. */

@@ -17,7 +17,7 @@ bool gid_is_ipv4(const uint8_t gid[16])
 	return !memcmp(gid, prefix, sizeof(prefix));
 }
 
-bool gid_is_link_local(const uint8_t gid[16])
+static bool is_link_local(const uint8_t gid[16])
 {
 	return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
 }
@@ -168,7 +168,7 @@ static bool is_routable(const struct gid_vf *vf, const struct gid_entry *g)
 	static const uint8_t empty[16];
 
 	(void)vf;
-	return memcmp(g->gid, empty, sizeof(empty)) != 0 && g->gid[0] != 0xff && !gid_is_link_local(g->gid);
+	return memcmp(g->gid, empty, sizeof(empty)) != 0 && g->gid[0] != 0xff && !is_link_local(g->gid);
 }
 
 static bool is_of_version(const struct gid_vf *vf, const struct gid_entry *g)

@@ -44,7 +44,6 @@ struct gid_env {
 };
 
 bool gid_is_ipv4(const uint8_t gid[16]); /* mapped into ::ffff:0:0/96 */
-bool gid_is_link_local(const uint8_t gid[16]);
 /* "10.0.0.7", "fd00::1" */
 const char *gid_format(const uint8_t gid[16], struct arena *arena);
 /* "10.0.0.0/8" */

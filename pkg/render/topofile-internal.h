@@ -23,8 +23,6 @@ struct topofile_in;
 /* May stand in a value: printable ASCII without quotes and what has a meaning in XML, though NCCL knows no entities. */
 bool topofile_is_plain(int c);
 bool topofile_is_link_speed(const char *text); /* one of the words that NCCL knows */
-/* The word for a link of that many MT/s; NULL: NCCL has none. */
-const char *topofile_link_speed(int mts);
 
 /*
  * By PCI index: is it a NIC that NCCL could use, which is a PF or VF where it or a VF of the same PF has an RDMA device? So it does not

@@ -22,7 +22,8 @@ static const struct {
 	{ 16000, "16.0 GT/s PCIe" }, { 32000, "32.0 GT/s PCIe" }, { 64000, "64.0 GT/s PCIe" },
 };
 
-const char *topofile_link_speed(int mts)
+/* The word for a link of that many MT/s; NULL: NCCL has none. */
+static const char *link_speed(int mts)
 {
 	for (size_t i = 0; i < ARRAY_LEN(link_speeds); i++) {
 		if (link_speeds[i].mts == mts)
@@ -67,10 +68,10 @@ static void put_cpu(struct strbuf *out, int id, const struct hw_cpu *cpu)
 /* complete: NCCL will not look into sysfs for what is missing. */
 static void put_link(struct strbuf *out, struct link link, bool complete)
 {
-	const char *speed = topofile_link_speed(link.mts);
+	const char *speed = link_speed(link.mts);
 
 	if (!speed && complete)
-		speed = topofile_link_speed(MTS_UNKNOWN);
+		speed = link_speed(MTS_UNKNOWN);
 	if (link.width <= 0 && complete)
 		link.width = WIDTH_UNKNOWN;
 	if (speed)

@@ -43,7 +43,8 @@ static struct choose_in question(const struct score_in *in, size_t vfs)
 				    .n_gpus = in->n_gpus };
 }
 
-struct score_classes score_optimum(const struct score_in *in, size_t vfs, struct arena *arena)
+/* The best that `vfs` VFs can be for these GPUs. */
+static struct score_classes optimum_of(const struct score_in *in, size_t vfs, struct arena *arena)
 {
 	struct choose_in q = question(in, vfs);
 	struct choose_out out = choose_vfs(&q, false, arena);
@@ -58,7 +59,7 @@ struct score score_container(const struct score_in *in, const int *vfs, size_t n
 	struct score s = { .pairs = got.n_pairs };
 
 	s.got = count_classes(&got);
-	s.optimum = score_optimum(in, n_vfs, arena);
+	s.optimum = optimum_of(in, n_vfs, arena);
 	s.best = score_best(&s.got, &s.optimum);
 	return s;
 }

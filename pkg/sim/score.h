@@ -34,8 +34,6 @@ struct score {
 size_t score_rank(const struct score_classes *c); /* total */
 /* How many pairs of `got` are at their best class. */
 size_t score_best(const struct score_classes *got, const struct score_classes *optimum);
-/* The best that `vfs` VFs can be for these GPUs. */
-struct score_classes score_optimum(const struct score_in *in, size_t vfs, struct arena *arena);
 struct score score_container(const struct score_in *in, const int *vfs, size_t n_vfs, struct arena *arena);
 
 #endif

@@ -11,7 +11,8 @@
 #define MAP_VERSION 1
 #define MAX_ENTRIES 1024 /* every GPU with every HCA of the largest machine */
 
-uint64_t verify_bus(const char *address)
+/* "0000:1b:00.0" as NCCL prints it: 0x1b000 */
+static uint64_t bus_of(const char *address)
 {
 	uint64_t bus = 0;
 
@@ -86,7 +87,7 @@ static int read_entry(const struct item *object, const char *name, struct map_en
 		return err_set(err, EINVAL,
 			       "%s:%d: an element of gpus needs hca, the name of the RDMA device, or null",
 			       name, object->line);
-	e->gpu_bus = verify_bus(e->gpu);
+	e->gpu_bus = bus_of(e->gpu);
 	if (e->gpu && !e->gpu_bus)
 		return err_set(err, EINVAL, "%s:%d: gpu has to be a PCI address (dddd:bb:dd.f)", name,
 			       object->line);

@@ -132,7 +132,6 @@ void verify_ground(struct verify *v, enum ground ground, const char *text);
 /* map.c */
 const struct map *verify_map_of(const struct verify *v, const char *host);
 const struct map_entry *map_entry_of(const struct map *map, const char *hca, size_t len, uint64_t port);
-uint64_t verify_bus(const char *address); /* "0000:1b:00.0" as NCCL prints it: 0x1b000 */
 
 /* hcas.c: what was allocated against what is used. */
 void verify_compare_hcas(struct verify *v);
