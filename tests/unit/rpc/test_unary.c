@@ -118,8 +118,9 @@ static void handler_may_reply_later_and_others_go_on_meanwhile(void **state)
 static void call_ends_at_its_deadline_and_the_late_reply_is_dropped(void **state)
 {
 	struct peer *p = *state;
-	struct answer a = { .p = p, .path = "/t.T/Hold", .request = text("x"), .timeout_ms = 30 };
+	struct answer a = { .p = p, .path = "/t.T/Hold", .request = text("x"), .timeout_ms = 1000 };
 
+	assert_echo(p, "connected: the call arrives long before its deadline");
 	sem_init(&a.done, 0, 0);
 	rpc_run(p->rpc, begin_call, &a);
 	wait_for(&p->event);
