@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "kubelet/podres.h"
@@ -326,7 +327,10 @@ static void rate_limit_is_waited_out(void **state)
 	assert_int_equal(k.lists, 6);
 }
 
+#define PATIENCE_MS 500 /* podres.c's */
+
 static unsigned quiet_answers;
+static int64_t quiet_since_ms;
 
 static void on_quiet_done(void *arg, enum podres_result result, const struct pod_list *pods, const char *why)
 {
@@ -341,9 +345,16 @@ static bool is_quiet_done(void)
 	return quiet_answers > 0;
 }
 
+/* A machine that is busy may take longer for everything else. */
+static bool is_patience_over(void)
+{
+	return clock_mono_ms() - quiet_since_ms >= PATIENCE_MS;
+}
+
 static void list_quietly_fn(void *arg)
 {
 	(void)arg;
+	quiet_since_ms = clock_mono_ms();
 	podres_note_admission(p, 60000);
 	podres_list_quietly(p, TIMEOUT_MS, on_quiet_done, NULL);
 }
@@ -355,9 +366,9 @@ static void a_list_that_nobody_waits_for_lets_an_admission_pass_for_a_while(void
 	quiet_answers = 0;
 	on_rpc(list_quietly_fn, NULL);
 	ask(list_fn, NULL);
-	assert_int_equal(k.lists, 1);
-	assert_int_equal(quiet_answers, 0);
+	assert_true(k.lists == 1 || is_patience_over());
 	wait_until(is_quiet_done);
+	assert_true(is_patience_over());
 	assert_int_equal(k.lists, 2);
 }
 
@@ -367,7 +378,7 @@ static void closing_ends_a_question_that_waits_for_a_quiet_moment(void **state)
 	ask(get_fn, "p0");
 	on_rpc(list_quietly_fn, NULL);
 	on_rpc(close_fn, NULL);
-	assert_int_equal(k.lists, 0);
+	assert_true(k.lists == 0 || is_patience_over());
 }
 
 static void rate_limited_get_is_no_verdict_on_the_kubelet(void **state)
