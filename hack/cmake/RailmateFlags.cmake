@@ -14,8 +14,8 @@ if(RAILMATE_WERROR)
 endif()
 if(RAILMATE_SANITIZE)
 	# -O1 compiles in half of -O2's time; gcc then warns of strings as too long that are not.
-	add_compile_options(-O1 -Wno-format-truncation -fsanitize=address,undefined -fno-sanitize-recover=all
-		-fno-omit-frame-pointer)
+	add_compile_options(-O1 $<$<C_COMPILER_ID:GNU>:-Wno-format-truncation> -fsanitize=address,undefined
+		-fno-sanitize-recover=all -fno-omit-frame-pointer)
 	add_link_options(-fsanitize=address,undefined)
 endif()
 
