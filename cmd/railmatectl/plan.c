@@ -19,8 +19,6 @@
 #include "railmatectl.h"
 #include "render/topofile.h"
 
-#define RUN_DIR "/run/railmate" /* railmated's default */
-
 struct request {
 	const char *gpus, *pool, *free, *must, *vfs;
 	bool json;
@@ -35,8 +33,7 @@ struct plan {
 	struct edits edits;
 	struct kv *conf; /* of nccl.conf */
 	size_t n_conf;
-	const char **notes; /* sentences: what is left out and why, and which releases read what the operator
-			       set */
+	const char **notes; /* sentences: what is left out, and which releases read what the operator set */
 	size_t n_notes;
 };
 
@@ -160,8 +157,7 @@ static int read_request(struct plan *p, const struct request *req, struct err *e
 
 /* --- what the container gets --- */
 
-/* Has the daemon a run directory, it is given files: the variables that depend on them are those of Allocate.
- */
+/* Has the daemon a run directory, there will be files: the variables that depend on them are Allocate's. */
 static void promise_files(const struct plan *p, struct grant *grant)
 {
 	const char *topology;
@@ -177,7 +173,7 @@ static void promise_files(const struct plan *p, struct grant *grant)
 
 static void add_mount(struct plan *p, const struct ids *ids)
 {
-	struct rundir *dir = rundir_new(RUN_DIR);
+	struct rundir *dir = rundir_new(RUNDIR_DEFAULT);
 	struct bindmount *mounts = arena_array(p->arena, p->edits.n_mounts + 1, sizeof(*mounts));
 
 	for (size_t i = 0; i < p->edits.n_mounts; i++)

@@ -21,7 +21,6 @@
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_REFUSED = 3 };
 
 #define DEFAULT_CONFIG "/etc/pcidp/config.json"
-#define RUN_DIR	       "/run/railmate"
 
 static const char usage_text[] =
 	"usage: railmated [OPTION…]\n"
@@ -398,7 +397,7 @@ static int serve(const struct command_line *cl, const struct config *cfg)
  * is somebody's choice. */
 static void check_run_dir(struct daemon_options *o)
 {
-	if (!str_eq(o->run_dir, RUN_DIR) || !rundir_is_in_image("/", o->run_dir))
+	if (!str_eq(o->run_dir, RUNDIR_DEFAULT) || !rundir_is_in_image("/", o->run_dir))
 		return;
 	log_warn("daemon",
 		 "%s is not a folder of the host: containers are given no files; mount it from the host, "
@@ -416,7 +415,7 @@ int main(int argc, char **argv)
 			    .cgroup_dir = "/sys/fs/cgroup",
 			    .devinfo_dir = "/var/run/k8s.cni.cncf.io/devinfo/dp",
 			    .control_socket = CONTROL_SOCKET,
-			    .run_dir = RUN_DIR,
+			    .run_dir = RUNDIR_DEFAULT,
 			    .netns_dir = "/run/netns",
 			    .state_dir = "/var/lib/railmate",
 			    .cdi_dir = "/var/run/cdi",

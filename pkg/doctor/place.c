@@ -326,12 +326,10 @@ static const struct doctor_advice link_slow = {
 	{ NULL },
 };
 static const struct doctor_advice link_slow_nic = {
-	"NICs do not slow their links down to save power: this one moves proportionally fewer bytes, "
-	"whatever "
-	"NCCL does.",
-	{ "Reseat the card or riser, look for AER errors in the kernel's log, and set the slot's speed to "
-	  "auto "
-	  "in the BIOS.",
+	"NICs do not slow their links down to save power: this one moves proportionally fewer "
+	"bytes, whatever NCCL does.",
+	{ "Reseat the card or riser, look for AER errors in the kernel's log, and set the slot's "
+	  "speed to auto in the BIOS.",
 	  NULL, NULL },
 };
 static const struct doctor_advice link_unknown = {
@@ -443,11 +441,10 @@ const struct doctor_check doctor_place_checks[] = {
 	  "on other nodes.",
 	  run_numa },
 	{ "link", "PCIe links at full width and speed",
-	  "Compares the lanes in use with what the device has, of GPUs, NICs and the switches above them, "
-	  "and "
-	  "the speed with what both ends can. WARN: fewer lanes, or a slow NIC. A slow GPU is a hint only: "
-	  "idle "
-	  "ones save power. UNKNOWN: the link is not shown, as for VFs in a virtual machine.",
+	  "Compares the lanes in use with what the device has, of GPUs, NICs and the switches above "
+	  "them, and the speed with what both ends can. WARN: fewer lanes, or a slow NIC. A slow GPU "
+	  "is a hint only: idle ones save power. UNKNOWN: the link is not shown, as for VFs in a "
+	  "virtual machine.",
 	  run_link },
 };
 const size_t doctor_place_checks_n = ARRAY_LEN(doctor_place_checks);

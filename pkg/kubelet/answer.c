@@ -413,13 +413,3 @@ int answer_grant(const struct node *node, const struct pool *pool, const struct 
 	*ret = grant;
 	return 0;
 }
-
-int answer_allocate(const struct node *node, const struct pool *pool, const struct ids *ids,
-		    const struct sysroot *root, const int *gpus, size_t n_gpus, struct arena *a,
-		    struct edits *ret, struct err *err)
-{
-	struct grant grant;
-	int r = answer_grant(node, pool, ids, root, gpus, n_gpus, a, &grant, err);
-
-	return r < 0 ? r : render_grant(&grant, a, ret, err);
-}

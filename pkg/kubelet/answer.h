@@ -32,8 +32,9 @@ struct ids answer_choice(struct node *node, const struct pool *pool, const struc
 			 const struct identified *who, const struct ledger *ledger, struct arena *a, struct choice *ret);
 
 /*
- * The grant of these ids, which is all that answer_allocate() renders; its flags are the caller's. root: where the functions are looked at
- * again, now.
+ * One container_request: the grant of these ids, for render_grant(); its flags are the caller's. root: where the functions are looked at
+ * again, now. gpus: those the preceding GetPreferredAllocation learnt, n_gpus 0 when unknown. An id that is unknown, gone, or bound to a
+ * driver without RDMA is an error that tells the operator what to do.
  */
 int answer_grant(const struct node *node, const struct pool *pool, const struct ids *ids, const struct sysroot *root,
 		 const int *gpus, size_t n_gpus, struct arena *a, struct grant *ret, struct err *err);
@@ -42,10 +43,5 @@ int answer_dev(const struct node *node, const struct pool *pool, const struct sy
 	       struct arena *a, struct grant_dev *ret, struct err *err);
 /* Which of the GPUs goes with which VF of the grant; devs: its VFs by their index in the pool. */
 void answer_pairs(struct grant *grant, const int *devs, const int *gpus, size_t n_gpus, struct arena *a);
-
-/* One container_request. root: where the functions are looked at again, now. gpus: those the preceding GetPreferredAllocation
- * learnt, n_gpus 0 when unknown. An id that is unknown, gone, or bound to a driver without RDMA is an error that tells the operator what to do. */
-int answer_allocate(const struct node *node, const struct pool *pool, const struct ids *ids, const struct sysroot *root,
-		    const int *gpus, size_t n_gpus, struct arena *a, struct edits *ret, struct err *err);
 
 #endif

@@ -19,7 +19,7 @@ struct seen_pods {
 	struct names holders;  /* containers with some of ours, by name and ids */
 	struct names pods;     /* every pod of the list */
 	const char *answered;  /* the one that was found then, as in gpu_only; NULL */
-	bool doubted;
+	bool doubted;	       /* the look may have been within an admission */
 };
 
 /* A container of the list as this resource sees it. */

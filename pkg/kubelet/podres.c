@@ -318,7 +318,6 @@ static struct question *question_new(struct podres *p, enum kind kind, unsigned 
 
 static void begin(struct question *q)
 {
-	look_at_socket(q->p);
 	/* An answer that is known already still comes later. */
 	if (is_harmful(q))
 		q->timer = rpc_after(q->p->rpc, 0, ask_again, q);

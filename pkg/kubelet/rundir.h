@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define RUNDIR_DEFAULT "/run/railmate"
+
 struct arena;
 struct err;
 struct ledger;

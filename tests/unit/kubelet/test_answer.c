@@ -171,10 +171,20 @@ static void not_found_is_no_gpu_knowledge(void **state)
 
 /* --- Allocate --- */
 
+static int allocate_of(const struct pool *pool, struct ids ids, const int *gpus, size_t n_gpus,
+		       struct edits *ret, struct err *err)
+{
+	struct grant grant;
+	int r;
+
+	*err = (struct err) { 0 };
+	r = answer_grant(m.node, pool, &ids, m.root, gpus, n_gpus, a, &grant, err);
+	return r < 0 ? r : render_grant(&grant, a, ret, err);
+}
+
 static int allocate(struct ids ids, struct edits *ret, struct err *err)
 {
-	*err = (struct err) { 0 };
-	return answer_allocate(m.node, m.pool, &ids, m.root, NULL, 0, a, ret, err);
+	return allocate_of(m.pool, ids, NULL, 0, ret, err);
 }
 
 static const char *env(const struct edits *e, const char *key)
@@ -215,7 +225,7 @@ static void known_gpus_are_paired(void **state)
 	struct err err;
 
 	(void)state;
-	assert_int_equal(answer_allocate(m.node, m.pool, &ids, m.root, gpus, 1, a, &with, &err), 0);
+	assert_int_equal(allocate_of(m.pool, ids, gpus, 1, &with, &err), 0);
 	assert_int_equal(allocate(ids, &without, &err), 0);
 	assert_true(with.n_envs > without.n_envs);
 }
@@ -387,7 +397,7 @@ static void vf_that_was_gone_at_the_last_scan_is_refused(void **state)
 	struct err err;
 
 	(void)state;
-	assert_int_equal(answer_allocate(m.node, &pool, &ids, m.root, NULL, 0, a, &e, &err), -ENODEV);
+	assert_int_equal(allocate_of(&pool, ids, NULL, 0, &e, &err), -ENODEV);
 }
 
 static void pool_without_rdma_takes_any_driver(void **state)
