@@ -2,7 +2,7 @@
  * railmated's local socket: what may be asked there and what is answered. One request and one reply a connection, each one
  * JSON object and a line feed. Keys that are not known are ignored, so that programs of neighbouring versions understand each other.
  *
- *   {"op": "bind", "slot": "…", "namespace": "…", "pod": "…", "uid": "…"}   {"bound": [{"slot", "resource", "vf", "rdma"}, …]}
+ *   {"op": "bind", "slot": "…", "namespace": "…", "pod": "…", "uid": "…"}   {"bound": [{"slot", "resource", "vf", "rdma", "pf"}, …]}
  *   {"op": "ledger"}                                                        {"ledger": "the text of the ledger"}
  *   {"op": "status"}                                                        {}
  *   anything that goes wrong                                                {"error": {"code": "EAGAIN", "message": "…"}}
@@ -31,6 +31,7 @@ struct control_request {
 struct control_bound {
 	const char *slot, *resource, *vf;
 	const char *rdma; /* the VF's RDMA device; NULL: not known */
+	const char *pf;	  /* PCI address of its PF; NULL: not known, or an older railmated */
 };
 
 struct control_reply {

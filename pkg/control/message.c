@@ -91,6 +91,7 @@ static void write_bound(struct json *j, const struct control_reply *r)
 		json_kv_string(j, "resource", r->bound[i].resource);
 		json_kv_string(j, "vf", r->bound[i].vf);
 		json_kv_string(j, "rdma", r->bound[i].rdma);
+		json_kv_string(j, "pf", r->bound[i].pf);
 		json_end_object(j);
 	}
 	json_end_array(j);
@@ -153,7 +154,8 @@ static int read_bound(const struct item *list, struct arena *a, struct control_r
 		bound[i] = (struct control_bound) { item_string(&list->kids[i], "slot"),
 						    item_string(&list->kids[i], "resource"),
 						    item_string(&list->kids[i], "vf"),
-						    item_string(&list->kids[i], "rdma") };
+						    item_string(&list->kids[i], "rdma"),
+						    item_string(&list->kids[i], "pf") };
 		if (!bound[i].slot || !bound[i].resource || !bound[i].vf)
 			return err_set(err, EBADMSG, "railmated's reply: bound[%zu] is not complete", i);
 	}

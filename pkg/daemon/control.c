@@ -93,7 +93,8 @@ static void finish_bind(void *arg, const struct err *err, const struct bound *bo
 
 	for (size_t i = 0; !err && i < n; i++)
 		out[i] = (struct control_bound) { bound[i].slot, bound[i].resource, bound[i].vf,
-						  b->rdma(b->ctx, bound[i].vf) };
+						  b->rdma(b->ctx, bound[i].vf),
+						  b->pf(b->ctx, bound[i].vf, job->arena) };
 	if (err)
 		control_write_error(err, &job->reply);
 	else

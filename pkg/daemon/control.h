@@ -8,6 +8,7 @@
 #include "control/control.h"
 #include "kubelet/binder.h"
 
+struct arena;
 struct control;
 struct err;
 struct plugin_env;
@@ -22,6 +23,8 @@ struct control_backend {
 	void (*bind)(void *ctx, const struct control_request *r, unsigned timeout_ms, binder_done_fn done, void *arg);
 	/* The RDMA device of a VF that is bound; NULL: not known. Lives until the next change of the ledger. */
 	const char *(*rdma)(void *ctx, const char *vf);
+	/* The PCI address of a VF's PF; NULL: not known. In the arena. */
+	const char *(*pf)(void *ctx, const char *vf, struct arena *a);
 	int (*ledger)(void *ctx, struct strbuf *out, struct err *err);
 };
 

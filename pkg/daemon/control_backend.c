@@ -2,7 +2,10 @@
 
 #include <errno.h>
 
+#include "base/arena.h"
 #include "base/err.h"
+#include "discover/sysroot.h"
+#include "hw/bdf.h"
 #include "kubelet/keeper.h"
 #include "kubelet/plugin.h"
 #include "ledger/ledger.h"
@@ -34,6 +37,19 @@ static const char *rdma_of(void *ctx, const char *vf)
 	return hold ? hold->rdma : NULL;
 }
 
+/* As sysfs has it now: a VF that is in a pod's network namespace keeps this link. */
+static const char *pf_of(void *ctx, const char *vf, struct arena *a)
+{
+	const struct plugin_env *env = ctx;
+	char name[BDF_STRLEN];
+	struct bdf pf;
+
+	if (sysroot_link_name(env->root, name, sizeof(name), "sys/bus/pci/devices/%s/physfn", vf) < 0 ||
+	    bdf_parse(name, &pf) < 0)
+		return NULL;
+	return arena_strdup(a, bdf_format(pf, name));
+}
+
 static int tell_ledger(void *ctx, struct strbuf *out, struct err *err)
 {
 	const struct plugin_env *env = ctx;
@@ -46,5 +62,5 @@ static int tell_ledger(void *ctx, struct strbuf *out, struct err *err)
 
 struct control_backend control_backend_of(const struct plugin_env *env)
 {
-	return (struct control_backend) { (void *)env, bind_slot, rdma_of, tell_ledger };
+	return (struct control_backend) { (void *)env, bind_slot, rdma_of, pf_of, tell_ledger };
 }

@@ -82,8 +82,8 @@ static void what_is_no_request_is_refused_with_a_sentence(void **state)
 
 static void bindings_arrive_as_they_were_told(void **state)
 {
-	const struct control_bound bound[] = { { "s-0", "rdma/vf", "0000:18:00.1", "mlx5_4" },
-					       { "s-1", "rdma/vf", "0000:40:00.1", NULL } };
+	const struct control_bound bound[] = { { "s-0", "rdma/vf", "0000:18:00.1", "mlx5_4", "0000:18:00.0" },
+					       { "s-1", "rdma/vf", "0000:40:00.1", NULL, NULL } };
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	_cleanup_arena_ struct arena *a = arena_new(0);
 	struct control_reply got;
@@ -95,7 +95,9 @@ static void bindings_arrive_as_they_were_told(void **state)
 	assert_string_equal(got.bound[1].slot, "s-1");
 	assert_string_equal(got.bound[1].vf, "0000:40:00.1");
 	assert_string_equal(got.bound[0].rdma, "mlx5_4");
+	assert_string_equal(got.bound[0].pf, "0000:18:00.0");
 	assert_null(got.bound[1].rdma);
+	assert_null(got.bound[1].pf);
 	assert_null(got.ledger);
 }
 

@@ -90,6 +90,12 @@ static const char *backend_rdma(void *ctx, const char *vf)
 	return str_eq(vf, "0000:18:00.1") ? "mlx5_4" : NULL;
 }
 
+static const char *backend_pf(void *ctx, const char *vf, struct arena *a)
+{
+	(void)ctx;
+	return str_eq(vf, "0000:18:00.1") ? arena_strdup(a, "0000:18:00.0") : NULL;
+}
+
 static int backend_ledger(void *ctx, struct strbuf *out, struct err *err)
 {
 	struct room *room = ctx;
@@ -119,7 +125,8 @@ static void *clients(void *arg)
 
 static void open_control(struct room *room)
 {
-	const struct control_backend backend = { room, backend_bind, backend_rdma, backend_ledger };
+	const struct control_backend backend = { room, backend_bind, backend_rdma, backend_pf,
+						 backend_ledger };
 
 	room->control = control_open(&room->loop, room->path, room->rpc, &backend);
 }
@@ -244,6 +251,7 @@ static void ask_everything(struct room *room)
 	must(ask(room, CONTROL_BIND, a, &reply, NULL) == 0);
 	must(reply.n_bound == 2 && str_eq(reply.bound[1].vf, "0000:40:00.1"));
 	must(str_eq(reply.bound[0].rdma, "mlx5_4") && !reply.bound[1].rdma);
+	must(str_eq(reply.bound[0].pf, "0000:18:00.0") && !reply.bound[1].pf);
 	must(str_eq(room->seen.slot, "slot-1") && str_eq(room->seen.ns, "team"));
 	must(str_eq(room->seen.pod, "trainer") && str_eq(room->seen.uid, "u-1"));
 }
