@@ -17,7 +17,8 @@ enum cni_code {
 	CNI_NO_SLOT = 100, CNI_DELEGATE = 101, CNI_TWICE = 102,
 };
 
-/* What went wrong, as the container runtime is told it. */
+/* --- error.c: what went wrong, as the container runtime reads it --- */
+
 struct cni_error { enum cni_code code; char msg[480]; };
 /* Returns -1. */
 int cni_set(struct cni_error *e, enum cni_code code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

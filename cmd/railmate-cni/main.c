@@ -7,7 +7,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,23 +36,6 @@ static const char usage_text[] =
 	"  --help, --version\n"
 	"\n"
 	"exit status: 0 done, 1 failed, 2 wrong command line; or the delegate's own\n";
-
-int cni_set(struct cni_error *e, enum cni_code code, const char *fmt, ...)
-{
-	va_list ap;
-
-	e->code = code;
-	va_start(ap, fmt);
-	vsnprintf(e->msg, sizeof(e->msg), fmt, ap);
-	va_end(ap);
-	str_utf8_trim(e->msg);
-	return -1;
-}
-
-int cni_from(struct cni_error *e, enum cni_code code, const struct err *err)
-{
-	return cni_set(e, code, "%s", err->msg);
-}
 
 static int print_error(const struct cni_error *e, const char *version)
 {
