@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 struct arena;
 struct err;
@@ -24,6 +25,31 @@ struct cni_error { enum cni_code code; char msg[480]; };
 int cni_set(struct cni_error *e, enum cni_code code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 int cni_from(struct cni_error *e, enum cni_code code, const struct err *err);
 
+/* --- trusted.c: what only root can have written --- */
+
+/*
+ * -EPERM: the owner is neither root nor who runs this, others may write, or the file is a symbolic
+ * link; -EBADMSG: no directory, no regular file, or too large; else open()'s own.
+ */
+int trusted_open_dir(const char *path, struct err *err);
+/* name below dir, path for sentences. The text ends with a NUL and lives in the arena. */
+int trusted_read(int dir, const char *name, const char *path, struct arena *a, const char **ret,
+		 size_t *ret_len, struct err *err);
+int trusted_make_dirs(const char *path, mode_t mode, struct err *err); /* as far as it is missing */
+
+/* --- settings.c: the paths of this node --- */
+
+/* Absolute; no slash at the end. */
+struct settings { const char *control_socket, *state_dir, *devinfo_dir; };
+
+const char *settings_path(void); /* of the file */
+/* By its key in the file; NULL: there is none. */
+const char *settings_get(const struct settings *s, const char *key);
+int settings_parse(const char *text, size_t len, const char *name, struct arena *a,
+		   struct settings *ret, struct err *err);
+/* The defaults where there is no file. */
+int settings_read(struct arena *a, struct settings *ret, struct err *err);
+
 /* --- conf.c: the network configuration on standard input --- */
 
 struct conf {
@@ -31,14 +57,15 @@ struct conf {
 	const char *version, *name;
 	const char *type;	/* the delegate's */
 	const char *id;		/* deviceID: a slot, or a PCI address; NULL: none is given */
-	const char *socket, *state_dir;
+	const char *misplaced;	/* a sentence: it names paths of the node; NULL: it does not */
 	const char *devinfo;	/* where Multus wants a device-info file; NULL: nowhere */
 };
 
 bool conf_version_known(const char *version);
 extern const char *const conf_versions[]; /* ends with NULL */
 /* ret->version is set as soon as it is known, also on failure: errors carry it. */
-int conf_read(const char *text, size_t len, struct arena *a, struct conf *ret, struct cni_error *e);
+int conf_read(const char *text, size_t len, const struct settings *s, struct arena *a,
+	      struct conf *ret, struct cni_error *e);
 /* The delegate's configuration: its own object with name, version and runtime's additions, for this VF (NULL: for none). */
 void conf_for_delegate(const struct conf *c, const char *vf, struct strbuf *out);
 bool conf_is_pci_address(const char *id);
@@ -83,6 +110,7 @@ int devinfo_write(const char *path, const char *vf, const char *rdma, struct err
 
 struct invocation {
 	struct cni_env env;
+	struct settings settings;
 	struct conf conf;
 	struct arena *arena;
 };

@@ -77,7 +77,7 @@ static int bind_slot(const struct invocation *in, struct control_bound *ret, str
 	struct err err = { 0 };
 	int r;
 
-	r = control_ask(in->conf.socket, &request, BIND_TIMEOUT_MS, in->arena, &reply, &err);
+	r = control_ask(in->settings.control_socket, &request, BIND_TIMEOUT_MS, in->arena, &reply, &err);
 	if (r < 0)
 		return cni_from(e, code_of(r), &err);
 	for (size_t i = 0; i < reply.n_bound; i++) {
@@ -103,7 +103,7 @@ static int claim(const struct invocation *in, const char *vf, struct cni_error *
 	conf_for_delegate(&in->conf, vf, &conf);
 	s.conf = conf.s;
 	s.conf_len = conf.len;
-	r = state_create(in->conf.state_dir, in->env.container, in->env.ifname, &s, &err);
+	r = state_create(in->settings.state_dir, in->env.container, in->env.ifname, &s, &err);
 	if (r == -EEXIST)
 		return cni_set(e, CNI_TWICE, "container %s has its %s already: ADD came twice without a DEL",
 			       in->env.container, in->env.ifname);
@@ -125,7 +125,7 @@ static void forget(const struct invocation *in)
 
 	if (in->conf.devinfo)
 		unlink(in->conf.devinfo);
-	if (state_remove(in->conf.state_dir, in->env.container, in->env.ifname, &err) < 0)
+	if (state_remove(in->settings.state_dir, in->env.container, in->env.ifname, &err) < 0)
 		fprintf(stderr, "railmate-cni: %s\n", err.msg);
 }
 
@@ -169,6 +169,8 @@ int command_add(const struct invocation *in, struct cni_error *e)
 	struct control_bound bound;
 	const char *program;
 
+	if (in->conf.misplaced)
+		return cni_set(e, CNI_CONFIG, "%s", in->conf.misplaced);
 	if (!in->conf.id)
 		return cni_set(e, CNI_CONFIG,
 			       "network %s: no \"deviceID\" came; its NetworkAttachmentDefinition needs the "
@@ -193,7 +195,7 @@ static int find_vf(const struct invocation *in, const char **ret, struct cni_err
 	struct state s;
 	int r;
 
-	r = state_read(in->conf.state_dir, in->env.container, in->env.ifname, in->arena, &s, &err);
+	r = state_read(in->settings.state_dir, in->env.container, in->env.ifname, in->arena, &s, &err);
 	if (r < 0 && r != -ENOENT)
 		return cni_from(e, CNI_IO, &err);
 	*ret = NULL;
@@ -238,7 +240,8 @@ int command_status(const struct invocation *in, struct cni_error *e)
 	struct control_reply reply;
 	struct err err = { 0 };
 
-	if (control_ask(in->conf.socket, &request, STATUS_TIMEOUT_MS, in->arena, &reply, &err) < 0)
+	if (control_ask(in->settings.control_socket, &request, STATUS_TIMEOUT_MS, in->arena, &reply, &err) <
+	    0)
 		return cni_from(e, CNI_NOT_AVAILABLE, &err);
 	return forward(in, NULL, e);
 }

@@ -8,11 +8,9 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "control/control.h"
 #include "document/document.h"
 #include "hw/bdf.h"
 
-#define STATE_DIR  "/var/lib/cni/railmate"
 #define DEV_PREFIX "cni.dev/"
 
 const char *const conf_versions[] = { "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0", NULL };
@@ -114,18 +112,39 @@ static int read_id(struct conf *c, struct cni_error *e)
 	return 0;
 }
 
-int conf_read(const char *text, size_t len, struct arena *a, struct conf *ret, struct cni_error *e)
+/* Paths that a network could name before: they are the node's. One that says the same as the node does no
+ * harm. */
+static void find_misplaced(struct conf *c, const struct settings *s, struct arena *a)
+{
+	static const char *const keys[] = { "controlSocket", "stateDir" };
+
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		const struct item *item = item_get(c->top, keys[i]);
+		const char *here = settings_get(s, keys[i]);
+
+		if (!item || item->type == ITEM_NULL || str_eq(item_string(c->top, keys[i]), here))
+			continue;
+		c->misplaced =
+			arena_printf(a,
+				     "network %s: a network does not name paths of the node: take \"%s\" out "
+				     "of it; on this node it is %s, which root can change in %s",
+				     c->name, keys[i], here, settings_path());
+		return;
+	}
+}
+
+int conf_read(const char *text, size_t len, const struct settings *s, struct arena *a, struct conf *ret,
+	      struct cni_error *e)
 {
 	struct err err = { 0 };
 
-	*ret = (struct conf) { .socket = CONTROL_SOCKET, .state_dir = STATE_DIR };
+	*ret = (struct conf) { 0 };
 	if (document_parse(text, len, "network configuration", a, &ret->top, &err) < 0)
 		return cni_from(e, CNI_DECODE, &err);
 	if (read_names(ret, e) < 0 || read_delegate(ret, e) < 0 || read_id(ret, e) < 0)
 		return -1;
-	if (get_string(ret->top, "controlSocket", &ret->socket, e) < 0)
-		return -1;
-	return get_string(ret->top, "stateDir", &ret->state_dir, e);
+	find_misplaced(ret, s, a);
+	return 0;
 }
 
 /* --- the delegate's --- */

@@ -56,7 +56,7 @@ static int take_down(struct collection *c, const char *container, const char *if
 			       container,
 			       item_string(result.json, "msg") ? item_string(result.json, "msg")
 							       : "no reason given");
-	if (state_remove(c->in->conf.state_dir, container, ifname, &err) < 0)
+	if (state_remove(c->in->settings.state_dir, container, ifname, &err) < 0)
 		return cni_from(e, CNI_IO, &err);
 	return 0;
 }
@@ -69,7 +69,7 @@ static int look_at(void *arg, const char *container, const char *ifname)
 	struct state s;
 	int r;
 
-	r = state_read(c->in->conf.state_dir, container, ifname, c->in->arena, &s, &err);
+	r = state_read(c->in->settings.state_dir, container, ifname, c->in->arena, &s, &err);
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0) {
@@ -110,7 +110,7 @@ int command_gc(const struct invocation *in, struct cni_error *e)
 	if (!c.valid || c.valid->type != ITEM_LIST)
 		return cni_set(e, CNI_CONFIG, "network %s: GC came without the list \"" VALID "\"",
 			       in->conf.name);
-	if (state_each(in->conf.state_dir, look_at, &c, &err) < 0)
+	if (state_each(in->settings.state_dir, look_at, &c, &err) < 0)
 		return cni_from(e, CNI_IO, &err);
 	return collect_delegate(&c);
 }

@@ -176,12 +176,25 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
+static int read_all(struct invocation *in, const struct strbuf *input, struct cni_error *e)
+{
+	struct err err = { 0 };
+
+	if (settings_read(in->arena, &in->settings, &err) < 0)
+		return cni_from(e, CNI_IO, &err);
+	if (conf_read(strbuf_str(input), input->len, &in->settings, in->arena, &in->conf, e) < 0)
+		return -1;
+	if (in->conf.misplaced)
+		fprintf(stderr, "railmate-cni: %s\n", in->conf.misplaced);
+	return 0;
+}
+
 static int run(struct invocation *in, const struct command *command, const struct strbuf *input)
 {
 	struct cni_error e = { 0 };
 	int r;
 
-	r = conf_read(strbuf_str(input), input->len, in->arena, &in->conf, &e);
+	r = read_all(in, input, &e);
 	if (r == 0)
 		r = check_needs(&in->env, command->needs, &e);
 	if (r == 0)

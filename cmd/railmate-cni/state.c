@@ -28,21 +28,6 @@ static char *path_of(const char *dir, const char *container, const char *ifname)
 	return xasprintf("%s/%s%c%s", dir, container, BETWEEN, ifname);
 }
 
-/* DIR and what is above it, as far as it is missing. */
-static int make_directories(const char *dir, struct err *err)
-{
-	_cleanup_free_ char *path = xstrdup(dir);
-
-	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		mkdir(path, 0755); /* what is wrong shows at the last one */
-		*slash = '/';
-	}
-	if (mkdir(path, 0700) < 0 && errno != EEXIST)
-		return err_sys(err, "make %s", dir);
-	return 0;
-}
-
 static int sync_directory(const char *dir, struct err *err)
 {
 	_cleanup_close_ int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -87,7 +72,7 @@ int state_create(const char *dir, const char *container, const char *ifname, con
 	int r;
 
 	put_state(s, &text);
-	r = make_directories(dir, err);
+	r = trusted_make_dirs(dir, 0700, err);
 	if (r < 0)
 		return r;
 	r = file_write(&f, text.s, text.len, err);

@@ -492,10 +492,13 @@ class Programs(unittest.TestCase):
                 delegate = self.top / config["delegate"]["type"]
                 delegate.write_text("#!/bin/sh\n")
                 delegate.chmod(0o755)
-                config.update(deviceID="rdma_vf-n0-0", controlSocket=str(self.top / "none.sock"),
-                              stateDir=str(self.top / "state"))
+                config.update(deviceID="rdma_vf-n0-0")
+                settings = self.top / "cni.json"
+                settings.write_text(json.dumps({"controlSocket": str(self.top / "none.sock"),
+                                                "stateDir": str(self.top / "state")}))
                 env = {"CNI_COMMAND": "ADD", "CNI_CONTAINERID": "c", "CNI_NETNS": "/proc/self/ns/net",
                        "CNI_IFNAME": "net1", "CNI_PATH": str(self.top),
+                       "RAILMATE_CNI_CONFIG": str(settings),
                        "CNI_ARGS": "K8S_POD_NAMESPACE=default;K8S_POD_NAME=p"}
                 done = subprocess.run([program], input=json.dumps(config), env=env, capture_output=True, text=True,
                                       timeout=60)

@@ -92,7 +92,9 @@ class Cni(unittest.TestCase):
         self.addCleanup(top.cleanup)
         self.top = pathlib.Path(top.name)
         self.state, self.log, self.socket = self.top / "state", self.top / "log", self.top / "s"
+        self.devinfo, self.settings = self.top / "devinfo", self.top / "cni.json"
         self.daemon, self.host, self.netns = None, None, "/proc/self/ns/net"
+        self.put_settings()
 
     def start_daemon(self):
         self.daemon = Railmated(self.socket)
@@ -106,8 +108,8 @@ class Cni(unittest.TestCase):
             self.daemon = None
 
     def conf(self, fail=None, delegate=None, **more):
-        conf = {"cniVersion": "1.1.0", "name": "rail-net", "type": "railmate-cni", "controlSocket": str(self.socket),
-                "stateDir": str(self.state), "deviceID": SLOT, "pciBusID": SLOT,
+        conf = {"cniVersion": "1.1.0", "name": "rail-net", "type": "railmate-cni",
+                "deviceID": SLOT, "pciBusID": SLOT,
                 "delegate": {"type": "movedev", "log": str(self.log), "fail": fail or {}, **(delegate or {})}, **more}
         return {k: v for k, v in conf.items() if v is not None}
 
@@ -117,8 +119,15 @@ class Cni(unittest.TestCase):
 
     def env(self, command, **more):
         env = {"PATH": os.environ["PATH"], "CNI_COMMAND": command, "CNI_CONTAINERID": CONTAINER, "CNI_NETNS": self.netns,
-               "CNI_IFNAME": "net1", "CNI_ARGS": ARGS, "CNI_PATH": f"{self.top}:{HERE / 'cni'}", **more}
+               "CNI_IFNAME": "net1", "CNI_ARGS": ARGS, "CNI_PATH": f"{self.top}:{HERE / 'cni'}",
+               "RAILMATE_CNI_CONFIG": str(self.settings), **more}
         return {k: v for k, v in env.items() if v is not None}
+
+    def put_settings(self):
+        """What the administrator of the node says."""
+        self.settings.write_text(json.dumps({"controlSocket": str(self.socket),
+                                             "stateDir": str(self.state),
+                                             "deviceInfoDir": str(self.devinfo)}))
 
     def cni(self, command, conf=None, **env):
         text = conf if isinstance(conf, str) else json.dumps(self.conf() if conf is None else conf)
@@ -483,6 +492,7 @@ class Gc(Cni):
 
     def test_nothing_was_ever_attached(self):
         self.state = self.top / "never"
+        self.put_settings()
         self.works(self.gc())
 
 
@@ -516,6 +526,9 @@ class Together(Case):
         self.cdi, self.log = pathlib.Path(self.n.path("cdi")), pathlib.Path(self.n.path("log"))
         self.cdi.mkdir()
         pathlib.Path(self.n.path("config.json")).write_text(json.dumps(LATE))
+        pathlib.Path(self.n.path("cni.json")).write_text(json.dumps({
+            "controlSocket": self.n.control_socket, "stateDir": self.n.path("cni"),
+            "deviceInfoDir": self.n.path("devinfo-cni")}))
         self.options = ("--config-file", self.n.path("config.json"), "--cdi-dir", str(self.cdi), "--cdi", "on")
         self.kubelet, self.daemon = self.n.start(daemon=self.options)
 
@@ -524,10 +537,10 @@ class Together(Case):
 
     def start_cni(self, command, pod, slot, number=0, fail=None):
         conf = {"cniVersion": "1.0.0", "name": "rail-net", "type": "railmate-cni", "deviceID": slot,
-                "controlSocket": self.n.control_socket, "stateDir": self.n.path("cni"),
                 "delegate": {"type": "movedev", "log": str(self.log), "fail": fail or {}}}
         env = {"PATH": os.environ["PATH"], "CNI_COMMAND": command, "CNI_CONTAINERID": f"c-{pod}", "CNI_NETNS": "/proc/self/ns/net",
                "CNI_IFNAME": f"net{number}", "CNI_PATH": str(HERE / "cni"),
+               "RAILMATE_CNI_CONFIG": self.n.path("cni.json"),
                "CNI_ARGS": f"K8S_POD_NAMESPACE=default;K8S_POD_NAME={pod};K8S_POD_UID=u-{pod}"}
         child = subprocess.Popen([program("railmate_cni")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
         child.stdin.write(json.dumps(conf))
@@ -635,6 +648,90 @@ class Together(Case):
             self.assertIn(text, told)
 
 
+class Paths(Cni):
+    """The author of a NetworkAttachmentDefinition may be a tenant; the plugin runs as root."""
+
+    def untouched(self):
+        """Everything below the test's directory, but for the log."""
+        return {str(p): p.read_bytes() if p.is_file() else None for p in self.top.rglob("*")
+                if p not in (self.log, self.socket)}
+
+    def test_a_network_cannot_name_the_socket_and_the_state(self):
+        self.start_daemon()
+        other = Railmated(self.top / "evil.sock")
+        self.addCleanup(other.stop)
+        before = self.untouched()
+        for key, name in (("controlSocket", "evil.sock"), ("stateDir", "deep/er")):
+            done = self.cni("ADD", self.conf(**{key: str(self.top / name)}))
+            self.fails(done, 7, "rail-net", key, str(self.settings))
+        self.assertEqual(self.untouched(), before)
+        self.assertEqual((other.heard, self.daemon.heard, self.calls()), ([], [], []))
+
+    def test_what_a_network_named_is_warned_of_and_does_not_hold_up_the_end_of_a_pod(self):
+        self.start_daemon()
+        self.works(self.cni("ADD"))
+        conf = self.conf(stateDir=str(self.top / "deep"))
+        for command in ("CHECK", "DEL"):
+            done = self.cni(command, conf)
+            self.assertEqual(done.returncode, 0, done)
+            self.assertIn("stateDir", done.stderr)
+        self.assertEqual((self.commands(), self.states()), (["ADD", "CHECK", "DEL"], []))
+        self.assertFalse((self.top / "deep").exists())
+
+    def test_a_network_that_names_what_the_node_has_works(self):
+        self.start_daemon()
+        conf = self.conf(stateDir=str(self.state), controlSocket=str(self.socket))
+        self.works(self.cni("ADD", conf))
+
+    def test_gc_looks_at_the_nodes_state_and_not_at_the_networks(self):
+        evil, mark = self.top / "evil", self.top / "mark"
+        evil.write_text(f"#!/bin/sh\ntouch {mark}\necho '{{}}'\n")
+        evil.chmod(0o755)
+        (self.top / "bin").mkdir()
+        (self.top / "st2").mkdir()
+        state = self.top / "st2" / "abc@net1"
+        state.write_text(json.dumps({"railmate": "cni", "version": 1, "network": "rail-net",
+                                     "slot": "s", "vf": VF, "args": "", "type": "../evil", "conf": {}}))
+        conf = self.conf(stateDir=str(state.parent), **{"cni.dev/valid-attachments": []})
+        done = self.cni("GC", conf, CNI_PATH=f"{self.top / 'bin'}:{HERE / 'cni'}")
+        self.assertEqual(done.returncode, 0, done)
+        self.assertFalse(mark.exists())
+        self.assertTrue(state.exists())
+
+    def test_bad_settings_stop_everything_with_a_sentence(self):
+        self.start_daemon()
+        cases = [("", "empty"), ("[]", "not an object"), ("{", "not JSON"),
+                 ('{"stateDir": "x"}', "absolute"), ('{"stateDir": "/"}', "absolute"),
+                 ('{"stateDir": 7}', "stateDir"), ('{"stateDir": ""}', "stateDir"),
+                 ('{"statedir": "/x"}', "statedir"), ('{\n"deviceInfoDir": []}', ":2:")]
+        for text, word in cases:
+            self.settings.write_text(text)
+            for command in ("ADD", "CHECK", "DEL"):
+                self.fails(self.cni(command), 5, str(self.settings), word)
+        self.assertEqual((self.calls(), self.states(), self.daemon.heard), ([], [], []))
+
+    def test_settings_that_another_can_have_written_are_not_trusted(self):
+        self.start_daemon()
+        for mode in (0o666, 0o620, 0o602):
+            self.settings.chmod(mode)
+            self.fails(self.cni("ADD"), 5, str(self.settings), "not trusted")
+        self.settings.chmod(0o644)
+        real = self.settings.rename(self.top / "real.json")
+        self.settings.symlink_to(real)
+        self.fails(self.cni("ADD"), 5, str(self.settings), "symbolic link")
+        self.settings.unlink()
+        self.fails(self.cni("ADD"), 5, str(self.settings), "No such file")
+        os.mkfifo(self.settings)
+        self.fails(self.cni("ADD"), 5, str(self.settings), "not a regular file")
+        self.assertEqual(self.calls(), [])
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_settings_of_another_user_are_not_trusted(self):
+        self.start_daemon()
+        os.chown(self.settings, 65534, 65534)
+        self.fails(self.cni("ADD"), 5, str(self.settings), "65534")
+
+
 class Input(Cni):
     def test_version_tells_the_versions(self):
         for text, version in (('{"cniVersion": "0.4.0"}', "0.4.0"), ("", "1.1.0")):
@@ -659,6 +756,7 @@ class Input(Cni):
             ({"delegate": {"type": "railmate-cni"}}, 7, "own delegate"), ({"ipam": {}}, 7, "ipam"),
             ({"deviceID": 7}, 7, "deviceID"), ({"runtimeConfig": {"deviceID": "other"}}, 7, "differ"),
             ({"deviceID": None}, 7, "no \"deviceID\""), ({"stateDir": []}, 7, "stateDir"), ({"controlSocket": 7}, 7, "controlSocket"),
+            ({"stateDir": "/x"}, 7, "stateDir"), ({"controlSocket": "/x"}, 7, "controlSocket"),
         ]
         for change, code, word in cases:
             with self.subTest(change if len(str(change)) < 80 else "long"):

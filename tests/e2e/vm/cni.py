@@ -25,6 +25,8 @@ class CniNode(LiveNode):
 
     def start_late(self):
         write(self.path("config.json"), json.dumps(self.POOL))
+        write(self.path("cni.json"), json.dumps({"controlSocket": self.control_socket,
+                                                 "stateDir": self.path("cni")}))
         os.makedirs(self.path("cdi"), exist_ok=True)
         self.start_kubelet()
         self.start_gpu_plugin()
@@ -36,9 +38,10 @@ class CniNode(LiveNode):
         """As the runtime and Multus do it: a namespace that is gone is not named. The result, or the error object."""
         netns = f"/run/netns/{pod}"
         conf = {"cniVersion": "1.0.0", "name": "rail-net", "type": "railmate-cni", "deviceID": slot, "pciBusID": slot,
-                "controlSocket": self.control_socket, "stateDir": self.path("cni"), "delegate": {"type": "host-device"}}
+                "delegate": {"type": "host-device"}}
         env = {**os.environ, "CNI_COMMAND": command, "CNI_CONTAINERID": f"c-{pod}", "CNI_NETNS": netns if os.path.exists(netns) else "",
                "CNI_IFNAME": f"net{number}", "CNI_PATH": PLUGINS,
+               "RAILMATE_CNI_CONFIG": self.path("cni.json"),
                "CNI_ARGS": f"IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME={pod};K8S_POD_UID=u-{pod}"}
         run = subprocess.run([os.environ["RAILMATE_CNI"]], input=json.dumps(conf), capture_output=True, text=True, env=env,
                              timeout=60)
