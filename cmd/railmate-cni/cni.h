@@ -81,6 +81,8 @@ struct plugin_result {
 	const struct item *json; /* of out; NULL: it is none, or empty */
 };
 
+/* May it be the name of a program? It is no path and does not begin with a dot. */
+bool plugin_is_name(const char *type);
 /* The program in CNI_PATH. */
 int plugin_find(const char *type, const char *dirs, struct arena *a, const char **ret, struct cni_error *e);
 /* -1: it could not be run, was killed, or failed without a CNI error object on its output. */
@@ -96,7 +98,9 @@ struct state {
 
 /* Durable when it returns 0. -EEXIST: there is one already, which stays. */
 int state_create(const char *dir, const char *container, const char *ifname, const struct state *s, struct err *err);
-/* -ENOENT: none. -EBADMSG: not ours, or torn. */
+int state_parse(const char *text, size_t len, const char *path, struct arena *a, struct state *ret,
+		struct err *err);
+/* -ENOENT: none. -EBADMSG: not ours, or torn. -EPERM: others than root may have written it. */
 int state_read(const char *dir, const char *container, const char *ifname, struct arena *a, struct state *ret, struct err *err);
 int state_remove(const char *dir, const char *container, const char *ifname, struct err *err); /* nothing to remove is fine */
 /* fn returns non-zero to stop; that is returned. */

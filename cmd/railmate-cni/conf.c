@@ -86,7 +86,7 @@ static int read_delegate(struct conf *c, struct cni_error *e)
 			c->name);
 	if (get_string(c->delegate, "type", &c->type, e) < 0)
 		return -1;
-	if (!c->type || strchr(c->type, '/'))
+	if (!c->type || !plugin_is_name(c->type))
 		return cni_set(e, CNI_CONFIG, "network %s: \"delegate\" has no proper \"type\"", c->name);
 	if (str_eq(c->type, "railmate-cni"))
 		return cni_set(e, CNI_CONFIG, "network %s: railmate-cni cannot be its own delegate", c->name);

@@ -1,6 +1,7 @@
 #include "cni.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,10 +27,25 @@ static bool is_program(const char *path)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
+bool plugin_is_name(const char *type)
+{
+	size_t len = strlen(type);
+
+	if (!len || len > NAME_MAX || *type == '.')
+		return false;
+	for (; *type; type++) {
+		if ((unsigned char)*type <= ' ' || *type == '/' || *type == 0x7f)
+			return false;
+	}
+	return true;
+}
+
 int plugin_find(const char *type, const char *dirs, struct arena *a, const char **ret, struct cni_error *e)
 {
 	char *rest = arena_strdup(a, dirs), *dir;
 
+	if (!plugin_is_name(type))
+		return cni_set(e, CNI_DELEGATE, "'%s' is no name of a plugin", document_shown(type, a));
 	while ((dir = strsep(&rest, ":"))) {
 		const char *path = arena_printf(a, "%s/%s", dir, type);
 

@@ -17,22 +17,14 @@
 #include "document/document.h"
 
 #define STATE_VERSION 1
-#define STATE_MAX     (4 << 20)
 /* Between the two parts of a file's name: no container id holds it. */
 #define BETWEEN '@'
 /* A temporary file this old was left behind by a kill. */
 #define LEFT_BEHIND_S 3600
 
-static char *path_of(const char *dir, const char *container, const char *ifname)
+static char *name_of(const char *container, const char *ifname)
 {
-	return xasprintf("%s/%s%c%s", dir, container, BETWEEN, ifname);
-}
-
-static int sync_directory(const char *dir, struct err *err)
-{
-	_cleanup_close_ int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	return fd < 0 ? err_sys(err, "open %s", dir) : file_sync_dir(fd, dir, err);
+	return xasprintf("%s%c%s", container, BETWEEN, ifname);
 }
 
 static void put_state(const struct state *s, struct strbuf *out)
@@ -57,59 +49,51 @@ static void put_state(const struct state *s, struct strbuf *out)
 int state_create(const char *dir, const char *container, const char *ifname, const struct state *s,
 		 struct err *err)
 {
-	_cleanup_free_ char *path = path_of(dir, container, ifname);
-	_cleanup_free_ char *temporary =
-		xasprintf("%s/.%s%c%s.%d", dir, container, BETWEEN, ifname, (int)getpid());
-	const struct file_new f = {
-		.dir = AT_FDCWD,
-		.name = path,
+	_cleanup_free_ char *name = name_of(container, ifname);
+	_cleanup_free_ char *temporary = xasprintf(".%s.%d", name, (int)getpid());
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	_cleanup_close_ int fd = -1;
+	struct file_new f = {
+		.dir_name = dir,
+		.name = name,
 		.temporary = temporary,
 		.mode = 0600,
 		.synced = true,
 		.only_new = true,
 	};
-	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	int r;
 
 	put_state(s, &text);
 	r = trusted_make_dirs(dir, 0700, err);
 	if (r < 0)
 		return r;
-	r = file_write(&f, text.s, text.len, err);
-	return r < 0 ? r : sync_directory(dir, err);
-}
-
-static int read_file(const char *path, struct arena *a, const char **ret, size_t *ret_len, struct err *err)
-{
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	struct stat st;
-	char *text;
-
+	f.dir = fd = trusted_open_dir(dir, err);
 	if (fd < 0)
-		return err_sys(err, "open %s", path);
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > STATE_MAX)
-		return err_set(err, EBADMSG, "%s is no file of railmate-cni", path);
-	text = arena_alloc(a, (size_t)st.st_size + 1);
-	if (read(fd, text, (size_t)st.st_size) != st.st_size)
-		return err_sys(err, "read %s", path);
-	*ret = text;
-	*ret_len = (size_t)st.st_size;
-	return 0;
+		return fd;
+	r = file_write(&f, text.s, text.len, err);
+	return r < 0 ? r : file_sync_dir(fd, dir, err);
 }
 
-static int parse_state(const struct item *top, const char *path, struct state *ret, struct err *err)
+int state_parse(const char *text, size_t len, const char *path, struct arena *a, struct state *ret,
+		struct err *err)
 {
-	const struct item *conf = item_get(top, "conf");
-	struct state s = { item_string(top, "network"),
-			   item_string(top, "slot"),
-			   item_string(top, "vf"),
-			   item_string(top, "args"),
-			   item_string(top, "type"),
-			   NULL,
-			   0 };
+	const struct item *top, *conf;
+	struct state s;
 
+	if (document_parse(text, len, path, a, &top, err) < 0)
+		return err_set(err, EBADMSG, "%s is not what this railmate-cni wrote; remove it by hand",
+			       path);
+	conf = item_get(top, "conf");
+	s = (struct state) { item_string(top, "network"),
+			     item_string(top, "slot"),
+			     item_string(top, "vf"),
+			     item_string(top, "args"),
+			     item_string(top, "type"),
+			     NULL,
+			     0 };
 	if (!str_eq(item_string(top, "railmate"), "cni") || item_number(top, "version", 0) != STATE_VERSION ||
-	    !s.network || !s.slot || !s.vf || !s.type || !conf || conf->type != ITEM_OBJECT)
+	    !s.network || !s.slot || !s.vf || !conf_is_pci_address(s.vf) || !s.type ||
+	    !plugin_is_name(s.type) || !conf || conf->type != ITEM_OBJECT)
 		return err_set(err, EBADMSG, "%s is not what this railmate-cni wrote; remove it by hand",
 			       path);
 	s.conf = conf->text;
@@ -121,55 +105,61 @@ static int parse_state(const struct item *top, const char *path, struct state *r
 int state_read(const char *dir, const char *container, const char *ifname, struct arena *a, struct state *ret,
 	       struct err *err)
 {
-	_cleanup_free_ char *path = path_of(dir, container, ifname);
-	const struct item *top;
-	const char *text = NULL;
-	size_t len = 0;
+	_cleanup_free_ char *name = name_of(container, ifname);
+	_cleanup_free_ char *path = xasprintf("%s/%s", dir, name);
+	_cleanup_close_ int fd = trusted_open_dir(dir, err);
+	const char *text;
+	size_t len;
 	int r;
 
-	r = read_file(path, a, &text, &len, err);
-	if (r < 0)
-		return r;
-	if (document_parse(text, len, path, a, &top, err) < 0)
-		return err_set(err, EBADMSG, "%s is not what this railmate-cni wrote; remove it by hand",
-			       path);
-	return parse_state(top, path, ret, err);
+	if (fd < 0)
+		return fd;
+	r = trusted_read(fd, name, path, a, &text, &len, err);
+	return r < 0 ? r : state_parse(text, len, path, a, ret, err);
 }
 
 int state_remove(const char *dir, const char *container, const char *ifname, struct err *err)
 {
-	_cleanup_free_ char *path = path_of(dir, container, ifname);
+	_cleanup_free_ char *name = name_of(container, ifname);
+	_cleanup_close_ int fd = trusted_open_dir(dir, err);
 
-	if (unlink(path) < 0)
-		return errno == ENOENT ? 0 : err_sys(err, "remove %s", path);
-	return sync_directory(dir, err);
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	if (unlinkat(fd, name, 0) < 0)
+		return errno == ENOENT ? 0 : err_sys(err, "remove %s/%s", dir, name);
+	return file_sync_dir(fd, dir, err);
 }
 
-static void sweep(const char *dir, const char *name)
+/* A temporary file of one that was killed. */
+static void sweep(int dir, const char *name)
 {
-	_cleanup_free_ char *path = xasprintf("%s/%s", dir, name);
 	struct stat st;
 
-	if (strchr(name, BETWEEN) && lstat(path, &st) == 0 && S_ISREG(st.st_mode) &&
-	    st.st_mtim.tv_sec + LEFT_BEHIND_S < clock_wall_ms() / 1000)
-		unlink(path);
+	if (strchr(name, BETWEEN) && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    S_ISREG(st.st_mode) && st.st_mtim.tv_sec + LEFT_BEHIND_S < clock_wall_ms() / 1000)
+		unlinkat(dir, name, 0);
 }
 
 int state_each(const char *dir, int (*fn)(void *arg, const char *container, const char *ifname), void *arg,
 	       struct err *err)
 {
-	DIR *d = opendir(dir);
+	int fd = trusted_open_dir(dir, err), r = 0;
 	struct dirent *entry;
-	int r = 0;
+	DIR *d;
 
-	if (!d)
-		return errno == ENOENT ? 0 : err_sys(err, "open %s", dir);
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	d = fdopendir(fd);
+	if (!d) {
+		close(fd);
+		return err_sys(err, "open %s", dir);
+	}
 	while (!r && (entry = readdir(d))) {
 		_cleanup_free_ char *container = xstrdup(entry->d_name);
 		char *between = strchr(container, BETWEEN);
 
 		if (container[0] == '.') {
-			sweep(dir, container);
+			sweep(fd, container);
 		} else if (between) {
 			*between = '\0';
 			r = fn(arg, container, between + 1);

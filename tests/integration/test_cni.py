@@ -395,12 +395,49 @@ class Del(Cni):
         self.assertEqual(self.calls()[-1]["conf"]["deviceID"], VF)
 
     def test_a_state_that_is_not_ours_is_named(self):
-        self.state.mkdir()
+        self.state.mkdir(0o700)
         path = self.state / f"{CONTAINER}@net1"
         for text in ("", "{", '{"railmate": "cni", "version": 2}', '{"railmate": "cni", "version": 1, "vf": "x"}'):
             path.write_text(text)
             self.fails(self.cni("DEL"), 5, str(path))
         self.assertEqual(self.calls(), [])
+
+    def test_a_state_that_another_can_have_written_is_not_trusted(self):
+        self.start_daemon()
+        self.works(self.cni("ADD"))
+        path = self.state / f"{CONTAINER}@net1"
+        for mode in (0o620, 0o602):
+            path.chmod(mode)
+            self.fails(self.cni("DEL"), 5, str(path), "not trusted")
+        path.chmod(0o600)
+        path.rename(self.top / "real")
+        path.symlink_to(self.top / "real")
+        self.fails(self.cni("DEL"), 5, str(path), "symbolic link")
+        path.unlink()
+        os.mkfifo(path)
+        self.fails(self.cni("DEL"), 5, str(path), "not a regular file")
+        self.assertEqual(self.commands(), ["ADD"])
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_a_state_of_another_user_is_not_trusted(self):
+        self.start_daemon()
+        self.works(self.cni("ADD"))
+        path = self.state / f"{CONTAINER}@net1"
+        for owned in (path, self.state):
+            os.chown(owned, 65534, 65534)
+            self.fails(self.cni("DEL"), 5, str(owned), "65534")
+            os.chown(owned, 0, 0)
+        self.works(self.cni("DEL"))
+
+    def test_a_state_directory_that_others_may_write_is_not_trusted(self):
+        self.start_daemon()
+        self.state.mkdir()
+        self.state.chmod(0o777)
+        self.fails(self.cni("ADD"), 5, str(self.state), "not trusted", "chmod go-w")
+        self.fails(self.cni("DEL"), 5, str(self.state), "not trusted")
+        self.assertEqual((self.calls(), self.states()), ([], []))
+        self.state.chmod(0o755)
+        self.works(self.cni("ADD"))
 
     def test_a_state_cut_anywhere_is_never_taken_for_whole(self):
         self.start_daemon()
@@ -431,10 +468,11 @@ class Gc(Cni):
     def add(self, container, ifname="net1", **conf):
         self.works(self.cni("ADD", self.conf(**conf), CNI_CONTAINERID=container, CNI_IFNAME=ifname))
 
-    def gc(self, *valid, **conf):
+    def gc(self, *valid, path=f"{HERE / 'cni'}", **conf):
         valid = [{"containerID": c, "ifname": i} for c, i in valid]
         return self.cni("GC", self.conf(deviceID=None, pciBusID=None, **{"cni.dev/valid-attachments": valid, **conf}),
-                        CNI_CONTAINERID=None, CNI_NETNS=None, CNI_IFNAME=None, CNI_ARGS=None)
+                        CNI_PATH=path, CNI_CONTAINERID=None, CNI_NETNS=None, CNI_IFNAME=None,
+                        CNI_ARGS=None)
 
     def setUp(self):
         super().setUp()
@@ -489,6 +527,30 @@ class Gc(Cni):
     def test_what_the_delegate_says_about_gc_is_passed_on(self):
         self.fails(self.gc(("live", "net1"), ("live", "net2"), ("dead", "net1"),
                            delegate={"fail": {"GC": "error"}}), 121, status=7)
+
+    def test_a_state_does_not_name_a_program_by_a_path(self):
+        evil, mark = self.top / "evil", self.top / "mark"
+        evil.write_text(f"#!/bin/sh\ntouch {mark}\n")
+        evil.chmod(0o755)
+        (self.top / "bin").mkdir()
+        (self.top / ".hidden").symlink_to(evil)
+        dead = self.state / "dead@net1"
+        whole = json.loads(dead.read_text())
+        path = f"{self.top / 'bin'}:{self.top}:{HERE / 'cni'}"
+        for change in ({"type": "../evil"}, {"type": str(evil)}, {"type": ".hidden"}, {"type": ""},
+                       {"vf": "eth0"}):
+            dead.write_text(json.dumps({**whole, **change}))
+            self.fails(self.gc(path=path), 5, str(dead), "remove it by hand")
+            self.assertFalse(mark.exists())
+        self.assertEqual(self.states(), ["dead@net1", "other@net1"])
+
+    def test_a_state_that_another_can_have_written_is_named_and_the_others_go(self):
+        (self.state / "dead@net1").rename(self.top / "real")
+        (self.state / "dead@net1").symlink_to(self.top / "real")
+        self.fails(self.gc(), 5, "dead@net1", "symbolic link")
+        self.assertEqual(self.states(), ["dead@net1", "other@net1"])
+        self.state.chmod(0o777)
+        self.fails(self.gc(), 5, str(self.state), "not trusted")
 
     def test_nothing_was_ever_attached(self):
         self.state = self.top / "never"
@@ -752,7 +814,11 @@ class Input(Cni):
             ({"cniVersion": "9.0.0"}, 1, "9.0.0"), ({"cniVersion": "0.2.0"}, 1, "0.2.0"), ({"cniVersion": None}, 1, "missing"),
             ({"cniVersion": 1}, 7, "cniVersion"), ({"name": None}, 7, "name"), ({"name": "a b"}, 7, "name"),
             ({"name": "../x"}, 7, "name"), ({"delegate": None}, 7, "delegate"), ({"delegate": "sriov"}, 7, "delegate"),
-            ({"delegate": {}}, 7, "type"), ({"delegate": {"type": "../evil"}}, 7, "type"), ({"delegate": {"type": 7}}, 7, "type"),
+            ({"delegate": {}}, 7, "type"), ({"delegate": {"type": "../evil"}}, 7, "type"),
+            ({"delegate": {"type": ".."}}, 7, "type"), ({"delegate": {"type": ".x"}}, 7, "type"),
+            ({"delegate": {"type": "a\nb"}}, 7, "type"),
+            ({"delegate": {"type": "a" * 300}}, 7, "type"),
+            ({"delegate": {"type": 7}}, 7, "type"),
             ({"delegate": {"type": "railmate-cni"}}, 7, "own delegate"), ({"ipam": {}}, 7, "ipam"),
             ({"deviceID": 7}, 7, "deviceID"), ({"runtimeConfig": {"deviceID": "other"}}, 7, "differ"),
             ({"deviceID": None}, 7, "no \"deviceID\""), ({"stateDir": []}, 7, "stateDir"), ({"controlSocket": 7}, 7, "controlSocket"),
