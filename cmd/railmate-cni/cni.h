@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 struct arena;
+struct control_bound;
 struct err;
 struct item;
 struct strbuf;
@@ -59,6 +60,7 @@ struct conf {
 	const char *id;		/* deviceID: a slot, or a PCI address; NULL: none is given */
 	const char *misplaced;	/* a sentence: it names paths of the node; NULL: it does not */
 	const char *devinfo;	/* where Multus wants a device-info file; NULL: nowhere */
+	const char *devinfo_refused; /* that other place */
 };
 
 bool conf_version_known(const char *version);
@@ -93,6 +95,7 @@ int plugin_run(const char *program, const struct cni_env *env, const char *conf,
 
 struct state {
 	const char *network, *slot, *vf, *args, *type;
+	const char *devinfo;	/* the device-info file that ADD made; NULL: it made none */
 	const char *conf; size_t conf_len; /* the delegate's */
 };
 
@@ -108,7 +111,13 @@ int state_each(const char *dir, int (*fn)(void *arg, const char *container, cons
 
 /* --- devinfo.c --- */
 
-int devinfo_write(const char *path, const char *vf, const char *rdma, struct err *err);
+/* The name that path has in dir; NULL: it is not directly in there, or no proper name. */
+const char *devinfo_name(const char *dir, const char *path);
+/* owner: a name that no other attachment has. -EEXIST: there is one already, which stays. */
+int devinfo_create(const char *dir, const char *name, const char *owner,
+		   const struct control_bound *bound, struct err *err);
+/* Nothing to remove is fine. */
+int devinfo_remove(const char *dir, const char *name, struct err *err);
 
 /* --- commands.c --- */
 
@@ -126,6 +135,9 @@ int command_check(const struct invocation *in, struct cni_error *e);
 int command_status(const struct invocation *in, struct cni_error *e);
 int command_gc(const struct invocation *in, struct cni_error *e); /* gc.c */
 
+/* The delegate has taken it down: the device-info file (NULL: none of ours) and the state go. */
+int forget(const struct invocation *in, const char *container, const char *ifname,
+	   const char *devinfo, struct err *err);
 /* The delegate's words are ours. */
 int print_result(const struct plugin_result *r, struct cni_error *e);
 

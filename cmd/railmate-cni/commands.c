@@ -3,13 +3,13 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "control/control.h"
+#include "document/document.h"
 
 /* More than railmated takes at most; less than the container runtime waits. */
 #define BIND_TIMEOUT_MS	  15000
@@ -89,18 +89,54 @@ static int bind_slot(const struct invocation *in, struct control_bound *ret, str
 	return cni_set(e, CNI_IO, "railmated bound the container, but names no VF for %s", in->conf.id);
 }
 
-static int claim(const struct invocation *in, const char *vf, struct cni_error *e)
+/* What ADD made here for an attachment, beside what its delegate did. */
+struct made {
+	const char *vf;
+	const char *devinfo; /* NULL: no file */
+};
+
+/* The file is for Multus' status annotation; the network works without it. NULL: it was not made. */
+static const char *tell_device(const struct invocation *in, const struct control_bound *bound)
+{
+	const char *dir = in->settings.devinfo_dir, *path = in->conf.devinfo, *owner;
+	struct err err = { 0 };
+
+	if (in->conf.devinfo_refused)
+		fprintf(stderr,
+			"railmate-cni: network %s: %s is no file of %s: no device-info file is written\n",
+			in->conf.name, document_shown(in->conf.devinfo_refused, in->arena), dir);
+	if (!path)
+		return NULL;
+	owner = arena_printf(in->arena, "%s@%s", in->env.container, in->env.ifname);
+	if (devinfo_create(dir, devinfo_name(dir, path), owner, bound, &err) == 0)
+		return path;
+	fprintf(stderr, "railmate-cni: %s\n", err.msg);
+	return NULL;
+}
+
+static void remove_devinfo(const struct invocation *in, const char *path)
+{
+	const char *name = path ? devinfo_name(in->settings.devinfo_dir, path) : NULL;
+	struct err err = { 0 };
+
+	if (name && devinfo_remove(in->settings.devinfo_dir, name, &err) < 0)
+		fprintf(stderr, "railmate-cni: %s\n", err.msg);
+}
+
+/* From here on DEL finds what was made. */
+static int claim(const struct invocation *in, const struct made *made, struct cni_error *e)
 {
 	_cleanup_strbuf_ struct strbuf conf = STRBUF_INIT;
 	struct state s = { .network = in->conf.name,
 			   .slot = in->conf.id,
-			   .vf = vf,
+			   .vf = made->vf,
 			   .args = in->env.args,
-			   .type = in->conf.type };
+			   .type = in->conf.type,
+			   .devinfo = made->devinfo };
 	struct err err = { 0 };
 	int r;
 
-	conf_for_delegate(&in->conf, vf, &conf);
+	conf_for_delegate(&in->conf, made->vf, &conf);
 	s.conf = conf.s;
 	s.conf_len = conf.len;
 	r = state_create(in->settings.state_dir, in->env.container, in->env.ifname, &s, &err);
@@ -110,65 +146,76 @@ static int claim(const struct invocation *in, const char *vf, struct cni_error *
 	return r < 0 ? cni_from(e, CNI_IO, &err) : 0;
 }
 
-/* The file is for Multus' status annotation; the network works without it. */
-static void tell_device(const struct invocation *in, const struct control_bound *bound)
+int forget(const struct invocation *in, const char *container, const char *ifname, const char *devinfo,
+	   struct err *err)
 {
-	struct err err = { 0 };
-
-	if (in->conf.devinfo && devinfo_write(in->conf.devinfo, bound->vf, bound->rdma, &err) < 0)
-		fprintf(stderr, "railmate-cni: %s\n", err.msg);
+	remove_devinfo(in, devinfo);
+	return state_remove(in->settings.state_dir, container, ifname, err);
 }
 
-static void forget(const struct invocation *in)
+static void forget_ours(const struct invocation *in, const struct made *made)
 {
 	struct err err = { 0 };
 
-	if (in->conf.devinfo)
-		unlink(in->conf.devinfo);
-	if (state_remove(in->settings.state_dir, in->env.container, in->env.ifname, &err) < 0)
+	if (forget(in, in->env.container, in->env.ifname, made->devinfo, &err) < 0)
 		fprintf(stderr, "railmate-cni: %s\n", err.msg);
 }
 
 /* The delegate's own DEL takes back what its ADD did half-way. If that fails too, the runtime's DEL finds our
  * file. */
-static void undo(const struct invocation *in, const char *vf)
+static void undo(const struct invocation *in, const struct made *made)
 {
 	struct invocation del = *in;
 	struct plugin_result result;
 	struct cni_error e;
 
 	del.env.command = "DEL";
-	if (run_delegate(&del, vf, &result, &e) < 0)
+	if (run_delegate(&del, made->vf, &result, &e) < 0)
 		fprintf(stderr, "railmate-cni: %s was not undone: %s\n", in->conf.type, e.msg);
 	else if (result.status)
 		fprintf(stderr, "railmate-cni: %s was not undone: %.*s\n", in->conf.type, (int)result.len,
 			result.out);
 	else
-		forget(in);
+		forget_ours(in, made);
 }
 
-static int attach(const struct invocation *in, const char *vf, struct cni_error *e)
+static int attach(const struct invocation *in, const struct made *made, struct cni_error *e)
 {
 	struct plugin_result result;
 
-	if (run_delegate(in, vf, &result, e) < 0) {
-		undo(in, vf);
+	if (run_delegate(in, made->vf, &result, e) < 0) {
+		undo(in, made);
 		return -1;
 	}
 	if (!result.status && !result.json) {
-		undo(in, vf);
+		undo(in, made);
 		return cni_set(e, CNI_DELEGATE, "%s says it is done, but prints no result", in->conf.type);
 	}
 	if (result.status)
-		undo(in, vf);
+		undo(in, made);
 	return print_result(&result, e);
+}
+
+static int add_slot(const struct invocation *in, struct cni_error *e)
+{
+	struct control_bound bound;
+	struct made made;
+	const char *program;
+
+	if (plugin_find(in->conf.type, in->env.path, in->arena, &program, e) < 0 ||
+	    bind_slot(in, &bound, e) < 0)
+		return -1;
+	/* The file first: the state then says whether it was made, and not that it would be. */
+	made = (struct made) { bound.vf, tell_device(in, &bound) };
+	if (claim(in, &made, e) < 0) {
+		remove_devinfo(in, made.devinfo);
+		return -1;
+	}
+	return attach(in, &made, e);
 }
 
 int command_add(const struct invocation *in, struct cni_error *e)
 {
-	struct control_bound bound;
-	const char *program;
-
 	if (in->conf.misplaced)
 		return cni_set(e, CNI_CONFIG, "%s", in->conf.misplaced);
 	if (!in->conf.id)
@@ -179,17 +226,13 @@ int command_add(const struct invocation *in, struct cni_error *e)
 			       in->conf.name);
 	if (conf_is_pci_address(in->conf.id))
 		return forward(in, in->conf.id, e);
-	if (plugin_find(in->conf.type, in->env.path, in->arena, &program, e) < 0 ||
-	    bind_slot(in, &bound, e) < 0 || claim(in, bound.vf, e) < 0)
-		return -1;
-	tell_device(in, &bound);
-	return attach(in, bound.vf, e);
+	return add_slot(in, e);
 }
 
 /* --- DEL, CHECK, STATUS --- */
 
-/* The VF that this attachment got; NULL: ADD never came to an end here, or everything is undone. */
-static int find_vf(const struct invocation *in, const char **ret, struct cni_error *e)
+/* The VF that this attachment got is NULL: ADD never came to an end here, or everything is undone. */
+static int find_made(const struct invocation *in, struct made *ret, struct cni_error *e)
 {
 	struct err err = { 0 };
 	struct state s;
@@ -198,40 +241,40 @@ static int find_vf(const struct invocation *in, const char **ret, struct cni_err
 	r = state_read(in->settings.state_dir, in->env.container, in->env.ifname, in->arena, &s, &err);
 	if (r < 0 && r != -ENOENT)
 		return cni_from(e, CNI_IO, &err);
-	*ret = NULL;
+	*ret = (struct made) { 0 };
 	if (r == 0)
-		*ret = s.vf;
+		*ret = (struct made) { s.vf, s.devinfo };
 	else if (in->conf.id && conf_is_pci_address(in->conf.id))
-		*ret = in->conf.id;
+		ret->vf = in->conf.id;
 	return 0;
 }
 
 int command_del(const struct invocation *in, struct cni_error *e)
 {
 	struct plugin_result result;
-	const char *vf;
+	struct made made;
 
-	if (find_vf(in, &vf, e) < 0)
+	if (find_made(in, &made, e) < 0)
 		return -1;
-	if (!vf)
+	if (!made.vf)
 		return 0;
-	if (run_delegate(in, vf, &result, e) < 0)
+	if (run_delegate(in, made.vf, &result, e) < 0)
 		return -1;
 	if (!result.status)
-		forget(in);
+		forget_ours(in, &made);
 	return print_result(&result, e);
 }
 
 int command_check(const struct invocation *in, struct cni_error *e)
 {
-	const char *vf;
+	struct made made;
 
-	if (find_vf(in, &vf, e) < 0)
+	if (find_made(in, &made, e) < 0)
 		return -1;
-	if (!vf)
+	if (!made.vf)
 		return cni_set(e, CNI_NO_CONTAINER, "container %s has no %s of network %s", in->env.container,
 			       in->env.ifname, in->conf.name);
-	return forward(in, vf, e);
+	return forward(in, made.vf, e);
 }
 
 int command_status(const struct invocation *in, struct cni_error *e)

@@ -101,14 +101,27 @@ static int read_id(struct conf *c, struct cni_error *e)
 	const struct item *runtime = item_get(c->top, "runtimeConfig");
 	const char *also = NULL;
 
-	if (get_string(c->top, "deviceID", &c->id, e) < 0 || get_string(runtime, "deviceID", &also, e) < 0 ||
-	    get_string(runtime, "CNIDeviceInfoFile", &c->devinfo, e) < 0)
+	if (get_string(c->top, "deviceID", &c->id, e) < 0 || get_string(runtime, "deviceID", &also, e) < 0)
 		return -1;
 	if (c->id && also && !str_eq(c->id, also))
 		return cni_set(e, CNI_CONFIG, "network %s: \"deviceID\" and that of \"runtimeConfig\" differ",
 			       c->name);
 	if (!c->id)
 		c->id = also;
+	return 0;
+}
+
+/* Multus names a file of the directory for them; what a network names is none of ours elsewhere. */
+static int read_devinfo(struct conf *c, const struct settings *s, struct cni_error *e)
+{
+	const char *path = NULL;
+
+	if (get_string(item_get(c->top, "runtimeConfig"), "CNIDeviceInfoFile", &path, e) < 0)
+		return -1;
+	if (path && devinfo_name(s->devinfo_dir, path))
+		c->devinfo = path;
+	else
+		c->devinfo_refused = path;
 	return 0;
 }
 
@@ -141,7 +154,8 @@ int conf_read(const char *text, size_t len, const struct settings *s, struct are
 	*ret = (struct conf) { 0 };
 	if (document_parse(text, len, "network configuration", a, &ret->top, &err) < 0)
 		return cni_from(e, CNI_DECODE, &err);
-	if (read_names(ret, e) < 0 || read_delegate(ret, e) < 0 || read_id(ret, e) < 0)
+	if (read_names(ret, e) < 0 || read_delegate(ret, e) < 0 || read_id(ret, e) < 0 ||
+	    read_devinfo(ret, s, e) < 0)
 		return -1;
 	find_misplaced(ret, s, a);
 	return 0;

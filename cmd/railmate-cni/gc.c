@@ -56,7 +56,7 @@ static int take_down(struct collection *c, const char *container, const char *if
 			       container,
 			       item_string(result.json, "msg") ? item_string(result.json, "msg")
 							       : "no reason given");
-	if (state_remove(c->in->settings.state_dir, container, ifname, &err) < 0)
+	if (forget(c->in, container, ifname, s->devinfo, &err) < 0)
 		return cni_from(e, CNI_IO, &err);
 	return 0;
 }

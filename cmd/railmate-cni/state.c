@@ -40,6 +40,8 @@ static void put_state(const struct state *s, struct strbuf *out)
 	json_kv_string(&j, "vf", s->vf);
 	json_kv_string(&j, "args", s->args);
 	json_kv_string(&j, "type", s->type);
+	if (s->devinfo)
+		json_kv_string(&j, "devinfo", s->devinfo);
 	json_key(&j, "conf");
 	json_raw(&j, s->conf, s->conf_len);
 	json_end_object(&j);
@@ -89,6 +91,7 @@ int state_parse(const char *text, size_t len, const char *path, struct arena *a,
 			     item_string(top, "vf"),
 			     item_string(top, "args"),
 			     item_string(top, "type"),
+			     item_string(top, "devinfo"),
 			     NULL,
 			     0 };
 	if (!str_eq(item_string(top, "railmate"), "cni") || item_number(top, "version", 0) != STATE_VERSION ||

@@ -22,7 +22,7 @@ from harness import VF as RESOURCE
 HERE = pathlib.Path(__file__).resolve().parent
 SLOT, VF, OTHER = "rvf-vf-n0-3", "0000:18:00.1", "0000:40:00.1"
 CONTAINER = "c0ffee"
-RDMA = "mlx5_20"
+RDMA, PF = "mlx5_20", "0000:18:00.0"
 ARGS = "IgnoreUnknown=1;K8S_POD_NAMESPACE=team;K8S_POD_NAME=trainer;K8S_POD_INFRA_CONTAINER_ID=c0ffee;K8S_POD_UID=u-1"
 
 
@@ -30,7 +30,7 @@ class Railmated:
     """One request and one reply a connection, as control/control.h says."""
 
     def __init__(self, path):
-        self.heard, self.error, self.unheard = [], None, False
+        self.heard, self.error, self.unheard, self.more = [], None, False, {"pf": PF}
         self.slots = {SLOT: VF, "rvf-vf-n1-0": OTHER}
         self.server = socket.socket(socket.AF_UNIX)
         self.server.bind(str(path))
@@ -45,7 +45,8 @@ class Railmated:
             return {}
         if request["slot"] not in self.slots:
             return {"error": {"code": "ENOENT", "message": f"there is no slot {request['slot']}"}}
-        return {"bound": [{"slot": s, "resource": "rdma/vf", "vf": vf, "rdma": RDMA} for s, vf in self.slots.items()]}
+        return {"bound": [{"slot": s, "resource": "rdma/vf", "vf": vf, "rdma": RDMA, **self.more}
+                          for s, vf in self.slots.items()]}
 
     def serve(self):
         with self.server, contextlib.suppress(OSError):
@@ -302,24 +303,156 @@ class Add(Cni):
         self.works(self.cni("DEL"))
         self.assertEqual((self.commands(), self.states()), (["ADD", "DEL"], []))
 
+
+class DeviceInfo(Cni):
+    """Multus names the file of an attachment; so can a network."""
+
+    def setUp(self):
+        super().setUp()
+        self.path = self.devinfo / f"team-rail-net-{CONTAINER}_net1"
+        self.victim = self.top / "victim"
+        self.victim.write_text("precious")
+
+    def with_file(self, path=None, **conf):
+        return self.conf(runtimeConfig={"CNIDeviceInfoFile": str(path or self.path)}, **conf)
+
+    def files(self):
+        return sorted(p.name for p in self.devinfo.iterdir()) if self.devinfo.exists() else []
+
     def test_multus_gets_the_device_info_of_the_vf(self):
         self.start_daemon()
-        path = self.top / "devinfo" / "rail-net-net1.json"
-        runtime = {"CNIDeviceInfoFile": str(path)}
-        self.works(self.cni("ADD", self.conf(runtimeConfig=runtime)))
-        self.assertEqual(json.loads(path.read_text()), {"type": "pci", "version": "1.1.0",
-                                                        "pci": {"pci-address": VF, "rdma-device": RDMA}})
-        self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o444)
-        self.works(self.cni("DEL", self.conf(runtimeConfig=runtime)))
-        self.assertEqual(list(path.parent.iterdir()), [])
-        self.fails(self.cni("ADD", self.conf(runtimeConfig=runtime, fail={"ADD": "error"})), 121, status=7)
-        self.assertEqual(list(path.parent.iterdir()), [])
+        self.works(self.cni("ADD", self.with_file()))
+        self.assertEqual(json.loads(self.path.read_text()), {
+            "type": "pci", "version": "1.1.0",
+            "pci": {"pci-address": VF, "pf-pci-address": PF, "rdma-device": RDMA}})
+        self.assertEqual(stat.S_IMODE(self.path.stat().st_mode), 0o444)
+        self.assertEqual(self.calls()[0]["conf"]["runtimeConfig"],
+                         {"CNIDeviceInfoFile": str(self.path)})
+        self.works(self.cni("DEL", self.with_file()))
+        self.assertEqual(self.files(), [])
+        self.fails(self.cni("ADD", self.with_file(fail={"ADD": "error"})), 121, status=7)
+        self.assertEqual(self.files(), [])
 
-    def test_a_device_info_that_cannot_be_written_does_not_stop_the_pod(self):
+    def test_an_older_railmated_names_no_pf(self):
+        for more in ({}, {"pf": None}, {"pf": "eth0"}):
+            self.start_daemon().more = more
+            self.works(self.cni("ADD", self.with_file()))
+            self.assertEqual(json.loads(self.path.read_text())["pci"],
+                             {"pci-address": VF, "rdma-device": RDMA})
+            self.works(self.cni("DEL", self.with_file()))
+            self.stop_daemon()
+
+    def test_del_and_gc_need_no_name_to_remove_what_add_made(self):
         self.start_daemon()
-        done = self.cni("ADD", self.conf(runtimeConfig={"CNIDeviceInfoFile": "/proc/nowhere/x"}))
+        self.works(self.cni("ADD", self.with_file()))
+        self.works(self.cni("DEL"))
+        self.assertEqual(self.files(), [])
+        self.works(self.cni("ADD", self.with_file()))
+        self.works(self.cni("GC", self.conf(**{"cni.dev/valid-attachments": []})))
+        self.assertEqual((self.files(), self.states()), ([], []))
+
+    def test_a_file_elsewhere_is_neither_made_nor_replaced(self):
+        self.start_daemon()
+        self.devinfo.mkdir()
+        (self.devinfo / "sub").mkdir()
+        (self.devinfo / "link").symlink_to(self.top)
+        before = self.victim.stat().st_ino, self.victim.read_text()
+        d = str(self.devinfo)
+        for path in (str(self.victim), "/proc/nowhere/x", f"{d}/../victim", f"{d}/link/victim",
+                     f"{d}/sub/new", f"{d}/./new", f"{d}//new", f"{d}-evil/new", f"{d}/", d,
+                     f"{d}/.new", f"{d}/..", "new", "", f"{d}/a\nb", f"{d}/{'x' * 256}"):
+            with self.subTest(path):
+                done = self.cni("ADD", self.conf(runtimeConfig={"CNIDeviceInfoFile": path}))
+                self.assertEqual(done.returncode, 0, done)
+                self.assertEqual("no device-info file is written" in done.stderr, bool(path))
+                self.assertEqual(done.stderr.count("\n"), bool(path))
+                self.assertEqual(self.cni("DEL", self.with_file(path)).returncode, 0)
+        self.assertEqual((self.victim.stat().st_ino, self.victim.read_text()), before)
+        self.assertEqual(self.files(), ["link", "sub"])
+        self.assertEqual(list((self.devinfo / "sub").iterdir()), [])
+        self.assertFalse((self.top / "devinfo-evil").exists())
+
+    def test_nothing_is_removed_that_add_did_not_make(self):
+        for path in (self.victim, self.devinfo / "of-another-pod"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("precious")
+            self.works(self.cni("DEL", self.with_file(path, deviceID="0000:00:00.0")))
+            self.works(self.cni("DEL", self.with_file(path)))
+            self.assertEqual(path.read_text(), "precious")
+        self.start_daemon()
+        done = self.cni("ADD", self.with_file(path))
+        self.assertEqual(done.returncode, 0, done)
+        self.assertIn("File exists", done.stderr)
+        self.works(self.cni("DEL", self.with_file(path)))
+        self.assertEqual((path.read_text(), self.files()), ("precious", ["of-another-pod"]))
+
+    def test_a_link_in_the_files_place_is_not_followed(self):
+        self.start_daemon()
+        self.devinfo.mkdir()
+        for target in (self.victim, self.top / "new"):
+            self.path.symlink_to(target)
+            self.assertEqual(self.cni("ADD", self.with_file()).returncode, 0)
+            self.works(self.cni("DEL", self.with_file()))
+            self.assertTrue(self.path.is_symlink())
+            self.path.unlink()
+        self.assertEqual(self.victim.read_text(), "precious")
+        self.assertFalse((self.top / "new").exists())
+
+    def test_a_second_add_leaves_the_file_of_the_first(self):
+        self.start_daemon()
+        self.works(self.cni("ADD", self.with_file()))
+        self.fails(self.cni("ADD", self.with_file()), 102)
+        self.assertEqual(self.files(), [self.path.name])
+        self.fails(self.cni("ADD", self.with_file(self.devinfo / "other")), 102)
+        self.assertEqual(self.files(), [self.path.name])
+
+    def test_a_state_does_not_name_a_file_elsewhere(self):
+        self.start_daemon()
+        state = self.state / f"{CONTAINER}@net1"
+        for command in ("DEL", "GC"):
+            self.works(self.cni("ADD", self.with_file()))
+            changed = {**json.loads(state.read_text()), "devinfo": f"{self.devinfo}/../victim"}
+            state.write_text(json.dumps(changed))
+            self.works(self.cni(command, self.conf(**{"cni.dev/valid-attachments": []})))
+            self.path.unlink()
+        self.assertEqual(self.victim.read_text(), "precious")
+
+    def test_one_that_cannot_be_written_does_not_stop_the_pod(self):
+        self.start_daemon()
+        self.devinfo.touch()
+        done = self.cni("ADD", self.with_file())
         self.assertEqual(done.returncode, 0)
-        self.assertIn("/proc/nowhere/x", done.stderr)
+        self.assertIn(str(self.devinfo), done.stderr)
+        self.works(self.cni("DEL", self.with_file()))
+        self.devinfo.unlink()
+        self.devinfo.mkdir()
+        self.devinfo.chmod(0o777)
+        done = self.cni("ADD", self.with_file())
+        self.assertEqual((done.returncode, self.files()), (0, []))
+        self.assertIn("not trusted", done.stderr)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_the_directory_as_multus_makes_it_is_used(self):
+        self.start_daemon()
+        self.devinfo.mkdir()
+        self.devinfo.chmod(0)  # os.MkdirAll(dir, os.ModeDir)
+        self.works(self.cni("ADD", self.with_file()))
+        self.works(self.cni("DEL", self.with_file()))
+
+    @unittest.skipUnless(os.geteuid() == 0 and os.path.realpath("/var/run") == "/run",
+                         "needs root, and /var/run as everywhere")
+    def test_run_and_var_run_are_the_same(self):
+        self.start_daemon()
+        with tempfile.TemporaryDirectory(prefix="railmate-cni-", dir="/run") as folder:
+            for configured in ("", "/var"):
+                self.devinfo = pathlib.Path(f"{configured}{folder}/cni/")
+                self.put_settings()
+                for named in ("", "/var"):
+                    path = pathlib.Path(f"{named}{folder}/cni/x")
+                    self.works(self.cni("ADD", self.with_file(path)))
+                    self.assertTrue(path.exists())
+                    self.works(self.cni("DEL"))
+                    self.assertFalse(path.exists())
 
 
 @unittest.skipUnless(has_namespaces(), "needs root, ip(8) and network namespaces")
@@ -597,9 +730,9 @@ class Together(Case):
     def admit(self, pod, n):
         return sorted(vfs_of(self.kubelet.admit(pod, f"main:{GPU}={n},{RESOURCE}={n}")))
 
-    def start_cni(self, command, pod, slot, number=0, fail=None):
+    def start_cni(self, command, pod, slot, number=0, fail=None, **more):
         conf = {"cniVersion": "1.0.0", "name": "rail-net", "type": "railmate-cni", "deviceID": slot,
-                "delegate": {"type": "movedev", "log": str(self.log), "fail": fail or {}}}
+                "delegate": {"type": "movedev", "log": str(self.log), "fail": fail or {}}, **more}
         env = {"PATH": os.environ["PATH"], "CNI_COMMAND": command, "CNI_CONTAINERID": f"c-{pod}", "CNI_NETNS": "/proc/self/ns/net",
                "CNI_IFNAME": f"net{number}", "CNI_PATH": str(HERE / "cni"),
                "RAILMATE_CNI_CONFIG": self.n.path("cni.json"),
@@ -647,6 +780,18 @@ class Together(Case):
         self.add_all("p", slots)
         self.prestart("p")
         self.assertEqual(set(self.attached("p").values()), self.injected(slots))
+
+    def test_the_device_info_is_what_early_binding_writes(self):
+        path = pathlib.Path(self.n.path("devinfo-cni"), "x")
+        (slot,) = self.admit("p", 1)
+        runtime = {"CNIDeviceInfoFile": str(path)}
+        self.assertEqual(self.cni("ADD", "p", slot, runtimeConfig=runtime)[0], 0)
+        early = self.node()
+        early.start()
+        other = pathlib.Path(early.devinfo, f"rdma-vf-{self.attached('p')['net0']}-device.json")
+        until(other.exists, "the file of the same VF, bound early")
+        self.assertEqual(json.loads(path.read_text()), json.loads(other.read_text()))
+        self.assertIn("pf-pci-address", path.read_text())
 
     def test_the_container_starts_first_and_the_network_gets_the_same_vfs(self):
         slots = self.admit("p", 2)
