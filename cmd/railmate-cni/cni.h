@@ -68,7 +68,15 @@ extern const char *const conf_versions[]; /* ends with NULL */
 /* ret->version is set as soon as it is known, also on failure: errors carry it. */
 int conf_read(const char *text, size_t len, const struct settings *s, struct arena *a,
 	      struct conf *ret, struct cni_error *e);
-/* The delegate's configuration: its own object with name, version and runtime's additions, for this VF (NULL: for none). */
+/*
+ * Does a plugin find this field under that key? Those in Go do in any case, and take a long s
+ * (U+017F) for an s, a Kelvin sign (U+212A) for a k.
+ */
+bool conf_is_field(const char *key, const char *name);
+/*
+ * The delegate's configuration: its own object with name, version and runtime's additions, for this
+ * VF (NULL: for none). No key of it names another device.
+ */
 void conf_for_delegate(const struct conf *c, const char *vf, struct strbuf *out);
 bool conf_is_pci_address(const char *id);
 

@@ -163,6 +163,30 @@ int conf_read(const char *text, size_t len, const struct settings *s, struct are
 
 /* --- the delegate's --- */
 
+bool conf_is_field(const char *key, const char *name)
+{
+	for (; *name; name++) {
+		int c = tolower((unsigned char)*name);
+
+		if (c == 's' && str_starts(key, "\u017f"))
+			key += strlen("\u017f");
+		else if (c == 'k' && str_starts(key, "\u212a"))
+			key += strlen("\u212a");
+		else if (tolower((unsigned char)*key++) != c)
+			return false;
+	}
+	return !*key;
+}
+
+static bool is_one_of(const char *key, const char *const *names)
+{
+	for (; *names; names++) {
+		if (conf_is_field(key, *names))
+			return true;
+	}
+	return false;
+}
+
 /* What the runtime adds to a configuration: it goes to the one who does the work. */
 static bool is_of_runtime(const char *key)
 {
@@ -170,15 +194,22 @@ static bool is_of_runtime(const char *key)
 	       str_starts(key, DEV_PREFIX);
 }
 
-static bool is_ours_to_say(const char *key)
+static bool runtime_says(const struct item *top, const char *key)
 {
-	static const char *const keys[] = { "cniVersion", "name", "deviceID", "pciBusID" };
-
-	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-		if (str_eq(key, keys[i]))
+	for (size_t i = 0; i < top->n_kids; i++) {
+		if (is_of_runtime(top->kids[i].key) && conf_is_field(key, top->kids[i].key))
 			return true;
 	}
 	return false;
+}
+
+/* The VF is what railmated says. host-device looks at its own keys before it looks at pciBusID. */
+static bool is_ours_to_say(const struct conf *c, const char *key)
+{
+	static const char *const always[] = { "cniVersion", "name", "deviceID", "pciBusID", NULL };
+	static const char *const host_device[] = { "device", "hwaddr", "kernelpath", NULL };
+
+	return is_one_of(key, always) || (str_eq(c->type, "host-device") && is_one_of(key, host_device));
 }
 
 static void pass_on(struct json *j, const struct item *item)
@@ -187,34 +218,34 @@ static void pass_on(struct json *j, const struct item *item)
 	json_raw(j, item->text, item->text_len);
 }
 
-/* With the VF in the slot's place. */
-static void pass_runtime_config(struct json *j, const struct item *runtime, const char *vf)
+/* With the VF in the slot's place, and only the file that may be one. */
+static void pass_runtime_config(struct json *j, const struct conf *c, const struct item *runtime,
+				const char *vf)
 {
+	bool has_id = false;
+
 	json_key(j, runtime->key);
 	json_begin_object(j);
 	for (size_t i = 0; i < runtime->n_kids; i++) {
 		const struct item *kid = &runtime->kids[i];
 
-		if (!str_eq(kid->key, "deviceID"))
+		if (conf_is_field(kid->key, "deviceID"))
+			has_id = true;
+		else if (!conf_is_field(kid->key, "CNIDeviceInfoFile") ||
+			 (c->devinfo && str_eq(kid->string, c->devinfo)))
 			pass_on(j, kid);
-		else if (vf)
-			json_kv_string(j, kid->key, vf);
 	}
+	if (has_id && vf)
+		json_kv_string(j, "deviceID", vf);
 	json_end_object(j);
 }
 
-static void pass_runtimes(struct json *j, const struct item *top, const char *vf)
+static void pass_of_runtime(struct json *j, const struct conf *c, const struct item *item, const char *vf)
 {
-	for (size_t i = 0; i < top->n_kids; i++) {
-		const struct item *kid = &top->kids[i];
-
-		if (!is_of_runtime(kid->key))
-			continue;
-		if (str_eq(kid->key, "runtimeConfig") && kid->type == ITEM_OBJECT)
-			pass_runtime_config(j, kid, vf);
-		else
-			pass_on(j, kid);
-	}
+	if (conf_is_field(item->key, "runtimeConfig") && item->type == ITEM_OBJECT)
+		pass_runtime_config(j, c, item, vf);
+	else
+		pass_on(j, item);
 }
 
 void conf_for_delegate(const struct conf *c, const char *vf, struct strbuf *out)
@@ -228,10 +259,13 @@ void conf_for_delegate(const struct conf *c, const char *vf, struct strbuf *out)
 	for (size_t i = 0; i < c->delegate->n_kids; i++) {
 		const struct item *kid = &c->delegate->kids[i];
 
-		if (!is_ours_to_say(kid->key) && !(is_of_runtime(kid->key) && item_get(c->top, kid->key)))
-			pass_on(&j, kid);
+		if (!is_ours_to_say(c, kid->key) && !runtime_says(c->top, kid->key))
+			pass_of_runtime(&j, c, kid, vf);
 	}
-	pass_runtimes(&j, c->top, vf);
+	for (size_t i = 0; i < c->top->n_kids; i++) {
+		if (is_of_runtime(c->top->kids[i].key))
+			pass_of_runtime(&j, c, &c->top->kids[i], vf);
+	}
 	if (vf) {
 		json_kv_string(&j, "deviceID", vf);
 		json_kv_string(&j, "pciBusID", vf);

@@ -187,6 +187,47 @@ class Add(Cni):
             "runtimeConfig": {"mac": "02:00:00:00:00:01", "deviceID": VF}, "deviceID": VF, "pciBusID": VF})
         self.assertEqual(self.calls()[0]["env"], {k: v for k, v in self.env("ADD").items() if k.startswith("CNI_")})
 
+    def test_no_network_gives_the_delegate_another_vf(self):
+        self.start_daemon()
+        (self.top / "host-device").symlink_to(HERE / "cni" / "movedev")
+
+        def as_go_reads(conf, name):
+            """The last key that is its name but for case; casefold() knows Kelvin signs."""
+            return [value for key, value in conf.items() if key.casefold() == name.casefold()][-1:]
+
+        mine = {"deviceID": OTHER, "DeviceId": OTHER, "CNIDeviceInfoFile": "/etc/passwd",
+                "cnideviceinfofile": "/etc/passwd"}
+        runtimes = [{}, {"runtimeConfig": {"mac": "02:00:00:00:00:01"}},
+                    {"runtimeConfig": {"deviceID": SLOT, "DEVICEID": OTHER}},
+                    {"RuntimeConfig": {"deviceID": OTHER}}]
+        delegates = [{"runtimeConfig": mine}, {"RUNTIMECONFIG": mine},
+                     {"runtimeconfig": mine, "runtimeConfig": mine},
+                     {"DeviceID": OTHER, "PCIBUSID": OTHER, "pciBu\u017fID": OTHER},
+                     {"type": "host-device", "device": "eth0", "HWaddr": "02:00:00:00:00:02",
+                      "Kernelpath": "/sys/x", "\u212aernelpath": "/sys/x"}]
+        for n, runtime in enumerate(runtimes):
+            for k, own in enumerate(delegates):
+                with self.subTest(runtime=n, own=k):
+                    where = {"CNI_CONTAINERID": f"c{n}{k}"}
+                    self.works(self.cni("ADD", self.conf(delegate=own, **runtime), **where))
+                    self.works(self.cni("DEL", self.conf(delegate=own, **runtime), **where))
+                    for call in self.calls()[-2:]:
+                        conf = call["conf"]
+                        for name in ("deviceID", "pciBusID"):
+                            self.assertEqual(as_go_reads(conf, name), [VF])
+                        for name in ("device", "hwaddr", "kernelpath"):
+                            self.assertEqual(as_go_reads(conf, name), [])
+                        for key, value in conf.items():
+                            if key.casefold() == "runtimeconfig":
+                                self.assertIn(as_go_reads(value, "deviceID"), ([], [VF]))
+                                self.assertEqual(as_go_reads(value, "CNIDeviceInfoFile"), [])
+
+    def test_another_delegate_keeps_keys_that_only_host_device_reads(self):
+        self.start_daemon()
+        self.works(self.cni("ADD", self.conf(delegate={"device": "eth0", "bridge": "br0"})))
+        conf = self.calls()[0]["conf"]
+        self.assertEqual((conf["device"], conf["bridge"]), ("eth0", "br0"))
+
     def test_numbers_and_escapes_of_the_delegate_stay_as_they_were_written(self):
         self.start_daemon()
         keep = '"odd": [1.50, 1e3, 12345678901234567, "\\u00e9\\/"]'
@@ -366,6 +407,7 @@ class DeviceInfo(Cni):
                 self.assertEqual(done.returncode, 0, done)
                 self.assertEqual("no device-info file is written" in done.stderr, bool(path))
                 self.assertEqual(done.stderr.count("\n"), bool(path))
+                self.assertEqual(self.calls()[-1]["conf"]["runtimeConfig"], {})
                 self.assertEqual(self.cni("DEL", self.with_file(path)).returncode, 0)
         self.assertEqual((self.victim.stat().st_ino, self.victim.read_text()), before)
         self.assertEqual(self.files(), ["link", "sub"])
