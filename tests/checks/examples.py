@@ -291,7 +291,8 @@ def check_network(doc, offered):
     common = {"cniVersion!": "1.0.0", "name!": str, "type!": str}
     plugin = config
     if config["type"] == "railmate-cni":
-        yield from shape(config, {**common, "delegate!": {str: (str, int, bool, {str: str})}}, "config")
+        yield from shape(config, {**common, "capabilities!": {"CNIDeviceInfoFile!": bool},
+                                  "delegate!": {str: (str, int, bool, {str: str})}}, "config")
         plugin, common = config["delegate"], {"type!": str}
     if plugin["type"] not in CNI_PLUGINS:
         yield f"CNI plugin {plugin['type']} is not in the table"
