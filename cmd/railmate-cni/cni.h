@@ -95,6 +95,12 @@ struct plugin_result {
 bool plugin_is_name(const char *type);
 /* The program in CNI_PATH. */
 int plugin_find(const char *type, const char *dirs, struct arena *a, const char **ret, struct cni_error *e);
+/*
+ * What a plugin printed, path for sentences. One that fails says why in an error object; what fails
+ * otherwise is no plugin, or broken: -1. The text ends with a NUL and is borrowed.
+ */
+int plugin_judge(const char *path, int status, const char *text, size_t len, struct arena *a,
+		 struct plugin_result *ret, struct cni_error *e);
 /* -1: it could not be run, was killed, or failed without a CNI error object on its output. */
 int plugin_run(const char *program, const struct cni_env *env, const char *conf, size_t len, struct arena *a,
 	       struct plugin_result *ret, struct cni_error *e);
@@ -107,6 +113,7 @@ struct state {
 	const char *conf; size_t conf_len; /* the delegate's */
 };
 
+void state_write(const struct state *s, struct strbuf *out);
 /* Durable when it returns 0. -EEXIST: there is one already, which stays. */
 int state_create(const char *dir, const char *container, const char *ifname, const struct state *s, struct err *err);
 int state_parse(const char *text, size_t len, const char *path, struct arena *a, struct state *ret,

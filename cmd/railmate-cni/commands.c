@@ -173,8 +173,8 @@ static void undo(const struct invocation *in, const struct made *made)
 	if (run_delegate(&del, made->vf, &result, &e) < 0)
 		fprintf(stderr, "railmate-cni: %s was not undone: %s\n", in->conf.type, e.msg);
 	else if (result.status)
-		fprintf(stderr, "railmate-cni: %s was not undone: %.*s\n", in->conf.type, (int)result.len,
-			result.out);
+		fprintf(stderr, "railmate-cni: %s was not undone: %s\n", in->conf.type,
+			document_shown(result.out, in->arena));
 	else
 		forget_ours(in, made);
 }

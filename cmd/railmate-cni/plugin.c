@@ -116,7 +116,7 @@ static int spawn(const char *path, char **env, int in, int out, pid_t *ret)
 	return r;
 }
 
-static int wait_for(const char *path, pid_t pid, struct plugin_result *ret, struct cni_error *e)
+static int wait_for(const char *path, pid_t pid, int *ret, struct cni_error *e)
 {
 	int status;
 
@@ -126,11 +126,11 @@ static int wait_for(const char *path, pid_t pid, struct plugin_result *ret, stru
 	}
 	if (WIFSIGNALED(status))
 		return cni_set(e, CNI_DELEGATE, "%s was killed: %s", path, strsignal(WTERMSIG(status)));
-	ret->status = WEXITSTATUS(status);
+	*ret = WEXITSTATUS(status);
 	return 0;
 }
 
-static int read_output(const char *path, int fd, struct arena *a, struct plugin_result *ret,
+static int read_output(const char *path, int fd, struct arena *a, const char **ret, size_t *ret_len,
 		       struct cni_error *e)
 {
 	struct stat st;
@@ -141,40 +141,41 @@ static int read_output(const char *path, int fd, struct arena *a, struct plugin_
 	text = arena_alloc(a, (size_t)st.st_size + 1);
 	if (pread(fd, text, (size_t)st.st_size, 0) != st.st_size)
 		return cni_set(e, CNI_IO, "cannot read what %s printed: %m", path);
-	ret->out = text;
-	ret->len = (size_t)st.st_size;
-	ret->json = NULL;
-	if (document_parse(text, ret->len, path, a, &ret->json, NULL) < 0 || ret->json->type != ITEM_OBJECT)
-		ret->json = NULL;
+	*ret = text;
+	*ret_len = (size_t)st.st_size;
 	return 0;
 }
 
-/* A plugin that fails says why in an error object; what fails otherwise is no plugin, or broken. */
-static int check_failure(const char *path, const struct plugin_result *r, struct arena *a,
-			 struct cni_error *e)
+int plugin_judge(const char *path, int status, const char *text, size_t len, struct arena *a,
+		 struct plugin_result *ret, struct cni_error *e)
 {
-	const struct item *code = item_get(r->json, "code");
+	struct plugin_result r = { .status = status, .out = text, .len = len };
+	const struct item *code;
 
-	if (!r->status || (code && code->whole))
-		return 0;
-	return cni_set(e, CNI_DELEGATE, "%s ended with status %d and no CNI error%s%s", path, r->status,
-		       r->len ? ": " : "", document_shown(r->out, a));
+	if (document_parse(text, len, path, a, &r.json, NULL) < 0 || r.json->type != ITEM_OBJECT)
+		r.json = NULL;
+	code = item_get(r.json, "code");
+	if (status && !(code && code->whole))
+		return cni_set(e, CNI_DELEGATE, "%s ended with status %d and no CNI error%s%s", path, status,
+			       len ? ": " : "", document_shown(text, a));
+	*ret = r;
+	return 0;
 }
 
 static int run(const char *path, char **env, int in, int out, struct arena *a, struct plugin_result *ret,
 	       struct cni_error *e)
 {
-	struct plugin_result result = { 0 };
+	const char *text = NULL;
+	int r, status = 0;
+	size_t len = 0;
 	pid_t pid;
-	int r = spawn(path, env, in, out, &pid);
 
+	r = spawn(path, env, in, out, &pid);
 	if (r)
 		return cni_set(e, CNI_DELEGATE, "cannot run %s: %s", path, strerror(r));
-	if (wait_for(path, pid, &result, e) < 0 || read_output(path, out, a, &result, e) < 0 ||
-	    check_failure(path, &result, a, e) < 0)
+	if (wait_for(path, pid, &status, e) < 0 || read_output(path, out, a, &text, &len, e) < 0)
 		return -1;
-	*ret = result;
-	return 0;
+	return plugin_judge(path, status, text, len, a, ret, e);
 }
 
 int plugin_run(const char *program, const struct cni_env *env, const char *conf, size_t len, struct arena *a,

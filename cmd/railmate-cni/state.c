@@ -27,7 +27,7 @@ static char *name_of(const char *container, const char *ifname)
 	return xasprintf("%s%c%s", container, BETWEEN, ifname);
 }
 
-static void put_state(const struct state *s, struct strbuf *out)
+void state_write(const struct state *s, struct strbuf *out)
 {
 	struct json j;
 
@@ -65,7 +65,7 @@ int state_create(const char *dir, const char *container, const char *ifname, con
 	};
 	int r;
 
-	put_state(s, &text);
+	state_write(s, &text);
 	r = trusted_make_dirs(dir, 0700, err);
 	if (r < 0)
 		return r;
