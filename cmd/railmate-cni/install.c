@@ -3,45 +3,48 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/file.h"
 #include "base/mem.h"
+#include "base/str.h"
 
-static int copy(int from, int to, const char *path, struct err *err)
+#define FILE_MAX (64u << 20)
+
+static int read_whole(const char *path, struct strbuf *out, struct err *err)
 {
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	char chunk[65536];
 	ssize_t n;
 
-	while ((n = read(from, chunk, sizeof(chunk))) > 0) {
-		errno = ENOSPC; /* a short write leaves it as it was */
-		if (write(to, chunk, (size_t)n) != n)
-			return err_sys(err, "write %s", path);
+	if (fd < 0)
+		return err_sys(err, "open %s", path);
+	while ((n = read(fd, chunk, sizeof(chunk))) > 0) {
+		if (out->len + (size_t)n > FILE_MAX)
+			return err_set(err, EFBIG, "%s is larger than %u bytes", path, FILE_MAX);
+		strbuf_add(out, chunk, (size_t)n);
 	}
-	if (n < 0)
-		return err_sys(err, "read railmate-cni");
-	if (fchmod(to, 0755) < 0 || fsync(to) < 0)
-		return err_sys(err, "write %s", path);
-	return 0;
+	return n < 0 ? err_sys(err, "read %s", path) : 0;
+}
+
+static int write_whole(const char *dir, const char *name, mode_t mode, const struct strbuf *text,
+		       struct err *err)
+{
+	_cleanup_free_ char *path = xasprintf("%s/%s", dir, name);
+	_cleanup_free_ char *temporary = xasprintf("%s/.%s.%d", dir, name, (int)getpid());
+	const struct file_new f = {
+		.dir = AT_FDCWD, .name = path, .temporary = temporary, .mode = mode, .synced = true
+	};
+
+	return file_write(&f, strbuf_str(text), text->len, err);
 }
 
 int install_into(const char *dir, struct err *err)
 {
-	_cleanup_free_ char *path = xasprintf("%s/railmate-cni", dir);
-	_cleanup_free_ char *temporary = xasprintf("%s/.railmate-cni.%d", dir, (int)getpid());
-	_cleanup_close_ int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), to = -1;
+	_cleanup_strbuf_ struct strbuf program = STRBUF_INIT;
 	int r;
 
-	if (from < 0)
-		return err_sys(err, "open railmate-cni itself");
-	to = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
-	if (to < 0)
-		return err_sys(err, "make %s", temporary);
-	r = copy(from, to, temporary, err);
-	if (r == 0 && rename(temporary, path) < 0)
-		r = err_sys(err, "replace %s", path);
-	if (r < 0)
-		unlink(temporary);
-	return r;
+	r = read_whole("/proc/self/exe", &program, err);
+	return r < 0 ? r : write_whole(dir, "railmate-cni", 0755, &program, err);
 }

@@ -1039,9 +1039,10 @@ class Input(Cni):
 
 
 class Program(Cni):
-    def run_it(self, *argv, **kw):
-        return subprocess.run([program("railmate_cni"), *argv], capture_output=True, text=True, timeout=PATIENCE, check=False,
-                              env={}, stdin=subprocess.DEVNULL, **kw)
+    def run_it(self, *argv, before=(), **env):
+        return subprocess.run([*before, program("railmate_cni"), *argv], capture_output=True,
+                              text=True, timeout=PATIENCE, check=False, env=env,
+                              stdin=subprocess.DEVNULL)
 
     def test_it_needs_no_library_of_the_host_and_can_be_loaded_anywhere(self):
         if os.environ.get("SANITIZED"):
@@ -1068,6 +1069,14 @@ class Program(Cni):
         self.assertEqual([p.name for p in self.top.iterdir() if "railmate-cni" in p.name], ["railmate-cni"])
         self.assertIn("railmate-cni", subprocess.run([installed, "--version"], capture_output=True, text=True, timeout=PATIENCE,
                                                      check=True).stdout)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_what_a_killed_one_left_behind_is_no_obstacle(self):
+        (self.top / ".railmate-cni.1").write_text("half")  # in a container every one is process 1
+        alone = ("/usr/bin/unshare", "--pid", "--fork")
+        self.works(self.run_it("--install", str(self.top), before=alone))
+        self.assertFalse((self.top / ".railmate-cni.1").exists())
+        self.assertTrue((self.top / "railmate-cni").exists())
 
     def test_a_place_that_cannot_be_had_is_named(self):
         done = self.run_it("--install", str(self.top / "nowhere"))
