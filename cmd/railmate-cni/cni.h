@@ -160,5 +160,7 @@ int print_result(const struct plugin_result *r, struct cni_error *e);
 
 /* Copies this program into dir, replacing an older one at once. */
 int install_into(const char *dir, struct err *err);
+/* Makes this file the settings of the node, if it can be. */
+int install_settings(const char *file, struct err *err);
 
 #endif

@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -47,4 +49,25 @@ int install_into(const char *dir, struct err *err)
 
 	r = read_whole("/proc/self/exe", &program, err);
 	return r < 0 ? r : write_whole(dir, "railmate-cni", 0755, &program, err);
+}
+
+int install_settings(const char *file, struct err *err)
+{
+	_cleanup_free_ char *dir = xstrdup(settings_path());
+	_cleanup_arena_ struct arena *arena = arena_new(4096);
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	char *slash = strrchr(dir, '/');
+	struct settings s;
+	int r;
+
+	r = read_whole(file, &text, err);
+	if (r == 0)
+		r = settings_parse(strbuf_str(&text), text.len, file, arena, &s, err);
+	if (r < 0)
+		return r;
+	if (!slash || slash == dir)
+		return err_set(err, EINVAL, "%s is no absolute path of a file in a directory", dir);
+	*slash = '\0';
+	r = trusted_make_dirs(dir, 0755, err);
+	return r < 0 ? r : write_whole(dir, slash + 1, 0644, &text, err);
 }

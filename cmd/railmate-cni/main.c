@@ -27,12 +27,13 @@
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 static const char usage_text[] =
-	"usage: railmate-cni --install DIR | --help | --version\n"
+	"usage: railmate-cni --install DIR [--config FILE] | --help | --version\n"
 	"\n"
 	"A CNI plugin: the container runtime executes it, with CNI_COMMAND and its sisters in the\n"
 	"environment and a network configuration on standard input. See railmate-cni(8).\n"
 	"\n"
 	"  --install DIR           copy this program into DIR, e.g. /opt/cni/bin\n"
+	"  --config FILE           and FILE, checked, to /etc/railmate/cni.json: the paths of this node\n"
 	"  --help, --version\n"
 	"\n"
 	"exit status: 0 done, 1 failed, 2 wrong command line; or the delegate's own\n";
@@ -233,11 +234,12 @@ static int end_output(void)
 	return EXIT_FAILED;
 }
 
-static int install(const char *dir)
+/* The settings first: the program that is there already reads them as well. */
+static int install(const char *dir, const char *config)
 {
 	struct err err = { 0 };
 
-	if (install_into(dir, &err) < 0) {
+	if ((config && install_settings(config, &err) < 0) || install_into(dir, &err) < 0) {
 		fprintf(stderr, "railmate-cni: %s\n", err.msg);
 		return EXIT_FAILED;
 	}
@@ -249,8 +251,8 @@ int main(int argc, char **argv)
 {
 	const char *command = getenv("CNI_COMMAND");
 
-	if (argc == 3 && !strcmp(argv[1], "--install"))
-		return install(argv[2]);
+	if ((argc == 3 || (argc == 5 && !strcmp(argv[3], "--config"))) && !strcmp(argv[1], "--install"))
+		return install(argv[2], argc == 5 ? argv[4] : NULL);
 	if (argc == 2 && !strcmp(argv[1], "--help")) {
 		fputs(usage_text, stdout);
 		return end_output();

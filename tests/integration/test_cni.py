@@ -1078,13 +1078,40 @@ class Program(Cni):
         self.assertFalse((self.top / ".railmate-cni.1").exists())
         self.assertTrue((self.top / "railmate-cni").exists())
 
+    def test_it_installs_the_settings_of_the_node(self):
+        target = self.top / "etc" / "railmate" / "cni.json"
+        source, link = self.top / "source", self.top / "link"
+        link.symlink_to(source)  # as a ConfigMap has it
+        for path in ("/first", "/second"):
+            source.write_text(json.dumps({"stateDir": path}))
+            self.works(self.run_it("--install", str(self.top), "--config", str(link),
+                                   RAILMATE_CNI_CONFIG=str(target)))
+            self.assertEqual(target.read_text(), source.read_text())
+            self.assertEqual(stat.S_IMODE(target.stat().st_mode), 0o644)
+        self.settings = target
+        self.fails(self.cni("ADD", self.conf(stateDir="/first")), 7, "/second")
+
+    def test_settings_that_are_none_are_refused_and_the_old_ones_stay(self):
+        target, source = self.top / "cni.json", self.top / "source"
+        before = target.read_text()
+        for text, word in (("{", "not JSON"), ('{"stateDir": "x"}', "absolute"),
+                           ('{"sateDir": "/x"}', "sateDir"), (None, "No such file")):
+            source.write_text(text) if text else source.unlink()
+            done = self.run_it("--install", str(self.top), "--config", str(source),
+                               RAILMATE_CNI_CONFIG=str(target))
+            self.assertEqual((done.returncode, done.stdout, target.read_text()), (1, "", before))
+            self.assertIn(word, done.stderr)
+            self.assertIn(str(source), done.stderr)
+        self.assertFalse((self.top / "railmate-cni").exists())
+
     def test_a_place_that_cannot_be_had_is_named(self):
         done = self.run_it("--install", str(self.top / "nowhere"))
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn(str(self.top / "nowhere"), done.stderr)
 
     def test_a_wrong_command_line_is_answered_with_the_usage(self):
-        for argv in ([], ["--install"], ["--dance"], ["x"]):
+        for argv in ([], ["--install"], ["--dance"], ["x"],
+                     ["--install", "/tmp", "--config"], ["--install", "/tmp", "--dance", "x"]):
             done = self.run_it(*argv)
             self.assertEqual((done.returncode, done.stdout), (2, ""))
             self.assertIn("usage: railmate-cni", done.stderr)
