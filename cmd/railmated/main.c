@@ -70,10 +70,12 @@ static const char usage_text[] =
 	"                          (auto)\n"
 	"  --rescan SECONDS        look at the hardware again this often, beside events; 0 never (60)\n"
 	"  --root DIR              the machine below DIR instead of / (for tests and captured machines)\n"
+	"  --use-cdi               accepted: containers get the same device nodes without CDI\n"
 	"  --log-level LEVEL       error, warning, info or debug; a number means info (info)\n"
 	"  --help, --version\n"
 	"\n"
-	"Options may be written with one or two dashes, with a space or '='. Accepted and ignored, for\n"
+	"Options may be written with one or two dashes, with a space or '='. An empty value counts as not\n"
+	"given. Accepted and ignored, for\n"
 	"manifests written for sriov-network-device-plugin: --log-dir, -v, -logtostderr,\n"
 	"-alsologtostderr, -log_dir, -vmodule, -stderrthreshold, -log_backtrace_at.\n"
 	"\n"
@@ -84,7 +86,7 @@ struct command_line {
 	struct daemon_options daemon;
 	const char *config_file, *prefix, *hints;
 	enum log_level level;
-	bool check;
+	bool check, use_cdi;
 };
 
 /* One option: where its value goes, or what takes it. */
@@ -255,16 +257,12 @@ static int set_log_level(struct command_line *cl, const struct flag *flag, const
 	return EXIT_DONE;
 }
 
-static int refuse_cdi(struct command_line *cl, const struct flag *flag, const char *value)
+/* The peer's way to hand out device nodes by CDI. The container gets the same nodes without. */
+static int set_use_cdi(struct command_line *cl, const struct flag *flag, const char *value)
 {
-	(void)cl;
-	if (!str_eq(value, "false")) {
-		fprintf(stderr,
-			"railmated: --%s: device nodes come in the Allocate answer, or by CDI for pools "
-			"with binding: late\n",
-			flag->name);
-		return EXIT_USAGE;
-	}
+	if (value && strcmp(value, "true") && strcmp(value, "false"))
+		return usage_error(flag, value, "true or false");
+	cl->use_cdi = !value || !strcmp(value, "true");
 	return EXIT_DONE;
 }
 
@@ -334,7 +332,7 @@ static const struct flag flags[] = {
 	{ "help", no_argument, print_help, 0 },
 	{ "h", no_argument, print_help, 0 },
 	{ "version", no_argument, print_version, 0 },
-	{ "use-cdi", optional_argument, refuse_cdi, 0 },
+	{ "use-cdi", optional_argument, set_use_cdi, 0 },
 	{ "log-dir", required_argument, ignore, 0 },
 	{ "log_dir", required_argument, ignore, 0 },
 	{ "v", required_argument, ignore, 0 },
@@ -359,6 +357,9 @@ static int parse_command_line(int argc, char **argv, struct command_line *cl)
 		if (found == '?')
 			return EXIT_USAGE; /* getopt has said why */
 		flag = &flags[found - FIRST];
+		if (optarg && !*optarg)
+			continue; /* a template's variable that is empty: the default holds, as with the peer
+				   */
 		r = flag->set(cl, flag, optarg);
 		if (r != EXIT_DONE)
 			return r;
@@ -451,6 +452,11 @@ int main(int argc, char **argv)
 	}
 	for (size_t i = 0; i < cfg->n_warnings; i++)
 		log_warn("config", "%s", cfg->warnings[i]);
+	if (cl.use_cdi)
+		log_info(
+			"daemon",
+			"--use-cdi is accepted: containers get the same device nodes in the Allocate answer, "
+			"without a CDI spec");
 	check_run_dir(&cl.daemon);
 	r = cl.check ? print_pools(cfg) : serve(&cl, cfg);
 	config_free(cfg);

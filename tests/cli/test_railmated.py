@@ -30,11 +30,22 @@ class CommandLine(ProgramTest):
                 done = run(DAEMON, "--check-config", *argv)
                 self.assertEqual(done.returncode, 0, done.stderr)
 
+    def test_an_empty_value_counts_as_not_given(self):
+        done = self.check("--resource-prefix=", "--log-level=", "--registration=", "--state-dir", "", "-v=", "--use-cdi=")
+        self.assertEqual((done.returncode, done.stdout), (0, "my.org/rail0\nintel.com/rail1\n"), done.stderr)
+
+    def test_use_cdi_is_accepted_and_said_once(self):
+        for argv in (["--use-cdi"], ["-use-cdi=true"], ["--use-cdi", "--use-cdi"]):
+            done = self.check(*argv)
+            self.assertEqual((done.returncode, done.stderr.count("--use-cdi")), (0, 1), done.stderr)
+            self.assertIn("same device nodes", done.stderr)
+        self.assertNotIn("--use-cdi", self.check("--use-cdi=false").stderr)
+
     def test_wrong_command_lines_exit_2(self):
         for argv in (["--nonsense"], ["extra"], ["--registration", "maybe"], ["--pod-resources", "maybe"],
                      ["--rescan", "soon"], ["--rescan", "-1"],
                      ["--pod-resources-timeout", "0"], ["--pod-resources-timeout", "a while"], ["--log-level", "loud"],
-                     ["--use-cdi"], ["--root"]):
+                     ["--use-cdi=perhaps"], ["--root"]):
             with self.subTest(argv=argv):
                 self.refused(run(DAEMON, *argv), 2)
 
