@@ -70,6 +70,16 @@ bool nic_has_rdma(const struct nic *nic)
 	return nic->rdma >= 0 || nic->rdma_away;
 }
 
+const char *nic_pf_name(const struct nic *nic)
+{
+	return nic->fn->is_vf && nic->pf ? nic->pf->netdev : NULL;
+}
+
+const char *nic_pf_address(const struct nic *nic)
+{
+	return nic->fn->is_vf && nic->pf ? nic->pf_address : NULL;
+}
+
 static bool has_id(const uint16_t *list, size_t n, uint16_t id)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -139,8 +149,8 @@ static bool match_selector(const struct selector *s, const struct nic *nic)
 	       has_word(s->drivers, s->n_drivers, fn->driver) &&
 	       has_address(s->addresses, s->n_addresses, fn->bdf) &&
 	       has_number(s->acpi_indexes, s->n_acpi_indexes, fn->acpi_index) &&
-	       has_pf(s->pf_names, s->n_pf_names, nic->pf ? nic->pf->netdev : NULL, fn->vf_index) &&
-	       has_pf(s->root_devices, s->n_root_devices, nic->pf_address, fn->vf_index) &&
+	       has_pf(s->pf_names, s->n_pf_names, nic_pf_name(nic), fn->vf_index) &&
+	       has_pf(s->root_devices, s->n_root_devices, nic_pf_address(nic), fn->vf_index) &&
 	       has_word(s->link_types, s->n_link_types, nic->link) && (!s->is_rdma || nic_has_rdma(nic));
 }
 

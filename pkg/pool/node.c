@@ -310,7 +310,7 @@ static const bool *used_entries(const struct build *b, const struct pf_selector 
 
 	for (size_t i = 0; i < b->n_nics; i++) {
 		const struct nic *nic = &b->nics[i];
-		const char *name = by_address ? nic->pf_address : nic->pf ? nic->pf->netdev : NULL;
+		const char *name = by_address ? nic_pf_address(nic) : nic_pf_name(nic);
 		const struct pf_selector *entry = nic->usable ? match_deciding(list, n, name) : NULL;
 
 		if (entry && match_index(entry, nic->fn->vf_index))

@@ -37,6 +37,9 @@ struct nic {
 /* Fill in everything but `before`, `owner` and `selected`. */
 void nic_init(struct nic *nic, const struct hw_inventory *inv, int pci);
 bool nic_has_rdma(const struct nic *nic);
+/* What pfNames and rootDevices compare. NULL: not a VF, or its PF is not visible. A PF has no PF. */
+const char *nic_pf_name(const struct nic *nic);
+const char *nic_pf_address(const struct nic *nic);
 
 /* Does the configuration of a pool select it? */
 bool match_pool(const struct pool_config *cfg, const struct nic *nic);

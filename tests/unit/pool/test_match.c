@@ -75,8 +75,8 @@ static void pf_names_and_their_ranges(void **state)
 		/* The first entry of a name decides alone. */
 		{ "{\"pfNames\": [\"ens1f0#0\", \"ens1f0#1-2\"]}", "3b:00.1" },
 		{ "{\"pfNames\": [\"ens1f0#0\", \"ens1f0\"]}", "3b:00.1" },
-		/* A NIC without VFs goes by its own name, and has no index. */
-		{ "{\"pfNames\": [\"eno1\"]}", "af:00.0" },
+		/* A NIC without VFs has no PF: it is no device, though it is what is named. */
+		{ "{\"pfNames\": [\"eno1\"]}", "" },
 		{ "{\"pfNames\": [\"eno1#0-7\"]}", "" },
 	};
 
@@ -91,7 +91,7 @@ static void root_devices_are_addresses_of_pfs(void **state)
 		{ "{\"rootDevices\": [\"0000:5e:00.0#1\"]}", "5e:00.2" },
 		{ "{\"rootDevices\": [\"0000:3b:00.0#2\", \"0000:3b:00.0\"]}", "3b:00.3" },
 		{ "{\"rootDevices\": [\"0000:3b:00.1\"]}", "" },
-		{ "{\"rootDevices\": [\"0000:af:00.0\"]}", "af:00.0" },
+		{ "{\"rootDevices\": [\"0000:af:00.0\"]}", "" },
 	};
 
 	(void)state;

@@ -105,8 +105,9 @@ static void selectors_that_do_nothing_are_noted(void **state)
 	_cleanup_node_ struct node *node = node_new(machine(), cfg, NULL);
 
 	(void)state;
-	assert_pool(node, "rdma/a", "3b:00.1 3b:00.2 af:00.0");
-	assert_int_equal(node->n_notes, 5);
+	assert_pool(node, "rdma/a", "3b:00.1 3b:00.2");
+	assert_int_equal(node->n_notes, 6);
+	assert_note(node, "rdma/a: 'eno1' in pfNames matches no function");
 	assert_note(node, "rdma/a: 'ens1f0' with its range in pfNames matches no function");
 	assert_note(node, "rdma/a: 'ens2f0' with its range in pfNames matches no function");
 	assert_note(node, "rdma/a: 'ens9' in pfNames matches no function");
@@ -339,8 +340,8 @@ static void what_is_held_comes_to_light_later(void **state)
 static void a_device_that_is_not_selected_any_more_stays_listed(void **state)
 {
 	_cleanup_config_ struct config *cfg =
-		machine_config("{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": {\"pfNames\": "
-			       "[\"ens1f0\", \"eno1\"]}},"
+		machine_config("{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": [{\"pfNames\": "
+			       "[\"ens1f0\"]}, {\"pciAddresses\": [\"0000:af:00.0\"]}]},"
 			       "{\"resourceName\": \"b\", \"selectors\": {\"pfNames\": [\"ens9\"]}}]}");
 	_cleanup_node_ struct node *first = node_new(machine(), cfg, NULL), *second = NULL;
 	struct hw_inventory *inv = machine();
@@ -425,7 +426,7 @@ static void a_vf_is_not_judged_by_its_own_netdev_or_port(void **state)
 static void a_nic_without_vfs_is_judged_by_its_own_carrier(void **state)
 {
 	_cleanup_config_ struct config *cfg = machine_config(
-		"{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": {\"pfNames\": [\"eno1\"]}}]}");
+		"{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": {\"devices\": [\"101d\"]}}]}");
 	struct hw_inventory *inv = machine();
 	_cleanup_node_ struct node *node = NULL;
 
