@@ -71,7 +71,7 @@ struct pool_config {
 	const char *prefix, *name;
 	bool exclude_topology;
 	bool vfs_only;		/* the built-in pool: never a PF, also not one without VFs */
-	bool is_rdma;		/* any selector says isRdma: device nodes and NCCL variables are injected */
+	bool is_rdma;		/* any selector says isRdma: device nodes and NCCL variables are injected, for the VFs of that selector */
 	/* Union; none: everything of the device type (with an RDMA device if is_rdma: the built-in pool). */
 	const struct selector *selectors;	size_t n_selectors;
 	const struct extra_info *extra;		size_t n_extra;

@@ -309,7 +309,7 @@ static int look_again(const struct node *node, const struct pool *pool, const st
 		return refuse_gone(dev, err);
 	if (r < 0)
 		return err_wrap(err, "VF %s", dev->id);
-	if (pool->cfg->is_rdma && (!now.rdma[0] || !now.uverbs[0]))
+	if (pool_dev_is_rdma(pool, dev) && (!now.rdma[0] || !now.uverbs[0]))
 		return refuse_unusable(node->inv, dev, &now, err);
 	ret->rdma = now.rdma[0] ? arena_strdup(a, now.rdma) : NULL;
 	ret->uverbs = now.uverbs[0] ? arena_strdup(a, now.uverbs) : NULL;
@@ -317,9 +317,11 @@ static int look_again(const struct node *node, const struct pool *pool, const st
 }
 
 /* A GID index is promised or checked only where the table is final already: in the host's network. */
-static bool needs_gids(const struct pool_config *cfg)
+static bool needs_gids(const struct pool *pool, const struct pool_dev *dev)
 {
-	return cfg->is_rdma && cfg->network == NETWORK_HOST && cfg->gid != GID_OFF;
+	const struct pool_config *cfg = pool->cfg;
+
+	return pool_dev_is_rdma(pool, dev) && cfg->network == NETWORK_HOST && cfg->gid != GID_OFF;
 }
 
 /* A table that cannot be read is an empty one: whether that matters is for the renderer to say. */
@@ -347,7 +349,7 @@ int answer_dev(const struct node *node, const struct pool *pool, const struct sy
 	} else {
 		r = look_again(node, pool, root, dev, a, ret, err);
 	}
-	if (r == 0 && ret->rdma && needs_gids(pool->cfg))
+	if (r == 0 && ret->rdma && needs_gids(pool, dev))
 		read_gids(root, ret, a);
 	return r;
 }

@@ -90,7 +90,7 @@ size_t contents_functions(const struct node *node, const struct share *shares, s
 		for (size_t k = 0; shares[i].pool->cfg->is_rdma && k < shares[i].vfs.n; k++) {
 			const struct pool_dev *dev = pool_find(shares[i].pool, shares[i].vfs.v[k]);
 
-			if (dev && dev->pci >= 0)
+			if (dev && dev->pci >= 0 && pool_dev_is_rdma(shares[i].pool, dev))
 				(*ret)[n_ret++] = node->inv->pci[dev->pci].bdf;
 		}
 	}
@@ -161,7 +161,7 @@ static int dev_now(const struct contents_in *in, const struct pool *pool, const 
 		ret->dev = dev;
 	}
 	ret->state = state;
-	if (!pool->cfg->is_rdma || ret->uverbs)
+	if (!pool_dev_is_rdma(pool, dev) || ret->uverbs)
 		return is_late(pool) ? r : 0;
 	if (dev->pci >= 0 && r != -ENODEV)
 		find_away(in, ret, a);

@@ -154,15 +154,18 @@ static bool match_selector(const struct selector *s, const struct nic *nic)
 	       has_word(s->link_types, s->n_link_types, nic->link) && (!s->is_rdma || nic_has_rdma(nic));
 }
 
-bool match_pool(const struct pool_config *cfg, const struct nic *nic)
+bool match_pool(const struct pool_config *cfg, const struct nic *nic, const struct selector **ret)
 {
+	*ret = NULL;
 	if (cfg->vfs_only && !nic->is_vf)
 		return false;
 	if (!cfg->n_selectors)
 		return !cfg->is_rdma || nic_has_rdma(nic);
 	for (size_t i = 0; i < cfg->n_selectors; i++) {
-		if (match_selector(&cfg->selectors[i], nic))
-			return true;
+		if (!match_selector(&cfg->selectors[i], nic))
+			continue;
+		*ret = &cfg->selectors[i];
+		return true;
 	}
 	return false;
 }

@@ -108,6 +108,7 @@ static void keep_pool(struct build *b, const struct pool *before, int pool)
 		}
 		nic->before = dev;
 		nic->owner = pool;
+		nic->plain = dev->plain;
 		nic->had_rdma = had_rdma(b, nic);
 		nic->rdma_away = rdma_is_away(nic);
 		nic->away_name = dev->rdma_name;
@@ -196,14 +197,16 @@ static void select_for_pool(struct build *b, size_t pool, struct overlap *by_own
 
 	for (size_t i = 0; i < b->n_nics; i++) {
 		struct nic *nic = &b->nics[i];
+		const struct selector *item;
 
-		if (!nic->usable || !match_pool(cfg, nic))
+		if (!nic->usable || !match_pool(cfg, nic, &item))
 			continue;
 		if (nic->fn->default_route) {
 			note_default_route(b, nic, pool);
 		} else if (nic->owner < 0 || nic->owner == (int)pool) {
 			nic->owner = (int)pool;
 			nic->selected = true;
+			nic->plain = cfg->is_rdma && item && !item->is_rdma;
 		} else if (!by_owner[nic->owner].n++) {
 			by_owner[nic->owner].first = nic;
 		}
@@ -229,7 +232,7 @@ static const char *fault_of(const struct build *b, const struct nic *nic, const 
 		.id = id,
 		.resource = cfg->resource,
 		.driver = nic->fn->driver,
-		.needs_rdma = cfg->is_rdma,
+		.needs_rdma = cfg->is_rdma && !nic->plain,
 		.has_rdma = nic_has_rdma(nic),
 		.pf_address = nic->pf_address,
 		.pf_netdev = nic->pf ? nic->pf->netdev : NULL,
@@ -249,6 +252,7 @@ static void add_nic(struct build *b, const struct nic *nic, struct pool_dev *ret
 	ret->pci = nic->pci;
 	ret->rdma = nic->rdma;
 	ret->rdma_away = nic->rdma_away;
+	ret->plain = nic->plain;
 	ret->had_rdma = nic->had_rdma || nic->rdma >= 0;
 	if (nic->rdma >= 0)
 		ret->rdma_name = b->inv->rdma[nic->rdma].name;

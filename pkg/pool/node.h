@@ -19,6 +19,7 @@ struct pool_dev {
 	int pci;		/* index into the inventory; -1: it vanished, but may be in use */
 	int rdma;		/* index of its RDMA device; -1 */
 	bool rdma_away;		/* rdma is -1 as a container has it: it was here, the driver is still */
+	bool plain;		/* the item of the selectors that took it does not say isRdma, though one of its pool does */
 	bool had_rdma;		/* with the driver that it has now it was seen with one, or has one */
 	const char *rdma_name;	/* its RDMA device, also while that is out of sight; NULL: none, or not known */
 	int numa;		/* its node, also under excludeTopology; -1: none known, no TopologyInfo */
@@ -63,6 +64,8 @@ struct node *node_ref(struct node *n);
 struct node *node_unref(struct node *n); /* returns NULL; NULL is fine */
 const struct pool *node_pool(const struct node *n, const char *resource);	   /* NULL unknown */
 const struct pool_dev *pool_find(const struct pool *p, const char *id);		   /* NULL unknown */
+/* Does its container get the RDMA nodes and variables of it? By the item of the selectors that took it, as the peer judges. */
+bool pool_dev_is_rdma(const struct pool *p, const struct pool_dev *dev);
 /* Would the kubelet be told the same (ids, health, NUMA unless excludeTopology)? */
 bool pool_same_list(const struct pool *a, const struct pool *b);
 

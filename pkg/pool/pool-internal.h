@@ -31,6 +31,7 @@ struct nic {
 	const char *port_state;	  /* of the PF's first RDMA port; NULL */
 	const struct pool_dev *before; /* what the node before said of it; NULL */
 	int owner;		  /* pool; -1 */
+	bool plain;		  /* pool_dev.plain */
 	bool selected;		  /* by its owner's selectors, today */
 };
 
@@ -41,8 +42,9 @@ bool nic_has_rdma(const struct nic *nic);
 const char *nic_pf_name(const struct nic *nic);
 const char *nic_pf_address(const struct nic *nic);
 
-/* Does the configuration of a pool select it? */
-bool match_pool(const struct pool_config *cfg, const struct nic *nic);
+struct selector;
+/* Does the configuration of a pool select it? The first item that does goes to *ret; NULL: the pool has none. */
+bool match_pool(const struct pool_config *cfg, const struct nic *nic, const struct selector **ret);
 /* The first entry that names the PF: it alone decides. NULL: none does. */
 const struct pf_selector *match_deciding(const struct pf_selector *list, size_t n, const char *name);
 bool match_index(const struct pf_selector *entry, int vf_index);

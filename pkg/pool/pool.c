@@ -48,6 +48,11 @@ const struct pool_dev *pool_find(const struct pool *p, const char *id)
 	return NULL;
 }
 
+bool pool_dev_is_rdma(const struct pool *p, const struct pool_dev *dev)
+{
+	return p->cfg->is_rdma && !dev->plain;
+}
+
 static int told_numa(const struct pool *p, const struct pool_dev *d)
 {
 	return p->cfg->exclude_topology ? -1 : d->numa;

@@ -46,7 +46,7 @@ const char *render_devinfo(const struct node *node, const struct pool *pool, con
 	if (dev->pci >= 0 && inv->pci[dev->pci].physfn >= 0)
 		json_kv_string(&j, "pf-pci-address",
 			       bdf_format(inv->pci[inv->pci[dev->pci].physfn].bdf, buf));
-	if (pool->cfg->is_rdma && dev->pci >= 0)
+	if (pool_dev_is_rdma(pool, dev) && dev->pci >= 0)
 		put_rdma_names(&names, inv, dev);
 	if (names.len)
 		json_kv_string(&j, "rdma-device", strbuf_str(&names));

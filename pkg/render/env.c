@@ -110,7 +110,7 @@ static const char *info(const struct grant *grant, struct arena *arena)
 		json_begin_object(&j);
 		json_kv_string(&j, "deviceID", dev->dev->id);
 		json_end_object(&j);
-		if (cfg->is_rdma && dev->rdma)
+		if (dev->rdma && pool_dev_is_rdma(grant->pool, dev->dev))
 			put_rdma(&j, grant, dev, arena);
 		json_end_object(&j);
 	}
@@ -170,7 +170,7 @@ static const char *fact_name(const struct grant *grant, const char *suffix, stru
 static bool all_have_rdma(const struct grant *grant)
 {
 	for (size_t i = 0; i < grant->n_devs; i++) {
-		if (!grant->devs[i].rdma)
+		if (!grant->devs[i].rdma || !pool_dev_is_rdma(grant->pool, grant->devs[i].dev))
 			return false;
 	}
 	return true;
@@ -180,7 +180,7 @@ void render_fact_env(const struct grant *grant, struct arena *arena, struct edit
 {
 	add_env(edits, fact_name(grant, "VFS", arena), joined(grant, arena, put_id));
 	add_env(edits, fact_name(grant, "NUMA", arena), joined(grant, arena, put_numa));
-	if (grant->pool->cfg->is_rdma && all_have_rdma(grant))
+	if (all_have_rdma(grant))
 		add_env(edits, fact_name(grant, "HCAS", arena), joined(grant, arena, put_hca));
 	if (grant->n_pairs)
 		add_env(edits, fact_name(grant, "MAP", arena), map(grant, arena));

@@ -63,7 +63,11 @@ static void put_policy_of(const struct grant *grants, size_t at, struct env_set 
 
 static bool has_nccl(const struct grant *grant)
 {
-	return grant->pool->cfg->is_rdma && (grant->pool->cfg->profiles & PROFILES_NCCL);
+	bool rdma = false;
+
+	for (size_t i = 0; i < grant->n_devs; i++)
+		rdma |= pool_dev_is_rdma(grant->pool, grant->devs[i].dev);
+	return rdma && (grant->pool->cfg->profiles & PROFILES_NCCL);
 }
 
 /* A CDI spec holds every variable itself; and the file takes the place of one in the user's home. */
@@ -156,8 +160,8 @@ void render_nodes(const struct grant *grants, size_t n, struct arena *arena, str
 	for (size_t i = 0; i < n; i++) {
 		const struct grant *grant = &grants[i];
 
-		for (size_t k = 0; grant->pool->cfg->is_rdma && k < grant->n_devs; k++) {
-			if (!grant->devs[k].uverbs)
+		for (size_t k = 0; k < grant->n_devs; k++) {
+			if (!grant->devs[k].uverbs || !pool_dev_is_rdma(grant->pool, grant->devs[k].dev))
 				continue;
 			add_node(edits, verbs_node(&grant->devs[k], arena));
 			rdma_cm |= grant->node->inv->has_rdma_cm && pool_wants_rdma_cm(grant->pool->cfg);

@@ -53,6 +53,39 @@ static void the_first_pool_that_matches_owns(void **state)
 	assert_note(node, "rdma/all: matches 3 functions (first 0000:3b:00.1) that belong to rdma/ib");
 }
 
+static bool is_rdma(const struct node *node, const char *id)
+{
+	const struct pool *pool = node_pool(node, "rdma/a");
+
+	return pool_dev_is_rdma(pool, pool_find(pool, id));
+}
+
+static void the_item_that_selected_it_says_if_it_is_rdma(void **state)
+{
+	_cleanup_config_ struct config *cfg =
+		machine_config("{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": ["
+			       "{\"pfNames\": [\"ens1f0#0\"]}, {\"pfNames\": [\"ens1f0\"], \"isRdma\": true},"
+			       "{\"pfNames\": [\"ens2f0\"]}]}]}");
+	struct hw_inventory *inv = machine();
+	_cleanup_node_ struct node *first = NULL, *second = NULL;
+
+	(void)state;
+	machine_take_rdma(inv, "0000:5e:00.2");
+	first = node_new(inv, cfg, NULL);
+	assert_pool(first, "rdma/a", "3b:00.1 3b:00.2 3b:00.3 5e:00.1 5e:00.2");
+	assert_false(is_rdma(first, "0000:3b:00.1"));
+	assert_true(is_rdma(first, "0000:3b:00.2"));
+	assert_false(is_rdma(first, "0000:5e:00.1"));
+	assert_false(is_rdma(first, "0000:5e:00.2"));
+	/* What is not selected any more stays what it was. */
+	inv = machine();
+	machine_fn(inv, "0000:3b:00.0")->netdev = "ens9";
+	second = node_new(inv, cfg, first);
+	assert_pool(second, "rdma/a", "3b:00.1! 3b:00.2! 3b:00.3! 5e:00.1 5e:00.2");
+	assert_false(is_rdma(second, "0000:3b:00.1"));
+	assert_true(is_rdma(second, "0000:3b:00.2"));
+}
+
 static void an_empty_machine_gives_empty_pools(void **state)
 {
 	_cleanup_config_ struct config *cfg = machine_config(two_pools);
@@ -573,6 +606,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_built_in_pool_has_every_vf_with_rdma),
 		cmocka_unit_test(the_first_pool_that_matches_owns),
+		cmocka_unit_test(the_item_that_selected_it_says_if_it_is_rdma),
 		cmocka_unit_test(an_empty_machine_gives_empty_pools),
 		cmocka_unit_test(a_function_with_the_default_route_is_left_out),
 		cmocka_unit_test(a_function_without_driver_does_not_enter_a_pool),

@@ -240,6 +240,26 @@ static void gives_no_rdma_to_a_pool_without_is_rdma(void **state)
 	assert_null(strstr(env(&e, "PCIDEVICE_MY_ORG_RAIL-0_INFO"), "rdma_dev"));
 }
 
+static void gives_no_rdma_to_a_vf_whose_selector_does_not_say_so(void **state)
+{
+	struct bench *b = *state;
+	struct edits e;
+
+	b->devs[0].plain = true;
+	e = rendered(b);
+	assert_int_equal(e.n_devs, 2);
+	assert_string_equal(e.devs[0].host, "/dev/infiniband/uverbs9");
+	assert_string_equal(env(&e, "NCCL_IB_HCA"), "=mlx5_9:1");
+	assert_null(env(&e, "RAILMATE_MY_ORG_RAIL_0_HCAS"));
+	assert_null(strstr(env(&e, "PCIDEVICE_MY_ORG_RAIL-0_INFO"), "mlx5_4"));
+	assert_non_null(strstr(env(&e, "PCIDEVICE_MY_ORG_RAIL-0_INFO"), "mlx5_9"));
+	assert_null(strstr(render_devinfo(&b->node, &b->pool, &b->devs[0], b->arena), "rdma-device"));
+	b->devs[1].plain = true;
+	e = rendered(b);
+	assert_int_equal(e.n_devs, 0);
+	assert_null(env(&e, "NCCL_IB_HCA"));
+}
+
 static void refuses_a_device_name_that_would_change_a_list(void **state)
 {
 	static const char *const names[] = { "mlx5,4", "mlx5 4", "../sda", "", "\xff", "a:1" };
@@ -390,6 +410,7 @@ int main(void)
 		TEST(environment_is_sorted),
 		TEST(gives_verbs_nodes_and_rdma_cm_once),
 		TEST(gives_no_rdma_to_a_pool_without_is_rdma),
+		TEST(gives_no_rdma_to_a_vf_whose_selector_does_not_say_so),
 		TEST(refuses_a_device_name_that_would_change_a_list),
 		TEST(gid_auto_is_silent_while_the_table_can_change),
 		TEST(gid_auto_on_the_host_network_takes_the_ipv4_roce_v2_entry),
