@@ -94,10 +94,17 @@ static int check_sockets(struct parse *p, const struct item *at, const struct po
 		      atoi(threads) * atoi(sockets), SOCKETS_MAX);
 }
 
+static void check_umad(struct parse *p, const struct item *at, const struct pool_config *pool)
+{
+	if (pool->umad && !pool->is_rdma)
+		warn(p, at, "umad is true, and no selector says isRdma: it does nothing");
+}
+
 int check_pool(struct parse *p, const struct item *at, const struct pool_config *pool)
 {
 	check_links(p, at, pool);
 	check_mscclpp(p, at, pool);
 	check_libraries(p, at, pool);
+	check_umad(p, at, pool);
 	return check_sockets(p, at, pool);
 }

@@ -52,6 +52,7 @@ int want(const struct parse *p, const struct item *value, enum item_type type);
 /* A string that is one of these; the index goes to *ret. */
 int want_choice(const struct parse *p, const struct item *value, const char *const *choices, size_t n,
 		int *ret);
+int want_bool(const struct parse *p, const struct item *value, bool *ret);
 /* Exactly four hexadecimal digits. */
 int want_hex4(const struct parse *p, const struct item *value, const char *what, uint16_t *ret);
 const struct key *key_find(const struct key_set *set, const char *name); /* any case; NULL */

@@ -42,7 +42,9 @@ struct selector {
 	const struct pf_selector *root_devices;	size_t n_root_devices;	/* name is a formatted PCI address */
 	const char *const *link_types;	size_t n_link_types;	/* "ether", "infiniband" */
 	const int *acpi_indexes;	size_t n_acpi_indexes;
+	const uint16_t *pkeys;	size_t n_pkeys;	/* the P_Key at index 0 of an InfiniBand VF */
 	bool is_rdma;
+	bool need_vhost_net;	/* also /dev/vhost-net and /dev/net/tun; no condition */
 };
 
 enum gid_mode { GID_AUTO, GID_FIXED, GID_OFF };
@@ -88,6 +90,7 @@ struct pool_config {
 	bool profiles_named;	/* the key is there; without it rdma_cm is given too, as that plugin gives it */
 	enum topology_file topology_file; /* "topologyFile": "auto" (default) | "always" | "never" */
 	int pkey;		/* "pkey": "0x8001", a P_Key value of InfiniBand partitions; -1 (default): NCCL's own choice */
+	bool umad;		/* "umad": true: the MAD nodes of RDMA devices, too */
 	bool cufile;		/* "cufile": true: a cufile.json fragment for GPUDirect Storage */
 	const struct policy_env *env;	size_t n_env;	/* "env": {"NCCL_IB_TC": "106", …}; what is known: config/policy.h */
 	const char *ucx_devices; /* "env": {"UCX_NET_DEVICES": "eth0"}: not in env, follows the VFs there; NULL: none */

@@ -82,6 +82,15 @@ int want_choice(const struct parse *p, const struct item *value, const char *con
 		      joined(p, choices, n));
 }
 
+int want_bool(const struct parse *p, const struct item *value, bool *ret)
+{
+	int r = want(p, value, ITEM_BOOL);
+
+	if (r == 0)
+		*ret = value->truth;
+	return r;
+}
+
 int want_hex4(const struct parse *p, const struct item *value, const char *what, uint16_t *ret)
 {
 	int r = want(p, value, ITEM_STRING);

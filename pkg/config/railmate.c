@@ -62,12 +62,14 @@ static int read_binding(struct parse *p, const struct item *value, const struct 
 
 static int read_strict(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
-	int r = want(p, value, ITEM_BOOL);
-
 	(void)key;
-	if (r == 0)
-		((struct pool_config *)out)->strict = value->truth;
-	return r;
+	return want_bool(p, value, &((struct pool_config *)out)->strict);
+}
+
+static int read_umad(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	(void)key;
+	return want_bool(p, value, &((struct pool_config *)out)->umad);
 }
 
 static int read_topology_file(struct parse *p, const struct item *value, const struct key *key, void *out)
@@ -87,12 +89,8 @@ static int read_topology_file(struct parse *p, const struct item *value, const s
 
 static int read_cufile(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
-	int r = want(p, value, ITEM_BOOL);
-
 	(void)key;
-	if (r == 0)
-		((struct pool_config *)out)->cufile = value->truth;
-	return r;
+	return want_bool(p, value, &((struct pool_config *)out)->cufile);
 }
 
 void railmate_pool_defaults(struct pool_config *pool)
@@ -115,6 +113,7 @@ int read_railmate_pool(struct parse *p, const struct item *value, const struct k
 		{ .name = "pkey", .read = read_pkey },
 		{ .name = "profiles", .read = read_profiles },
 		{ .name = "topologyFile", .read = read_topology_file },
+		{ .name = "umad", .read = read_umad },
 		{ .name = "cufile", .read = read_cufile },
 		{ .name = "env", .read = read_env },
 	};

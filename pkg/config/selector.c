@@ -2,6 +2,7 @@
 
 #include <limits.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/arena.h"
 #include "base/mem.h"
@@ -137,15 +138,30 @@ static int one_root_device(struct parse *p, const struct item *value, void *ret_
 	return 0;
 }
 
+static int one_pkey(struct parse *p, const struct item *value, void *ret_element)
+{
+	int r = want(p, value, ITEM_STRING);
+	uint64_t v;
+
+	if (r < 0)
+		return r;
+	if (strncasecmp(value->string, "0x", 2) || strlen(value->string) != 6 ||
+	    str_to_u64(value->string + 2, 16, UINT16_MAX, &v) < 0)
+		return refuse(p, value, "'%s' is no P_Key; it looks like 0x8001", shown(p, value));
+	*(uint16_t *)ret_element = (uint16_t)v;
+	return 0;
+}
+
 static int read_is_rdma(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
-	struct selector *sel = out;
-	int r = want(p, value, ITEM_BOOL);
-
 	(void)key;
-	if (r == 0)
-		sel->is_rdma = value->truth;
-	return r;
+	return want_bool(p, value, &((struct selector *)out)->is_rdma);
+}
+
+static int read_vhost_net(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	(void)key;
+	return want_bool(p, value, &((struct selector *)out)->need_vhost_net);
 }
 
 /* What asks for nothing: false, "", []. */
@@ -173,6 +189,15 @@ static int read_unsupported(struct parse *p, const struct item *value, const str
 		      key->name);
 }
 
+/* The peer knows it for auxNetDevice only, and ignores it here. */
+static int read_aux_types(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	(void)out;
+	if (!is_idle(value))
+		warn(p, value, "'%s' is for auxNetDevice: it does nothing here", key->name);
+	return 0;
+}
+
 #define LIST(key, type, fn, member)                                                                          \
 	{                                                                                                    \
 		.name = (key), .read = read_list, .element = (fn), .size = sizeof(type),                     \
@@ -188,12 +213,12 @@ static const struct key keys[] = {
 	LIST("pfNames", struct pf_selector, one_pf, pf_names),
 	LIST("rootDevices", struct pf_selector, one_root_device, root_devices),
 	LIST("linkTypes", const char *, one_link_type, link_types),
+	LIST("pKeys", uint16_t, one_pkey, pkeys),
 	{ .name = "isRdma", .read = read_is_rdma },
+	{ .name = "needVhostNet", .read = read_vhost_net },
 	{ .name = "vdpaType", .read = read_unsupported, .hidden = true },
 	{ .name = "ddpProfiles", .read = read_unsupported, .hidden = true },
-	{ .name = "pKeys", .read = read_unsupported, .hidden = true },
-	{ .name = "needVhostNet", .read = read_unsupported, .hidden = true },
-	{ .name = "auxTypes", .read = read_unsupported, .hidden = true },
+	{ .name = "auxTypes", .read = read_aux_types, .hidden = true },
 };
 
 const struct key_set selector_keys = { .keys = keys, .n = ARRAY_LEN(keys) };

@@ -84,6 +84,17 @@ int load_node(const struct sysroot *root, const struct config *cfg, const struct
 	return load_node_seeded(root, cfg, previous, NULL, 0, ret, err);
 }
 
+static bool wants_pkeys(const struct config *cfg)
+{
+	for (size_t i = 0; i < cfg->n_pools; i++) {
+		for (size_t k = 0; k < cfg->pools[i].n_selectors; k++) {
+			if (cfg->pools[i].selectors[k].n_pkeys)
+				return true;
+		}
+	}
+	return false;
+}
+
 int load_node_seeded(const struct sysroot *root, const struct config *cfg, const struct node *previous,
 		     const struct node_seed *seeds, size_t n, struct node **ret, struct err *err)
 {
@@ -93,6 +104,8 @@ int load_node_seeded(const struct sysroot *root, const struct config *cfg, const
 	r = discover_host(root, cfg->gpus, cfg->n_gpus, &inv, err);
 	if (r < 0)
 		return r;
+	if (wants_pkeys(cfg))
+		discover_default_pkeys(root, inv);
 	*ret = node_new_seeded(inv, cfg, previous, seeds, n);
 	return 0;
 }

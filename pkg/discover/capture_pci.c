@@ -130,6 +130,14 @@ void capture_verbs(struct capture *c, const char *dir)
 	capture_link(c, device, target);
 }
 
+static void take_mad(struct capture *c, const char *dir)
+{
+	static const struct attribute ibdev = { "ibdev", 0 };
+
+	line_dir(c->out, dir);
+	capture_files(c, dir, &ibdev, 1);
+}
+
 static void take_card(struct capture *c, const char *dir)
 {
 	line_dir(c->out, dir);
@@ -142,6 +150,8 @@ static const struct {
 	{ "net", take_net },
 	{ "infiniband", capture_rdma },
 	{ "infiniband_verbs", capture_verbs },
+	{ "infiniband_mad", take_mad },
+	{ "uio", take_card },
 	{ "drm", take_card },
 };
 
@@ -162,11 +172,11 @@ static void take_children(struct capture *c, const char *dir)
 
 static void take_group(struct capture *c, const char *target)
 {
-	static const struct attribute type = { "type", 0 };
+	static const struct attribute files[] = { { "name", 0 }, { "type", 0 } };
 	const char *slash = strrchr(target, '/');
 	_cleanup_free_ char *group = xasprintf("sys/kernel/iommu_groups/%s", slash ? slash + 1 : target);
 
-	capture_files(c, group, &type, 1);
+	capture_files(c, group, files, ARRAY_LEN(files));
 }
 
 static void take_links(struct capture *c, const char *dir)

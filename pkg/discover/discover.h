@@ -45,6 +45,21 @@ struct function_now {
 int discover_function_now(const struct sysroot *root, struct bdf bdf, struct function_now *ret,
 			  struct err *err);
 
+/* How user space reaches a function that a user-space driver is bound to. */
+struct user_io {
+	bool vfio;	/* needs /dev/vfio/vfio, too; else a uio driver */
+	char node[32];	/* "/dev/vfio/12", "/dev/uio3", as the container sees it; "": the kernel shows none */
+	char host[32];	/* the same on the host: "/dev/vfio/noiommu-12" without an IOMMU */
+};
+/* false: the driver (NULL: none) is no user-space driver. */
+bool discover_user_io(const struct sysroot *root, struct bdf bdf, const char *driver, struct user_io *ret);
+
+/* The MAD nodes of a function's RDMA device, one a port: "umad4". How many. */
+#define UMADS_MAX     8
+#define UMAD_NAME_MAX 16
+size_t discover_umads(const struct sysroot *root, struct bdf bdf, const char *rdma,
+		      char ret[UMADS_MAX][UMAD_NAME_MAX]);
+
 /* The GID table of a port, without empty slots. Entries whose type cannot be read have type "". */
 struct gid_entry {
 	int index;
@@ -57,6 +72,9 @@ int discover_gids(const struct sysroot *root, const char *rdma, int port,
 		  struct gid_entry ret[GID_TABLE_MAX], size_t *ret_n, struct err *err);
 /* The P_Key table of a port: non-zero entries in index order; returns their number (at most max). */
 size_t discover_pkeys(const struct sysroot *root, const char *rdma, int port, uint16_t *ret, size_t max);
+
+/* Fills hw_rdma.pkey of all RDMA devices with an InfiniBand port: a question to the firmware each, so not part of a scan. */
+void discover_default_pkeys(const struct sysroot *root, struct hw_inventory *inv);
 
 /* Sentence if libnuma on the live machine disagrees with the tables; empty buffer if it agrees or root is not live. */
 void discover_check_numa(const struct sysroot *root, const struct hw_inventory *inv, struct strbuf *out);

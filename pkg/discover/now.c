@@ -271,6 +271,22 @@ size_t discover_pkeys(const struct sysroot *root, const char *rdma, int port, ui
 	return found;
 }
 
+void discover_default_pkeys(const struct sysroot *root, struct hw_inventory *inv)
+{
+	for (size_t i = 0; i < inv->n_rdma; i++) {
+		struct hw_rdma *rdma = &inv->rdma[i];
+		char text[16];
+		uint64_t key;
+
+		if (!rdma->n_ports || rdma->ports[0].link != HW_LINK_IB)
+			continue;
+		if (sysroot_read(root, text, sizeof(text), RDMA_DIR "/%s/ports/%d/pkeys/0", rdma->name,
+				 rdma->ports[0].number) > 0 &&
+		    !str_to_u64(text, 16, UINT16_MAX, &key))
+			rdma->pkey = (uint16_t)key;
+	}
+}
+
 void rdma_read_tables(const struct sysroot *root, const char *rdma, int port, struct arena *arena,
 		      struct port_tables *ret)
 {

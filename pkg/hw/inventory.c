@@ -178,7 +178,7 @@ static bool same_rdma(const struct hw_rdma *a, const struct hw_rdma *b)
 {
 	if (!str_eq(a->name, b->name) || a->pci != b->pci || !str_eq(a->dir, b->dir) || a->soft != b->soft ||
 	    !str_eq(a->uverbs, b->uverbs) || a->major != b->major || a->minor != b->minor ||
-	    !str_eq(a->netdev, b->netdev) || a->n_ports != b->n_ports)
+	    !str_eq(a->netdev, b->netdev) || a->pkey != b->pkey || a->n_ports != b->n_ports)
 		return false;
 	for (size_t i = 0; i < a->n_ports; i++) {
 		if (!same_port(&a->ports[i], &b->ports[i]))
@@ -204,7 +204,7 @@ bool hw_inventory_same(const struct hw_inventory *a, const struct hw_inventory *
 {
 	bool same = a->n_pci == b->n_pci && a->n_rdma == b->n_rdma && a->n_gpu == b->n_gpu &&
 		    a->n_numa == b->n_numa && a->hypervisor == b->hypervisor &&
-		    a->has_rdma_cm == b->has_rdma_cm;
+		    a->has_rdma_cm == b->has_rdma_cm && a->has_vhost_net == b->has_vhost_net;
 
 	for (size_t i = 0; same && i < a->n_pci; i++)
 		same = same_pci(&a->pci[i], &b->pci[i]);

@@ -67,6 +67,7 @@ struct hw_rdma {
 	const char *uverbs;	/* "uverbs4"; NULL: no verbs device */
 	int major, minor;	/* of the uverbs node; -1 unknown */
 	const char *netdev;	/* of port 1 when known */
+	uint16_t pkey;		/* at index 0 of port 1, where a pool asks for it (discover_default_pkeys()); 0 unknown */
 	const struct hw_port *ports;
 	size_t n_ports;
 };
@@ -101,6 +102,7 @@ struct hw_inventory {
 	struct hw_cpu cpu;
 	bool hypervisor;	/* this machine is a virtual machine, as far as the tree tells */
 	bool has_rdma_cm;	/* the rdma_cm misc device exists */
+	bool has_vhost_net;	/* /dev/vhost-net and /dev/net/tun exist */
 	const char **notes;	size_t n_notes;	/* one sentence for each thing that was skipped */
 };
 

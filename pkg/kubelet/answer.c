@@ -302,6 +302,7 @@ static int look_again(const struct node *node, const struct pool *pool, const st
 		      const struct pool_dev *dev, struct arena *a, struct grant_dev *ret, struct err *err)
 {
 	struct function_now now;
+	struct user_io user;
 	int r;
 
 	r = discover_function_now(root, node->inv->pci[dev->pci].bdf, &now, err);
@@ -313,6 +314,8 @@ static int look_again(const struct node *node, const struct pool *pool, const st
 		return refuse_unusable(node->inv, dev, &now, err);
 	ret->rdma = now.rdma[0] ? arena_strdup(a, now.rdma) : NULL;
 	ret->uverbs = now.uverbs[0] ? arena_strdup(a, now.uverbs) : NULL;
+	if (discover_user_io(root, node->inv->pci[dev->pci].bdf, now.driver, &user))
+		ret->user = arena_copy(a, &user, sizeof(user));
 	return 0;
 }
 
@@ -334,6 +337,21 @@ static void read_gids(const struct sysroot *root, struct grant_dev *dev, struct 
 	dev->gids = arena_copy(a, gids, dev->n_gids * sizeof(*gids));
 }
 
+void answer_umads(const struct node *node, const struct pool *pool, const struct sysroot *root,
+		  struct arena *a, struct grant_dev *dev)
+{
+	char names[UMADS_MAX][UMAD_NAME_MAX];
+	const char **v;
+
+	if (!pool->cfg->umad || !dev->rdma || dev->dev->pci < 0 || !pool_dev_is_rdma(pool, dev->dev))
+		return;
+	dev->n_umads = discover_umads(root, node->inv->pci[dev->dev->pci].bdf, dev->rdma, names);
+	v = arena_array(a, dev->n_umads, sizeof(*v));
+	for (size_t i = 0; i < dev->n_umads; i++)
+		v[i] = arena_strdup(a, names[i]);
+	dev->umads = v;
+}
+
 int answer_dev(const struct node *node, const struct pool *pool, const struct sysroot *root,
 	       const struct pool_dev *dev, struct arena *a, struct grant_dev *ret, struct err *err)
 {
@@ -349,6 +367,8 @@ int answer_dev(const struct node *node, const struct pool *pool, const struct sy
 	} else {
 		r = look_again(node, pool, root, dev, a, ret, err);
 	}
+	if (r == 0)
+		answer_umads(node, pool, root, a, ret);
 	if (r == 0 && ret->rdma && needs_gids(pool, dev))
 		read_gids(root, ret, a);
 	return r;

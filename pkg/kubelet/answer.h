@@ -41,6 +41,9 @@ int answer_grant(const struct node *node, const struct pool *pool, const struct 
 /* One VF as it is now, in the host's network namespace. */
 int answer_dev(const struct node *node, const struct pool *pool, const struct sysroot *root, const struct pool_dev *dev,
 	       struct arena *a, struct grant_dev *ret, struct err *err);
+/* Its MAD nodes, if its pool says umad; dev->rdma is known. */
+void answer_umads(const struct node *node, const struct pool *pool, const struct sysroot *root, struct arena *a,
+		  struct grant_dev *dev);
 /* Which of the GPUs goes with which VF of the grant; devs: its VFs by their index in the pool. */
 void answer_pairs(struct grant *grant, const int *devs, const int *gpus, size_t n_gpus, struct arena *a);
 

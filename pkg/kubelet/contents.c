@@ -156,6 +156,7 @@ static int dev_now(const struct contents_in *in, const struct pool *pool, const 
 	if (state && state->uverbs) {
 		ret->rdma = state->rdma;
 		ret->uverbs = state->uverbs;
+		answer_umads(in->node, pool, in->root, a, ret);
 	} else {
 		r = answer_dev(in->node, pool, in->root, dev, a, ret, err);
 		ret->dev = dev;

@@ -60,6 +60,7 @@ void nic_init(struct nic *nic, const struct hw_inventory *inv, int pci)
 	nic->usable = pool_candidate(inv, pci) && fn->driver;
 	nic->rdma = hw_find_rdma(inv, pci);
 	nic->link = link_of(inv, nic, pf_rdma);
+	nic->pkey = nic->rdma >= 0 ? inv->rdma[nic->rdma].pkey : 0;
 	nic->carrier = judged_by_link(nic) ? nic->pf->carrier : -1;
 	if (pf_rdma >= 0 && inv->rdma[pf_rdma].n_ports)
 		nic->port_state = inv->rdma[pf_rdma].ports[0].state;
@@ -151,7 +152,9 @@ static bool match_selector(const struct selector *s, const struct nic *nic)
 	       has_number(s->acpi_indexes, s->n_acpi_indexes, fn->acpi_index) &&
 	       has_pf(s->pf_names, s->n_pf_names, nic_pf_name(nic), fn->vf_index) &&
 	       has_pf(s->root_devices, s->n_root_devices, nic_pf_address(nic), fn->vf_index) &&
-	       has_word(s->link_types, s->n_link_types, nic->link) && (!s->is_rdma || nic_has_rdma(nic));
+	       has_word(s->link_types, s->n_link_types, nic->link) &&
+	       (!s->n_pkeys || (nic->pkey && has_id(s->pkeys, s->n_pkeys, nic->pkey))) &&
+	       (!s->is_rdma || nic_has_rdma(nic));
 }
 
 bool match_pool(const struct pool_config *cfg, const struct nic *nic, const struct selector **ret)

@@ -109,9 +109,12 @@ static void keep_pool(struct build *b, const struct pool *before, int pool)
 		nic->before = dev;
 		nic->owner = pool;
 		nic->plain = dev->plain;
+		nic->vhost_net = dev->vhost_net;
 		nic->had_rdma = had_rdma(b, nic);
 		nic->rdma_away = rdma_is_away(nic);
 		nic->away_name = dev->rdma_name;
+		if (nic->rdma_away)
+			nic->pkey = dev->pkey;
 	}
 }
 
@@ -207,6 +210,7 @@ static void select_for_pool(struct build *b, size_t pool, struct overlap *by_own
 			nic->owner = (int)pool;
 			nic->selected = true;
 			nic->plain = cfg->is_rdma && item && !item->is_rdma;
+			nic->vhost_net = item && item->need_vhost_net;
 		} else if (!by_owner[nic->owner].n++) {
 			by_owner[nic->owner].first = nic;
 		}
@@ -253,6 +257,8 @@ static void add_nic(struct build *b, const struct nic *nic, struct pool_dev *ret
 	ret->rdma = nic->rdma;
 	ret->rdma_away = nic->rdma_away;
 	ret->plain = nic->plain;
+	ret->vhost_net = nic->vhost_net;
+	ret->pkey = nic->pkey;
 	ret->had_rdma = nic->had_rdma || nic->rdma >= 0;
 	if (nic->rdma >= 0)
 		ret->rdma_name = b->inv->rdma[nic->rdma].name;
@@ -379,6 +385,22 @@ static void note_same_names(struct build *b)
 	}
 }
 
+static void note_vhost_net(struct build *b)
+{
+	for (size_t i = 0; i < b->cfg->n_pools && !b->inv->has_vhost_net; i++) {
+		bool wanted = false;
+
+		for (size_t k = 0; k < b->pools[i].n_devs; k++)
+			wanted |= b->pools[i].devs[k].vhost_net;
+		if (wanted)
+			note(b,
+			     "%s: needVhostNet is true and this node has no /dev/vhost-net or no "
+			     "/dev/net/tun "
+			     "(modprobe vhost_net tun): containers get neither",
+			     b->cfg->pools[i].resource);
+	}
+}
+
 static void note_hints(struct build *b, const struct topo *topo)
 {
 	size_t n;
@@ -425,6 +447,7 @@ static void build_pools(struct build *b)
 	fill_pools(b);
 	note_idle(b);
 	note_same_names(b);
+	note_vhost_net(b);
 }
 
 static struct node *build_node(struct hw_inventory *inv, const struct config *cfg,

@@ -20,8 +20,10 @@ struct pool_dev {
 	int rdma;		/* index of its RDMA device; -1 */
 	bool rdma_away;		/* rdma is -1 as a container has it: it was here, the driver is still */
 	bool plain;		/* the item of the selectors that took it does not say isRdma, though one of its pool does */
+	bool vhost_net;		/* that item says needVhostNet */
 	bool had_rdma;		/* with the driver that it has now it was seen with one, or has one */
 	const char *rdma_name;	/* its RDMA device, also while that is out of sight; NULL: none, or not known */
+	uint16_t pkey;		/* hw_rdma.pkey, also while it is out of sight; 0 unknown */
 	int numa;		/* its node, also under excludeTopology; -1: none known, no TopologyInfo */
 	bool healthy;
 	const char *reason;	/* why not healthy, a sentence; NULL when healthy */

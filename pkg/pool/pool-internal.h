@@ -26,12 +26,13 @@ struct nic {
 	bool had_rdma;		  /* it was seen with an RDMA device, and has still the same driver */
 	bool rdma_away;		  /* had an RDMA device, has still the same driver: it is in a container */
 	const char *away_name;	  /* of that device; NULL: not known */
+	uint16_t pkey;		  /* of rdma, or what it had when it was seen; 0 unknown */
 	const char *link;	  /* "ether", "infiniband"; NULL unknown */
 	int carrier;		  /* of the PF: 1, 0, -1 unknown or none of our business */
 	const char *port_state;	  /* of the PF's first RDMA port; NULL */
 	const struct pool_dev *before; /* what the node before said of it; NULL */
 	int owner;		  /* pool; -1 */
-	bool plain;		  /* pool_dev.plain */
+	bool plain, vhost_net;	  /* as in pool_dev */
 	bool selected;		  /* by its owner's selectors, today */
 };
 

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "config/config.h"
+#include "discover/discover.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "render/profiles.h"
@@ -86,8 +87,35 @@ static void put_rdma(struct json *j, const struct grant *grant, const struct gra
 	if (grant->node->inv->has_rdma_cm && pool_wants_rdma_cm(grant->pool->cfg))
 		json_kv_string(j, "rdma_cm", "/dev/infiniband/rdma_cm");
 	json_kv_string(j, "rdma_dev", dev->rdma);
+	if (dev->n_umads)
+		json_kv_string(j, "umad", umad_node(dev->umads[dev->n_umads - 1], arena));
 	if (dev->uverbs)
 		json_kv_string(j, "uverbs", verbs_node(dev, arena));
+	json_end_object(j);
+}
+
+/* What a user-space driver needs: the peer's providers `uio` and `vfio`. */
+static void put_user(struct json *j, const struct user_io *user, bool vfio)
+{
+	if (!user || user->vfio != vfio)
+		return;
+	json_key(j, vfio ? "vfio" : "uio");
+	json_begin_object(j);
+	if (user->node[0])
+		json_kv_string(j, vfio ? "dev-mount" : "mount", user->node);
+	if (vfio)
+		json_kv_string(j, "mount", VFIO_NODE);
+	json_end_object(j);
+}
+
+static void put_vhost(struct json *j, const struct grant *grant, const struct grant_dev *dev)
+{
+	if (!dev->dev->vhost_net || !grant->node->inv->has_vhost_net)
+		return;
+	json_key(j, "vhost");
+	json_begin_object(j);
+	json_kv_string(j, "net-mount", VHOST_NET_NODE);
+	json_kv_string(j, "tun-mount", TUN_NODE);
 	json_end_object(j);
 }
 
@@ -112,6 +140,9 @@ static const char *info(const struct grant *grant, struct arena *arena)
 		json_end_object(&j);
 		if (dev->rdma && pool_dev_is_rdma(grant->pool, dev->dev))
 			put_rdma(&j, grant, dev, arena);
+		put_user(&j, dev->user, false);
+		put_user(&j, dev->user, true);
+		put_vhost(&j, grant, dev);
 		json_end_object(&j);
 	}
 	json_end_object(&j);

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "config/config.h"
+#include "discover/discover.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "render/profiles.h"
@@ -136,37 +137,81 @@ void render_own_env(const struct grant *grant, struct env_set *set)
 
 /* --- device nodes --- */
 
-static void add_node(struct edits *edits, const char *path)
+static void add_mapped_node(struct edits *edits, const char *host, const char *container)
 {
 	for (size_t i = 0; i < edits->n_devs; i++) {
-		if (!strcmp(edits->devs[i].host, path))
+		if (!strcmp(edits->devs[i].host, host))
 			return;
 	}
-	edits->devs[edits->n_devs++] = (struct devnode) { path, path, "rw" };
+	edits->devs[edits->n_devs++] = (struct devnode) { host, container, "rw" };
+}
+
+static void add_node(struct edits *edits, const char *path)
+{
+	add_mapped_node(edits, path, path);
+}
+
+static void add_rdma_nodes(const struct grant_dev *dev, struct arena *arena, struct edits *edits)
+{
+	for (size_t i = 0; i < dev->n_umads; i++)
+		add_node(edits, umad_node(dev->umads[i], arena));
+	add_node(edits, verbs_node(dev, arena));
+}
+
+static void add_user_nodes(const struct user_io *user, struct edits *edits)
+{
+	if (user->vfio)
+		add_node(edits, VFIO_NODE);
+	if (user->node[0])
+		add_mapped_node(edits, user->host, user->node);
+}
+
+static bool wants_vhost_net(const struct grant *grant)
+{
+	for (size_t i = 0; i < grant->n_devs; i++) {
+		if (grant->devs[i].dev->vhost_net)
+			return grant->node->inv->has_vhost_net;
+	}
+	return false;
+}
+
+static size_t nodes_max(const struct grant *grants, size_t n)
+{
+	size_t max = 4; /* vfio, rdma_cm, vhost-net, tun */
+
+	for (size_t i = 0; i < n; i++) {
+		for (size_t k = 0; k < grants[i].n_devs; k++)
+			max += 2 + grants[i].devs[k].n_umads;
+	}
+	return max;
 }
 
 /*
- * /dev/infiniband/uverbsN of each VF, then rdma_cm; never umad or issm: they allow MAD sending (nccl.md
- * §1.2).
+ * Of each VF /dev/infiniband/uverbsN, or what its user-space driver needs; then rdma_cm, vhost-net and tun.
+ * No umad unless the pool says so, never issm: they allow MAD sending (nccl.md §1.2).
  */
 void render_nodes(const struct grant *grants, size_t n, struct arena *arena, struct edits *edits)
 {
-	bool rdma_cm = false;
-	size_t max = 1;
+	bool rdma_cm = false, vhost_net = false;
 
-	for (size_t i = 0; i < n; i++)
-		max += grants[i].n_devs;
-	edits->devs = arena_array(arena, max, sizeof(*edits->devs));
+	edits->devs = arena_array(arena, nodes_max(grants, n), sizeof(*edits->devs));
 	for (size_t i = 0; i < n; i++) {
 		const struct grant *grant = &grants[i];
 
+		vhost_net |= wants_vhost_net(grant);
 		for (size_t k = 0; k < grant->n_devs; k++) {
+			if (grant->devs[k].user)
+				add_user_nodes(grant->devs[k].user, edits);
 			if (!grant->devs[k].uverbs || !pool_dev_is_rdma(grant->pool, grant->devs[k].dev))
 				continue;
-			add_node(edits, verbs_node(&grant->devs[k], arena));
+			add_rdma_nodes(&grant->devs[k], arena, edits);
 			rdma_cm |= grant->node->inv->has_rdma_cm && pool_wants_rdma_cm(grant->pool->cfg);
 		}
 	}
 	if (rdma_cm)
 		add_node(edits, RDMA_CM);
+	if (vhost_net) {
+		add_node(edits, VHOST_NET_NODE);
+		add_node(edits, TUN_NODE);
+	}
 }

@@ -60,15 +60,25 @@ void put_hca(struct strbuf *b, const struct grant *grant, const struct grant_dev
 	strbuf_put_int(b, grant_port(grant, dev));
 }
 
-const char *verbs_node(const struct grant_dev *dev, struct arena *arena)
+static const char *rdma_node(const char *name, struct arena *arena)
 {
 	static const char dir[] = "/dev/infiniband/";
-	size_t len = strlen(dev->uverbs) + 1;
+	size_t len = strlen(name) + 1;
 	char *path = arena_alloc(arena, sizeof(dir) - 1 + len);
 
 	memcpy(path, dir, sizeof(dir) - 1);
-	memcpy(path + sizeof(dir) - 1, dev->uverbs, len);
+	memcpy(path + sizeof(dir) - 1, name, len);
 	return path;
+}
+
+const char *verbs_node(const struct grant_dev *dev, struct arena *arena)
+{
+	return rdma_node(dev->uverbs, arena);
+}
+
+const char *umad_node(const char *umad, struct arena *arena)
+{
+	return rdma_node(umad, arena);
 }
 
 /* --- as they are now --- */

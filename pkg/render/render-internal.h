@@ -68,6 +68,10 @@ int grant_port(const struct grant *grant, const struct grant_dev *dev);
 void put_hca(struct strbuf *b, const struct grant *grant, const struct grant_dev *dev);
 /* "/dev/infiniband/uverbs4" */
 const char *verbs_node(const struct grant_dev *dev, struct arena *arena);
+const char *umad_node(const char *umad, struct arena *arena);
+#define VFIO_NODE      "/dev/vfio/vfio"
+#define VHOST_NET_NODE "/dev/vhost-net"
+#define TUN_NODE       "/dev/net/tun"
 enum hw_link grant_link(const struct grant *grant, const struct grant_dev *dev);
 
 /* --- variables of a grant --- */

@@ -17,6 +17,7 @@ struct gid_entry;
 struct json;
 struct node;
 struct pool;
+struct user_io;
 struct vf_state;
 
 struct kv { const char *key, *value; };
@@ -39,6 +40,8 @@ struct grant_dev {
 	const struct pool_dev *dev;
 	const char *rdma;	/* NULL: none */
 	const char *uverbs;	/* NULL: none */
+	const struct user_io *user;	/* NULL: not bound to a user-space driver */
+	const char *const *umads;	size_t n_umads;	/* "umad4"; only looked for when the pool says umad */
 	const struct gid_entry *gids;	size_t n_gids;	/* of port 1; only read when the pool's gid mode needs it */
 	const struct vf_state *state;	/* what it is when its container starts; NULL: not looked at yet (Allocate) */
 };

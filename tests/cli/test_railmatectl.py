@@ -147,6 +147,16 @@ class Plan(ProgramTest):
                   "railmate": railmate} for name, pf in (("a", "ibp24s0"), ("b", "ibp64s0"))]
         return self.write(json.dumps({"resourceList": pools}))
 
+    def test_a_vf_of_vfio_pci_comes_with_its_nodes(self):
+        path = self.write(json.dumps({"resourceList": [
+            {"resourceName": "dpdk", "selectors": {"drivers": ["vfio-pci"], "needVhostNet": True}}]}))
+        plan = self.one_object(run(CTL, "plan", "--root", machine("odd-no-rdma"), "--config", path, "--vfs", "1", "--json"))
+        self.assertEqual([d["host"] for d in plan["devices"]],
+                         ["/dev/vfio/vfio", "/dev/vfio/2", "/dev/vhost-net", "/dev/net/tun"])
+        (info,) = json.loads(plan["env"]["PCIDEVICE_INTEL_COM_DPDK_INFO"]).values()
+        self.assertEqual(info["vfio"], {"dev-mount": "/dev/vfio/2", "mount": "/dev/vfio/vfio"})
+        self.assertEqual(info["vhost"], {"net-mount": "/dev/vhost-net", "tun-mount": "/dev/net/tun"})
+
     def test_what_pools_have_to_agree_on_is_in_the_file_alone(self):
         path = self.two_pools()
         plan = self.one_object(self.plan("--config", path, "--pool", "rdma/a", "--vfs", "1", "--json"))

@@ -49,6 +49,8 @@ static void reads_a_pool_with_every_selector(void **state)
 							 "\"pfNames\": [\"ens1f0#0,2-7\", \"ens2\"],"
 							 "\"rootDevices\": [\"0000:AF:00.0#1\"],"
 							 "\"linkTypes\": [\"infiniband\", \"ether\"],"
+							 "\"pKeys\": [\"0x8001\", \"0XFFFF\"],"
+							 "\"needVhostNet\": true,"
 							 "\"isRdma\": true}");
 	const struct pool_config *pool = &cfg->pools[0];
 	const struct selector *s = &pool->selectors[0];
@@ -80,6 +82,10 @@ static void reads_a_pool_with_every_selector(void **state)
 	assert_int_equal(s->root_devices[0].n_ranges, 1);
 	assert_int_equal(s->n_link_types, 2);
 	assert_string_equal(s->link_types[0], "infiniband");
+	assert_int_equal(s->n_pkeys, 2);
+	assert_int_equal(s->pkeys[0], 0x8001);
+	assert_int_equal(s->pkeys[1], 0xffff);
+	assert_true(s->need_vhost_net);
 	assert_true(s->is_rdma);
 }
 

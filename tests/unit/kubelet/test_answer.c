@@ -410,7 +410,77 @@ static void pool_without_rdma_takes_any_driver(void **state)
 	lose_rdma(id(1));
 	machine_link(&m, "../drivers/vfio-pci", DEV "/driver", id(1));
 	assert_int_equal(allocate(ids_of(1, id(1)), &e, &err), 0);
-	assert_int_equal(e.n_devs, 0);
+	assert_int_equal(e.n_devs, 1);
+	assert_string_equal(e.devs[0].host, "/dev/vfio/vfio");
+}
+
+static const char *info(const struct edits *e)
+{
+	for (size_t i = 0; i < e->n_envs; i++) {
+		if (!strcmp(e->envs[i].key, "PCIDEVICE_RDMA_VF_INFO"))
+			return e->envs[i].value;
+	}
+	return "";
+}
+
+static void vf_of_a_user_space_driver_gets_its_nodes(void **state)
+{
+	struct edits e;
+	struct err err;
+
+	(void)state;
+	pool_cfg.is_rdma = false;
+	lose_rdma(id(1));
+	lose_rdma(id(2));
+	machine_link(&m, "../drivers/vfio-pci", DEV "/driver", id(1));
+	machine_link(&m, "../../../../kernel/iommu_groups/17", DEV "/iommu_group", id(1));
+	machine_link(&m, "../drivers/igb_uio", DEV "/driver", id(2));
+	machine_dir(&m, DEV "/uio/uio3", id(2));
+	assert_int_equal(allocate(ids_of(2, id(1), id(2)), &e, &err), 0);
+	assert_int_equal(e.n_devs, 3);
+	assert_string_equal(e.devs[0].host, "/dev/vfio/vfio");
+	assert_string_equal(e.devs[1].host, "/dev/vfio/17");
+	assert_string_equal(e.devs[2].host, "/dev/uio3");
+	assert_string_equal(e.devs[2].permissions, "rw");
+	assert_non_null(
+		strstr(info(&e), "\"vfio\":{\"dev-mount\":\"/dev/vfio/17\",\"mount\":\"/dev/vfio/vfio\"}"));
+	assert_non_null(strstr(info(&e), "\"uio\":{\"mount\":\"/dev/uio3\"}"));
+}
+
+static void without_an_iommu_the_node_has_another_name_on_the_host(void **state)
+{
+	struct edits e;
+	struct err err;
+
+	(void)state;
+	pool_cfg.is_rdma = false;
+	lose_rdma(id(1));
+	machine_link(&m, "../drivers/vfio-pci", DEV "/driver", id(1));
+	machine_link(&m, "../../../../kernel/iommu_groups/3", DEV "/iommu_group", id(1));
+	machine_file(&m, "vfio-noiommu\n", "sys/kernel/iommu_groups/3/name");
+	assert_int_equal(allocate(ids_of(1, id(1)), &e, &err), 0);
+	assert_int_equal(e.n_devs, 2);
+	assert_string_equal(e.devs[1].host, "/dev/vfio/noiommu-3");
+	assert_string_equal(e.devs[1].container, "/dev/vfio/3");
+}
+
+static void umad_is_given_when_the_pool_says_so(void **state)
+{
+	struct edits e;
+	struct err err;
+
+	(void)state;
+	machine_file(&m, m.node->inv->rdma[m.pool->devs[1].rdma].name, DEV "/infiniband_mad/umad7/ibdev",
+		     id(1));
+	machine_file(&m, m.node->inv->rdma[m.pool->devs[1].rdma].name, DEV "/infiniband_mad/issm7/ibdev",
+		     id(1));
+	assert_int_equal(allocate(ids_of(1, id(1)), &e, &err), 0);
+	assert_null(strstr(info(&e), "umad"));
+	pool_cfg.umad = true;
+	assert_int_equal(allocate(ids_of(1, id(1)), &e, &err), 0);
+	assert_int_equal(e.n_devs, 3);
+	assert_string_equal(e.devs[0].host, "/dev/infiniband/umad7");
+	assert_non_null(strstr(info(&e), "\"umad\":\"/dev/infiniband/umad7\""));
 }
 
 static void use_ethernet(void)
@@ -475,6 +545,9 @@ int main(void)
 		T(strange_id_is_shown_short_and_printable),
 		T(empty_request_is_refused),
 		T(vf_bound_to_vfio_tells_what_to_do),
+		T(vf_of_a_user_space_driver_gets_its_nodes),
+		T(without_an_iommu_the_node_has_another_name_on_the_host),
+		T(umad_is_given_when_the_pool_says_so),
 		T(vf_without_driver_tells_what_to_do),
 		T(vf_whose_driver_differs_from_its_pf_is_told_so),
 		T(vf_whose_rdma_device_is_away_tells_where_to_look),

@@ -130,6 +130,16 @@ static void link_type_without_a_netdev_is_that_of_the_rdma_port(void **state)
 	check(inv, "{\"linkTypes\": [\"ether\"]}", "5e:00.2 af:00.0");
 }
 
+static void pkeys_are_those_of_infiniband_vfs(void **state)
+{
+	struct hw_inventory *inv = machine();
+
+	(void)state;
+	machine_rdma(inv, "0000:3b:00.1")->pkey = 0x8001;
+	machine_rdma(inv, "0000:3b:00.2")->pkey = 0xffff;
+	check(inv, "{\"pKeys\": [\"0x8001\", \"0x7fff\"]}", "3b:00.1");
+}
+
 static void is_rdma_wants_an_rdma_device(void **state)
 {
 	struct hw_inventory *inv = machine();
@@ -202,6 +212,7 @@ int main(void)
 		cmocka_unit_test(root_devices_are_addresses_of_pfs),
 		cmocka_unit_test(link_types_are_those_of_the_pf),
 		cmocka_unit_test(link_type_without_a_netdev_is_that_of_the_rdma_port),
+		cmocka_unit_test(pkeys_are_those_of_infiniband_vfs),
 		cmocka_unit_test(is_rdma_wants_an_rdma_device),
 		cmocka_unit_test(members_of_a_selector_narrow_and_selectors_add_up),
 		cmocka_unit_test(a_vf_whose_pf_is_not_visible_has_no_pf_name),

@@ -86,6 +86,38 @@ static void the_item_that_selected_it_says_if_it_is_rdma(void **state)
 	assert_true(is_rdma(second, "0000:3b:00.2"));
 }
 
+static void a_node_without_vhost_net_is_noted(void **state)
+{
+	_cleanup_config_ struct config *cfg = machine_config(
+		"{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": {\"needVhostNet\": true}}]}");
+	struct hw_inventory *inv = machine();
+	_cleanup_node_ struct node *without = node_new(machine(), cfg, NULL), *with = NULL;
+
+	(void)state;
+	assert_note(without,
+		    "rdma/a: needVhostNet is true and this node has no /dev/vhost-net or no /dev/net/tun "
+		    "(modprobe vhost_net tun): containers get neither");
+	inv->has_vhost_net = true;
+	with = node_new(inv, cfg, NULL);
+	assert_int_equal(with->n_notes, without->n_notes - 1);
+}
+
+static void a_pkey_is_remembered_while_the_rdma_device_is_away(void **state)
+{
+	_cleanup_config_ struct config *cfg = machine_config(
+		"{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": {\"pKeys\": [\"0x8001\"]}}]}");
+	struct hw_inventory *inv = machine();
+	_cleanup_node_ struct node *first = NULL, *second = NULL;
+
+	(void)state;
+	machine_rdma(inv, "0000:3b:00.1")->pkey = 0x8001;
+	first = node_new(inv, cfg, NULL);
+	inv = machine();
+	machine_take_rdma(inv, "0000:3b:00.1");
+	second = node_new(inv, cfg, first);
+	assert_pool(second, "rdma/a", "3b:00.1");
+}
+
 static void an_empty_machine_gives_empty_pools(void **state)
 {
 	_cleanup_config_ struct config *cfg = machine_config(two_pools);
@@ -607,6 +639,8 @@ int main(void)
 		cmocka_unit_test(the_built_in_pool_has_every_vf_with_rdma),
 		cmocka_unit_test(the_first_pool_that_matches_owns),
 		cmocka_unit_test(the_item_that_selected_it_says_if_it_is_rdma),
+		cmocka_unit_test(a_node_without_vhost_net_is_noted),
+		cmocka_unit_test(a_pkey_is_remembered_while_the_rdma_device_is_away),
 		cmocka_unit_test(an_empty_machine_gives_empty_pools),
 		cmocka_unit_test(a_function_with_the_default_route_is_left_out),
 		cmocka_unit_test(a_function_without_driver_does_not_enter_a_pool),

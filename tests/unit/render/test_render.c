@@ -260,6 +260,24 @@ static void gives_no_rdma_to_a_vf_whose_selector_does_not_say_so(void **state)
 	assert_null(env(&e, "NCCL_IB_HCA"));
 }
 
+static void gives_vhost_net_and_tun_where_the_selector_needs_them(void **state)
+{
+	struct bench *b = *state;
+	struct edits e;
+
+	b->devs[1].vhost_net = true;
+	e = rendered(b);
+	assert_int_equal(e.n_devs, 3);
+	b->inv.has_vhost_net = true;
+	e = rendered(b);
+	assert_int_equal(e.n_devs, 5);
+	assert_string_equal(e.devs[3].host, "/dev/vhost-net");
+	assert_string_equal(e.devs[4].host, "/dev/net/tun");
+	assert_non_null(
+		strstr(env(&e, "PCIDEVICE_MY_ORG_RAIL-0_INFO"),
+		       "\"vhost\":{\"net-mount\":\"/dev/vhost-net\",\"tun-mount\":\"/dev/net/tun\"}}}"));
+}
+
 static void refuses_a_device_name_that_would_change_a_list(void **state)
 {
 	static const char *const names[] = { "mlx5,4", "mlx5 4", "../sda", "", "\xff", "a:1" };
@@ -411,6 +429,7 @@ int main(void)
 		TEST(gives_verbs_nodes_and_rdma_cm_once),
 		TEST(gives_no_rdma_to_a_pool_without_is_rdma),
 		TEST(gives_no_rdma_to_a_vf_whose_selector_does_not_say_so),
+		TEST(gives_vhost_net_and_tun_where_the_selector_needs_them),
 		TEST(refuses_a_device_name_that_would_change_a_list),
 		TEST(gid_auto_is_silent_while_the_table_can_change),
 		TEST(gid_auto_on_the_host_network_takes_the_ipv4_roce_v2_entry),
