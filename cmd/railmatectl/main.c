@@ -119,6 +119,8 @@ static void print_notes(const struct machine *m)
 {
 	_cleanup_strbuf_ struct strbuf numa = STRBUF_INIT;
 
+	for (size_t i = 0; i < m->cfg->n_errors; i++)
+		fail(0, "%s", m->cfg->errors[i]);
 	for (size_t i = 0; i < m->cfg->n_warnings; i++)
 		fail(0, "%s", m->cfg->warnings[i]);
 	for (size_t i = 0; i < m->node->inv->n_notes; i++)

@@ -29,6 +29,7 @@ static const char usage_text[] =
 	"                          if it exists, else one pool rdma/vf of every VF with an RDMA device\n"
 	"  --resource-prefix P     prefix of pools that name none (intel.com)\n"
 	"  --check-config          read the configuration, print its resources and exit\n"
+	"  --strict-config         do not start with a configuration of which something has to be left out\n"
 	"  --topology-hints FILE   which GPUs and NICs share a switch, where a virtual machine hides it\n"
 	"  --kubelet-dir DIR       the kubelet's plugin directory (/var/lib/kubelet/device-plugins)\n"
 	"  --kubelet-root DIR      the kubelet's root directory (/var/lib/kubelet)\n"
@@ -86,7 +87,7 @@ struct command_line {
 	struct daemon_options daemon;
 	const char *config_file, *prefix, *hints;
 	enum log_level level;
-	bool check, use_cdi;
+	bool check, strict, use_cdi;
 };
 
 /* One option: where its value goes, or what takes it. */
@@ -304,6 +305,7 @@ static const struct flag flags[] = {
 	{ "config-file", required_argument, set_text, FIELD(config_file) },
 	{ "resource-prefix", required_argument, set_text, FIELD(prefix) },
 	{ "check-config", no_argument, set_true, FIELD(check) },
+	{ "strict-config", no_argument, set_true, FIELD(strict) },
 	{ "topology-hints", required_argument, set_text, FIELD(hints) },
 	{ "kubelet-dir", required_argument, set_text, FIELD(daemon.kubelet_dir) },
 	{ "kubelet-root", required_argument, set_text, FIELD(daemon.kubelet_root) },
@@ -452,6 +454,12 @@ int main(int argc, char **argv)
 	}
 	for (size_t i = 0; i < cfg->n_warnings; i++)
 		log_warn("config", "%s", cfg->warnings[i]);
+	for (size_t i = 0; i < cfg->n_errors; i++)
+		log_error("config", "%s", cfg->errors[i]);
+	if (cfg->n_errors && (cl.check || cl.strict)) {
+		config_free(cfg);
+		return EXIT_REFUSED;
+	}
 	if (cl.use_cdi)
 		log_info(
 			"daemon",

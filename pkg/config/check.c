@@ -83,15 +83,29 @@ static void check_libraries(struct parse *p, const struct item *at, const struct
 		warn(p, at, "UCX_NET_DEVICES is set, and profiles does not name ucx: it does nothing");
 }
 
-static int check_sockets(struct parse *p, const struct item *at, const struct pool_config *pool)
+static void drop(struct pool_config *pool, const char *name)
+{
+	struct policy_env *kept = (struct policy_env *)pool->env;
+	size_t n = 0;
+
+	for (size_t i = 0; i < pool->n_env; i++) {
+		if (strcmp(kept[i].name, name) != 0)
+			kept[n++] = kept[i];
+	}
+	pool->n_env = n;
+}
+
+static void check_sockets(struct parse *p, const struct item *at, struct pool_config *pool)
 {
 	const char *threads = value_of(pool, "NCCL_SOCKET_NTHREADS"),
 		   *sockets = value_of(pool, "NCCL_NSOCKS_PERTHREAD");
 
 	if (!threads || !sockets || atoi(threads) * atoi(sockets) <= SOCKETS_MAX)
-		return 0;
-	return refuse(p, at, "NCCL_SOCKET_NTHREADS times NCCL_NSOCKS_PERTHREAD is %d; at most %d is legal",
-		      atoi(threads) * atoi(sockets), SOCKETS_MAX);
+		return;
+	refuse(p, at, "NCCL_SOCKET_NTHREADS times NCCL_NSOCKS_PERTHREAD is %d; at most %d is legal",
+	       atoi(threads) * atoi(sockets), SOCKETS_MAX);
+	leave_out(p, "the second");
+	drop(pool, "NCCL_NSOCKS_PERTHREAD");
 }
 
 static void check_umad(struct parse *p, const struct item *at, const struct pool_config *pool)
@@ -100,11 +114,11 @@ static void check_umad(struct parse *p, const struct item *at, const struct pool
 		warn(p, at, "umad is true, and no selector says isRdma: it does nothing");
 }
 
-int check_pool(struct parse *p, const struct item *at, const struct pool_config *pool)
+void check_pool(struct parse *p, const struct item *at, struct pool_config *pool)
 {
 	check_links(p, at, pool);
 	check_mscclpp(p, at, pool);
 	check_libraries(p, at, pool);
 	check_umad(p, at, pool);
-	return check_sockets(p, at, pool);
+	check_sockets(p, at, pool);
 }

@@ -8,8 +8,13 @@
 #include "config/config.h"
 #include "document/document.h"
 
-#define WARNINGS_MAX 64
+#define WARNINGS_MAX 64 /* of either kind */
 #define POOLS_MAX    1024 /* far above what a kubelet handles; keeps the comparison of names short */
+
+struct sentences {
+	const char *v[WARNINGS_MAX + 1];
+	size_t n; /* also those that found no place */
+};
 
 struct parse {
 	const char *name;	    /* of the file, for messages */
@@ -17,8 +22,9 @@ struct parse {
 	struct arena *out;	    /* the config's */
 	struct arena *scratch;	    /* dies with the parse */
 	struct err *err;
-	const char **warnings; /* WARNINGS_MAX + 1 */
-	size_t n_warnings;     /* also those that found no place */
+	struct sentences warnings, errors;
+	const char *refusal; /* of the first pool that was left out; NULL: none was */
+	size_t n_refused;    /* pools */
 };
 
 struct key;
@@ -33,6 +39,7 @@ struct key {
 	size_t size;	    /* of one element */
 	size_t list, count; /* offsets of `const T *` and `size_t` in the struct */
 	bool hidden;	    /* legal, but not offered in messages */
+	bool vital;	    /* of a lenient set: not left out */
 };
 
 struct key_set {
@@ -40,12 +47,15 @@ struct key_set {
 	size_t n;
 	/* Says more of an unknown key than the standard warning does, or returns false. May be NULL. */
 	bool (*unknown)(struct parse *p, const struct item *member);
+	bool lenient; /* a member that is refused is left out, and the others are read */
 };
 #define KEYS_PER_SET_MAX 16
 
 int refuse(const struct parse *p, const struct item *at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void warn(struct parse *p, const struct item *at, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* What was refused becomes an error of the configuration, and the rest is read on. what: "the key". */
+void leave_out(struct parse *p, const char *what);
 const char *shown(const struct parse *p, const struct item *string);
 
 int want(const struct parse *p, const struct item *value, enum item_type type);
@@ -85,13 +95,13 @@ int read_gid_range(struct parse *p, const struct item *value, const struct key *
 int read_roce_version(struct parse *p, const struct item *value, const struct key *key, void *out);
 int read_pkey(struct parse *p, const struct item *value, const struct key *key, void *out);
 /* What follows from several of them. */
-int finish_gid(struct parse *p, const struct item *object, struct pool_config *pool);
+void finish_gid(struct parse *p, const struct item *object, struct pool_config *pool);
 
 int read_profiles(struct parse *p, const struct item *value, const struct key *key, void *out);
 int read_env(struct parse *p, const struct item *value, const struct key *key, void *out);
 
 /* What does not go together in a pool that was read. */
-int check_pool(struct parse *p, const struct item *at, const struct pool_config *pool);
+void check_pool(struct parse *p, const struct item *at, struct pool_config *pool);
 
 /* How many letters make one out of the other, without regard to case; more than WORD_MAX for longer words. */
 #define WORD_MAX 64

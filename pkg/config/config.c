@@ -198,7 +198,8 @@ static int finish_pool(struct parse *p, struct pool_entry *e)
 	e->pool.resource = arena_printf(p->out, "%s/%s", e->pool.prefix, e->pool.name);
 	for (size_t i = 0; i < e->pool.n_selectors; i++)
 		e->pool.is_rdma |= e->pool.selectors[i].is_rdma;
-	return check_pool(p, e->at, &e->pool);
+	check_pool(p, e->at, &e->pool);
+	return 0;
 }
 
 static int one_pool(struct parse *p, const struct item *value, void *ret_element)
@@ -226,34 +227,53 @@ static int one_pool(struct parse *p, const struct item *value, void *ret_element
 /* The whole file while it is read. */
 struct top {
 	struct config *config;
-	const struct pool_entry *entries;
+	struct pool_entry *entries;
 	size_t n;
 };
 
-static int check_unique(const struct parse *p, const struct top *top)
+static int check_unique(const struct parse *p, const struct top *top, const struct pool_entry *e)
 {
 	for (size_t i = 0; i < top->n; i++) {
-		for (size_t k = 0; k < i; k++) {
-			const struct pool_entry *a = &top->entries[k], *b = &top->entries[i];
+		const struct pool_entry *other = &top->entries[i];
 
-			if (str_eq(a->pool.resource, b->pool.resource))
-				return refuse(p, b->name,
-					      "'%s' is the resource of line %d already: names must differ",
-					      b->pool.resource, a->name->line);
-		}
+		if (str_eq(other->pool.resource, e->pool.resource))
+			return refuse(p, e->name,
+				      "'%s' is the resource of line %d already: names must differ",
+				      e->pool.resource, other->name->line);
 	}
 	return 0;
+}
+
+static void leave_pool_out(struct parse *p)
+{
+	if (!p->n_refused++)
+		p->refusal = arena_strdup(p->scratch, p->err->msg);
+	leave_out(p, "the pool");
 }
 
 static int read_resource_list(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
 	struct top *top = out;
-	int r;
+	int r = want(p, value, ITEM_LIST);
 
-	if (value->type == ITEM_LIST && value->n_kids > POOLS_MAX)
+	(void)key;
+	if (r < 0)
+		return r;
+	if (value->n_kids > POOLS_MAX)
 		return refuse(p, value, "has %zu pools; at most %d are served", value->n_kids, POOLS_MAX);
-	r = read_list(p, value, key, top);
-	return r < 0 ? r : check_unique(p, top);
+	top->entries = arena_array(p->out, value->n_kids, sizeof(*top->entries));
+	for (size_t i = 0; i < value->n_kids; i++) {
+		struct pool_entry entry = { 0 };
+
+		r = one_pool(p, &value->kids[i], &entry);
+		if (r == 0)
+			r = check_unique(p, top, &entry);
+		if (r == 0)
+			top->entries[top->n++] = entry;
+		else
+			leave_pool_out(p);
+	}
+	return 0;
 }
 
 static int read_top_railmate(struct parse *p, const struct item *value, const struct key *key, void *out)
@@ -272,22 +292,28 @@ static void take_pools(const struct top *top)
 	cfg->n_pools = top->n;
 }
 
-static void take_warnings(const struct parse *p, struct config *cfg)
+static size_t take_sentences(const struct parse *p, struct sentences *s, const char *kind,
+			     const char *const **ret)
 {
-	size_t n = p->n_warnings < WARNINGS_MAX ? p->n_warnings : WARNINGS_MAX;
+	size_t n = s->n < WARNINGS_MAX ? s->n : WARNINGS_MAX;
 
-	if (p->n_warnings > WARNINGS_MAX)
-		p->warnings[n++] = arena_printf(p->out, "%s: %zu more warnings like these", p->name,
-						p->n_warnings - WARNINGS_MAX);
-	cfg->warnings = p->warnings;
-	cfg->n_warnings = n;
+	if (s->n > WARNINGS_MAX)
+		s->v[n++] = arena_printf(p->out, "%s: %zu more %s like these", p->name, s->n - WARNINGS_MAX,
+					 kind);
+	*ret = arena_copy(p->out, s->v, n * sizeof(*s->v));
+	return n;
 }
 
 /* A warning would not be seen: it may be the reason, as of a misspelt key. */
 static int refuse_nothing(const struct parse *p, const struct item *document)
 {
-	const char *why = p->n_warnings ? p->warnings[0] : NULL;
+	const char *why = p->warnings.n ? p->warnings.v[0] : NULL;
 
+	if (p->n_refused == 1)
+		return err_set(p->err, EINVAL, "%s", p->refusal);
+	if (p->n_refused)
+		return err_set(p->err, EINVAL, "%s; none of the %zu other pools can be served either",
+			       p->refusal, p->n_refused - 1);
 	return refuse(p, document, "nothing to serve: 'resourceList' must list at least one pool%s%s",
 		      why ? "; " : "", why ? why : "");
 }
@@ -295,15 +321,10 @@ static int refuse_nothing(const struct parse *p, const struct item *document)
 static int read_document(struct parse *p, const struct item *document, struct config *cfg)
 {
 	static const struct key keys[] = {
-		{ .name = "resourceList",
-		  .read = read_resource_list,
-		  .element = one_pool,
-		  .size = sizeof(struct pool_entry),
-		  .list = offsetof(struct top, entries),
-		  .count = offsetof(struct top, n) },
+		{ .name = "resourceList", .read = read_resource_list, .vital = true },
 		{ .name = "railmate", .read = read_top_railmate },
 	};
-	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys) };
+	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys), .lenient = true };
 	struct top top = { .config = cfg };
 	int r = read_members(p, document, &set, &top);
 
@@ -312,7 +333,8 @@ static int read_document(struct parse *p, const struct item *document, struct co
 	if (!top.n)
 		return refuse_nothing(p, document);
 	take_pools(&top);
-	take_warnings(p, cfg);
+	cfg->n_warnings = take_sentences(p, &p->warnings, "warnings", &cfg->warnings);
+	cfg->n_errors = take_sentences(p, &p->errors, "errors", &cfg->errors);
 	return 0;
 }
 
@@ -335,13 +357,13 @@ int config_parse(const char *text, size_t len, const char *name, const char *def
 {
 	_cleanup_arena_ struct arena *scratch = arena_new(4096);
 	_cleanup_(config_freep) struct config *cfg = config_new();
+	struct err own = { 0 };
 	struct parse p = {
 		.name = name,
 		.default_prefix = default_prefix ? default_prefix : PREFIX_DEFAULT,
 		.out = cfg->arena,
 		.scratch = scratch,
-		.err = err,
-		.warnings = arena_array(cfg->arena, WARNINGS_MAX + 1, sizeof(char *)),
+		.err = &own,
 	};
 	const struct item *document;
 	int r;
@@ -349,11 +371,13 @@ int config_parse(const char *text, size_t len, const char *name, const char *def
 	if (len > CONFIG_BYTES_MAX)
 		return err_set(err, EINVAL, "%s: has %zu bytes; a configuration has at most %u", name, len,
 			       CONFIG_BYTES_MAX);
-	r = document_parse(text, len, name, scratch, &document, err);
+	r = document_parse(text, len, name, scratch, &document, &own);
 	if (r == 0)
 		r = read_document(&p, document, cfg);
 	if (r == 0)
 		*ret = STEAL(cfg);
+	else if (err)
+		*err = own;
 	return r;
 }
 

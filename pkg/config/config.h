@@ -103,6 +103,7 @@ struct config {
 	const struct pool_config *pools;	size_t n_pools;
 	const struct gpu_match *gpus;		size_t n_gpus;	/* railmate.gpus; none: the built-in table */
 	const char *const *warnings;		size_t n_warnings; /* sentences for the operator */
+	const char *const *errors;		size_t n_errors;   /* what is left out, and why: pools, keys of ours, variables */
 	const struct topo_hints *hints;		/* config/hints.h; NULL: none */
 };
 
@@ -111,7 +112,9 @@ struct config {
 
 /*
  * name is used in messages ("config.json:12: …"); default_prefix is the command line's (--resource-prefix),
- * NULL for that plugin's (intel.com). -EINVAL with a sentence that names file, line, key and legal values.
+ * NULL for that plugin's (intel.com). A pool that cannot be served is left out, so is a key of ours or a variable that cannot be
+ * understood: errors say so, with file, line, key and legal values, and the rest is served. -EINVAL with such a sentence when nothing
+ * is left to serve, or the file is no configuration.
  */
 int config_parse(const char *text, size_t len, const char *name, const char *default_prefix,
 		 struct config **ret, struct err *err);

@@ -147,13 +147,13 @@ static int read_hints(struct parse *p, const struct item *document, struct topo_
 
 static void add_warnings(const struct parse *p, struct config *cfg)
 {
-	size_t n = p->n_warnings < WARNINGS_MAX ? p->n_warnings : WARNINGS_MAX;
+	size_t n = p->warnings.n < WARNINGS_MAX ? p->warnings.n : WARNINGS_MAX;
 	const char **all = arena_array(cfg->arena, cfg->n_warnings + n, sizeof(*all));
 
 	for (size_t i = 0; i < cfg->n_warnings; i++)
 		all[i] = cfg->warnings[i];
 	for (size_t i = 0; i < n; i++)
-		all[cfg->n_warnings + i] = p->warnings[i];
+		all[cfg->n_warnings + i] = p->warnings.v[i];
 	cfg->warnings = all;
 	cfg->n_warnings += n;
 }
@@ -162,11 +162,7 @@ int config_parse_hints(const char *text, size_t len, const char *name, struct co
 {
 	_cleanup_arena_ struct arena *scratch = arena_new(4096);
 	struct topo_hints *hints = arena_alloc(cfg->arena, sizeof(*hints));
-	struct hints_parse h = { .p = { .name = name,
-					.out = cfg->arena,
-					.scratch = scratch,
-					.err = err,
-					.warnings = arena_array(scratch, WARNINGS_MAX + 1, sizeof(char *)) },
+	struct hints_parse h = { .p = { .name = name, .out = cfg->arena, .scratch = scratch, .err = err },
 				 .seen = arena_array(scratch, ADDRESSES_MAX, sizeof(struct seen)) };
 	const struct item *document;
 	int r;

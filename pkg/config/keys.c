@@ -37,11 +37,18 @@ void warn(struct parse *p, const struct item *at, const char *fmt, ...)
 {
 	va_list ap;
 
-	if (p->n_warnings++ >= WARNINGS_MAX)
+	if (p->warnings.n++ >= WARNINGS_MAX)
 		return;
 	va_start(ap, fmt);
-	p->warnings[p->n_warnings - 1] = sentence(p, at, fmt, ap);
+	p->warnings.v[p->warnings.n - 1] = sentence(p, at, fmt, ap);
 	va_end(ap);
+}
+
+void leave_out(struct parse *p, const char *what)
+{
+	if (p->errors.n++ < WARNINGS_MAX)
+		p->errors.v[p->errors.n - 1] = arena_printf(p->out, "%s; %s is left out", p->err->msg, what);
+	*p->err = (struct err) { 0 };
 }
 
 const char *shown(const struct parse *p, const struct item *string)
@@ -178,6 +185,10 @@ int read_members(struct parse *p, const struct item *object, const struct key_se
 		} else {
 			seen[key - set->keys] = kid;
 			r = kid->type == ITEM_NULL ? 0 : key->read(p, kid, key, out);
+		}
+		if (r < 0 && set->lenient && !(key && key->vital)) {
+			leave_out(p, "the key");
+			r = 0;
 		}
 	}
 	return r;

@@ -15,39 +15,71 @@ int read_profiles(struct parse *p, const struct item *value, const struct key *k
 					     "mscclpp", "ofi",	"oneccl", "none" };
 	struct pool_config *pool = out;
 	int r = want(p, value, ITEM_LIST);
+	unsigned profiles = 0, known = 0;
 	bool none = false;
 
 	(void)key;
-	pool->profiles = 0;
-	for (size_t i = 0; r == 0 && i < value->n_kids; i++) {
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < value->n_kids; i++) {
 		int choice = 0;
 
-		r = want_choice(p, &value->kids[i], names, ARRAY_LEN(names), &choice);
+		if (want_choice(p, &value->kids[i], names, ARRAY_LEN(names), &choice) < 0) {
+			leave_out(p, "the profile");
+			continue;
+		}
 		none |= choice == ARRAY_LEN(names) - 1;
-		if (r == 0 && choice < (int)ARRAY_LEN(names) - 1)
-			pool->profiles |= 1u << choice;
+		known++;
+		if (choice < (int)ARRAY_LEN(names) - 1)
+			profiles |= 1u << choice;
 	}
-	if (r == 0 && none && value->n_kids > 1)
+	if (none && value->n_kids > 1)
 		return refuse(p, value, "'none' stands alone, or is left out");
+	if (value->n_kids && !known)
+		return 0; /* the default holds */
+	pool->profiles = profiles;
 	pool->profiles_named = true;
-	return r;
+	return 0;
 }
+
+/* Any word. */
+static const struct policy_var unknown_var = { .legal = { .kind = POLICY_TEXT,
+							  .shape = "a word without blanks" } };
 
 static int env_cmp(const void *a, const void *b)
 {
 	return strcmp(((const struct policy_env *)a)->name, ((const struct policy_env *)b)->name);
 }
 
-static int refuse_unknown(const struct parse *p, const struct item *at)
+/* Could a shell export it, and is it none of those that railmate writes? */
+static bool is_foreign_name(const char *name)
+{
+	return *name && !strchr("0123456789", *name) &&
+	       strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") ==
+		       strlen(name) &&
+	       !str_starts(name, "RAILMATE_") && !str_starts(name, "PCIDEVICE_");
+}
+
+/* Libraries have new variables with every release: one that is not known here is taken as it is. */
+static int check_unknown(struct parse *p, const struct item *at)
 {
 	const struct policy_var *near = policy_nearest(at->key);
 	const char *name = document_shown(at->key, p->scratch);
+	int r;
 
+	if (!is_foreign_name(at->key))
+		return refuse(p, at, "'%s' is no name of a variable that a pool can set", name);
+	r = want(p, at, ITEM_STRING);
+	if (r < 0)
+		return r;
+	if (!policy_accepts(&unknown_var, at->string))
+		return refuse(p, at, "'%s' is not legal; legal values: %s", shown(p, at),
+			      policy_legal_text(&unknown_var, p->scratch));
 	if (near)
-		return refuse(p, at, "there is no variable '%s'; did you mean '%s'?", name, near->name);
-	return refuse(p, at,
-		      "'%s' is no variable that railmate knows (docs/nccl.md lists them): set it in the pods",
-		      name);
+		warn(p, at, "'%s' is not known, and taken as it is; did you mean '%s'?", name, near->name);
+	else
+		warn(p, at, "'%s' is not known, and taken as it is (docs/nccl.md lists what is known)", name);
+	return 0;
 }
 
 static int refuse_ours(const struct parse *p, const struct item *at, const struct policy_var *var)
@@ -75,7 +107,7 @@ static int check_variable(struct parse *p, const struct item *at, const struct p
 	if (r < 0)
 		return r;
 	if (!var)
-		return refuse_unknown(p, at);
+		return check_unknown(p, at);
 	if (var->class == POLICY_OURS)
 		return refuse_ours(p, at, var);
 	r = want(p, at, ITEM_STRING);
@@ -112,13 +144,14 @@ int read_env(struct parse *p, const struct item *value, const struct key *key, v
 	if (r < 0)
 		return r;
 	env = arena_array(p->out, value->n_kids, sizeof(*env));
-	for (size_t i = 0; r == 0 && i < value->n_kids; i++) {
+	for (size_t i = 0; i < value->n_kids; i++) {
 		const struct item *kid = &value->kids[i];
 
 		if (kid->type == ITEM_NULL)
 			continue;
-		r = check_variable(p, kid, policy_find(kid->key));
-		if (r == 0)
+		if (check_variable(p, kid, policy_find(kid->key)) < 0)
+			leave_out(p, "the variable");
+		else
 			take_variable(p, kid, pool, env);
 	}
 	qsort(env, pool->n_env, sizeof(*env), env_cmp);

@@ -120,17 +120,18 @@ static bool range_is_v6(const struct pool_config *pool)
 	return strchr(pool->gid_range, ':') != NULL;
 }
 
-int finish_gid(struct parse *p, const struct item *object, struct pool_config *pool)
+void finish_gid(struct parse *p, const struct item *object, struct pool_config *pool)
 {
 	enum gid_family family;
 
 	if (!pool->gid_range)
-		return 0;
+		return;
 	family = range_is_v6(pool) ? GID_FAMILY_IPV6 : GID_FAMILY_IPV4;
-	if (pool->gid_family != GID_FAMILY_ANY && pool->gid_family != family)
-		return refuse(p, object, "gidRange '%s' has no %s address, and gidFamily asks for one",
-			      document_shown(pool->gid_range, p->scratch),
-			      pool->gid_family == GID_FAMILY_IPV4 ? "IPv4" : "IPv6");
+	if (pool->gid_family != GID_FAMILY_ANY && pool->gid_family != family) {
+		refuse(p, object, "gidRange '%s' has no %s address, and gidFamily asks for one",
+		       document_shown(pool->gid_range, p->scratch),
+		       pool->gid_family == GID_FAMILY_IPV4 ? "IPv4" : "IPv6");
+		leave_out(p, "gidFamily");
+	}
 	pool->gid_family = family;
-	return 0;
 }

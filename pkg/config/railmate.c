@@ -117,12 +117,14 @@ int read_railmate_pool(struct parse *p, const struct item *value, const struct k
 		{ .name = "cufile", .read = read_cufile },
 		{ .name = "env", .read = read_env },
 	};
-	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys) };
+	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys), .lenient = true };
 	int r;
 
 	(void)key;
 	r = read_members(p, value, &set, out);
-	return r < 0 ? r : finish_gid(p, value, out);
+	if (r == 0)
+		finish_gid(p, value, out);
+	return r;
 }
 
 /* One entry of gpus; each class of it becomes a row of the match table. */
@@ -222,7 +224,7 @@ int read_railmate_top(struct parse *p, const struct item *value, const struct ke
 		  .list = offsetof(struct gpu_entries, entries),
 		  .count = offsetof(struct gpu_entries, n) },
 	};
-	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys) };
+	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys), .lenient = true };
 	struct gpu_entries gpus = { NULL, 0 };
 	int r;
 

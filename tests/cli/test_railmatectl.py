@@ -147,6 +147,18 @@ class Plan(ProgramTest):
                   "railmate": railmate} for name, pf in (("a", "ibp24s0"), ("b", "ibp64s0"))]
         return self.write(json.dumps({"resourceList": pools}))
 
+    def test_a_pool_that_cannot_be_served_leaves_the_others(self):
+        good = {"resourcePrefix": "rdma", "resourceName": "a", "selectors": {"isRdma": True},
+                "railmate": {"env": {"NCCL_OF_NEXT_YEAR": "1", "NCCL_IB_SL": "99"}}}
+        bad = [{"resourceName": "fpga", "deviceType": "accelerator"}, {"resourceName": "sf", "deviceType": "auxNetDevice"},
+               {"resourceName": "v", "selectors": {"vdpaType": "vhost"}}, {"resourceName": "t", "selectors": {"vendors": ["0x1"]}}]
+        done = self.plan("--config", self.write(json.dumps({"resourceList": [*bad, good]})), "--vfs", "1", "--json")
+        plan = self.one_object(done)
+        self.assertEqual(plan["env"]["NCCL_OF_NEXT_YEAR"], "1")
+        self.assertNotIn("NCCL_IB_SL", plan["env"])
+        for word in ("accelerator", "auxNetDevice", "vdpaType", "0x1", "NCCL_OF_NEXT_YEAR", "NCCL_IB_SL"):
+            self.assertIn(word, done.stderr)
+
     def test_a_vf_of_vfio_pci_comes_with_its_nodes(self):
         path = self.write(json.dumps({"resourceList": [
             {"resourceName": "dpdk", "selectors": {"drivers": ["vfio-pci"], "needVhostNet": True}}]}))

@@ -65,6 +65,20 @@ class CommandLine(ProgramTest):
             with self.subTest(text=text[:60]):
                 self.refused(self.check(config=text), 3, word, "config.json")
 
+    def test_what_is_left_out_fails_a_check_and_a_strict_start(self):
+        half = {"resourceList": [{"resourceName": "fpga", "deviceType": "accelerator"}, {"resourceName": "a"}]}
+        self.refused(self.check(config=half), 3, "accelerator", "the pool is left out")
+        path = self.write(json.dumps(half))
+        self.refused(run(DAEMON, "--config-file", path, "--strict-config"), 3, "accelerator")
+        bad = {"resourceList": [{"resourceName": "a", "railmate": {"env": {"NCCL_IB_TC": "256"}}}]}
+        self.refused(self.check(config=bad), 3, "NCCL_IB_TC", "the variable is left out")
+
+    def test_an_unknown_variable_is_taken_with_a_warning(self):
+        done = self.check("--strict-config", config={"resourceList": [
+            {"resourceName": "a", "selectors": {"isRdma": True}, "railmate": {"env": {"NCCL_OF_NEXT_YEAR": "1"}}}]})
+        self.assertEqual((done.returncode, done.stdout), (0, "intel.com/a\n"))
+        self.assertIn("NCCL_OF_NEXT_YEAR", done.stderr)
+
     def test_an_unknown_key_warns_and_goes_on(self):
         done = self.check(config={"resourceList": [{"resourceName": "a", "sriovMode": True}]})
         self.assertEqual((done.returncode, done.stdout), (0, "intel.com/a\n"))

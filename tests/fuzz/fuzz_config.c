@@ -25,13 +25,15 @@ static void check_gids(const struct pool_config *pool)
 	assert(pool->gid_family == GID_FAMILY_IPV6 || pool->gid_range_bits >= 96);
 }
 
-/* What goes into environments is known, legal, and there once. */
+/* What goes into environments is legal, as far as it is known, and there once. */
 static void check_env(const struct pool_config *pool)
 {
 	for (size_t i = 0; i < pool->n_env; i++) {
 		const struct policy_var *v = policy_find(pool->env[i].name);
 
-		assert(v && v->class != POLICY_OURS && policy_accepts(v, pool->env[i].value));
+		assert(!v || (v->class != POLICY_OURS && policy_accepts(v, pool->env[i].value)));
+		assert(pool->env[i].name[0] && !strpbrk(pool->env[i].name, "= \n") &&
+		       !strpbrk(pool->env[i].value, " \n"));
 		assert(!i || strcmp(pool->env[i - 1].name, pool->env[i].name) < 0);
 	}
 }
@@ -71,6 +73,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_pool(&cfg->pools[i]);
 	for (size_t i = 0; i < cfg->n_warnings; i++)
 		assert(str_starts(cfg->warnings[i], "config.json:"));
+	for (size_t i = 0; i < cfg->n_errors; i++)
+		assert(str_starts(cfg->errors[i], "config.json:") &&
+		       str_utf8_valid(cfg->errors[i], strlen(cfg->errors[i])));
 	config_free(cfg);
 	return 0;
 }

@@ -88,21 +88,29 @@ class Refused(Case):
         "empty list": ('{"resourceList": []}', "resourceList"),
         "wrong type": ('{"resourceList": [{"resourceName": 7, "selectors": {}}]}', "resourceName"),
         "bad name": ('{"resourceList": [{"resourceName": "a b", "selectors": {}}]}', "a b"),
+        "bad range": ('{"resourceList": [{"resourceName": "a", "selectors": {"pfNames": ["ens1#7-3"]}}]}', "7-3"),
+        "10 MB": ('{"resourceList": [' + " " * 10_000_000 + "]}", "config.json"),
+    }
+    LEFT_OUT = {
         "twice": ('{"resourceList": [{"resourceName": "a", "selectors": {"isRdma": true}},'
                   ' {"resourceName": "a", "selectors": {"isRdma": true}}]}', "a"),
-        "bad range": ('{"resourceList": [{"resourceName": "a", "selectors": {"pfNames": ["ens1#7-3"]}}]}', "7-3"),
         "bad gid": ('{"resourceList": [{"resourceName": "a", "selectors": {}, "railmate": {"gid": "best"}}]}', "gid"),
-        "10 MB": ('{"resourceList": [' + " " * 10_000_000 + "]}", "config.json"),
     }
 
     def test_configurations(self):
+        self.all_refused(self.CONFIGS)
+
+    def test_strictly_what_is_left_out_is_refused(self):
+        self.all_refused(self.LEFT_OUT, "--strict-config")
+
+    def all_refused(self, configs, *options):
         node = self.node("odd-empty")
         path = node.path("config.json")
-        for name, (text, must_say) in self.CONFIGS.items():
+        for name, (text, must_say) in configs.items():
             with self.subTest(name):
                 with open(path, "w", encoding="utf-8") as f:
                     f.write(text)
-                status, said = run_it(node, "--config-file", path)
+                status, said = run_it(node, "--config-file", path, *options)
                 self.assertEqual(status, 3, said)
                 self.assertIn(must_say, said)
                 self.assertEqual(len(said.strip().splitlines()), 1, said)

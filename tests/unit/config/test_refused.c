@@ -53,6 +53,20 @@ static void all_refused_in_pool(const struct row *rows, size_t n)
 	}
 }
 
+/* So many pools are served, and the sentence says what is not. */
+static void served_without(const char *text, size_t n_pools, const char *sentence)
+{
+	struct config *cfg = NULL;
+	struct err err = { 0 };
+
+	if (config_parse(text, strlen(text), "config.json", "intel.com", &cfg, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(cfg->n_pools, n_pools);
+	assert_int_equal(cfg->n_errors, 1);
+	assert_string_equal(cfg->errors[0], sentence);
+	config_free(cfg);
+}
+
 static void text_that_is_not_json(void **state)
 {
 	static const struct row rows[] = {
@@ -141,10 +155,8 @@ static void wrong_types(void **state)
 	static const struct row documents[] = {
 		{ "[]", "config.json:1: must be an object, not a list" },
 		{ "{\"resourceList\": {}}", "config.json:1: resourceList: must be a list, not an object" },
-		{ "{\"resourceList\": [\n{\"resourceName\": \"a\"},\nnull]}",
-		  "config.json:3: resourceList[1]: must be an object, not null" },
-		{ "{\"resourceList\": [{\"resourceName\": \"a\"}], \"railmate\": 7}",
-		  "config.json:1: railmate: must be an object, not a number" },
+		{ "{\"resourceList\": [\nnull]}",
+		  "config.json:2: resourceList[0]: must be an object, not null" },
 		{ "{\"resourceList\": [{\"resourceName\":\n\n7}]}",
 		  "config.json:1: resourceList[0].resourceName: must be a string, not a number" },
 	};
@@ -352,11 +364,6 @@ static void a_long_prefix(void **state)
 static void duplicates(void **state)
 {
 	static const struct row rows[] = {
-		{ "{\"resourceList\": [\n{\"resourceName\": \"a\"},\n{\"resourceName\": \"b\"},\n"
-		  "{\"resourcePrefix\": \"intel.com\",\n\"resourceName\": \"a\"}]}",
-		  "config.json:5: resourceList[2].resourceName: 'intel.com/a' is the resource of line 2 "
-		  "already: names "
-		  "must differ" },
 		{ "{\"resourceList\": [{\"resourceName\": \"a\",\n\"selectors\": {\"isRdma\": "
 		  "true,\n\"IsRdma\": "
 		  "true}}]}",
@@ -370,6 +377,47 @@ static void duplicates(void **state)
 
 	(void)state;
 	all_refused(rows, ARRAY_LEN(rows));
+}
+
+static void a_pool_that_cannot_be_served_leaves_the_others(void **state)
+{
+	static const struct row rows[] = {
+		{ "{\"resourceName\": \"x\", \"deviceType\": \"accelerator\"}",
+		  ".deviceType: 'accelerator' is not served by railmate; legal values: netDevice" },
+		{ "{\"resourceName\": \"x\", \"selectors\": {\"vdpaType\": \"vhost\"}}",
+		  ".selectors.vdpaType: vdpaType is not supported: railmate serves RDMA VFs of network cards "
+		  "(netDevice)" },
+		{ "{\"resourceName\": \"x\", \"selectors\": {\"vendors\": [\"0x15b3\"]}}",
+		  ".selectors.vendors[0]: '0x15b3' is no PCI vendor id: four hexadecimal digits without 0x, "
+		  "such as 15b3" },
+		{ "{\"resourceName\": \"x y\"}",
+		  ".resourceName: resource name 'x y' must be 1 to 63 of a-z, A-Z, 0-9, '-' and '_'" },
+		{ "{\"resourceName\": \"a\"}",
+		  ".resourceName: 'intel.com/a' is the resource of line 1 already: names must differ" },
+		{ "null", ": must be an object, not null" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_free_ char *text = xasprintf(
+			"{\"resourceList\": [{\"resourceName\": \"a\"},\n%s,\n{\"resourceName\": \"b\"}]}",
+			rows[i].text);
+		_cleanup_free_ char *sentence =
+			xasprintf("config.json:2: resourceList[1]%s; the pool is left out", rows[i].sentence);
+
+		served_without(text, 2, sentence);
+	}
+	served_without("{\"resourceList\": [{\"resourceName\": \"a\"}], \"railmate\": 7}", 1,
+		       "config.json:1: railmate: must be an object, not a number; the key is left out");
+}
+
+static void no_pool_that_can_be_served(void **state)
+{
+	(void)state;
+	refused("{\"resourceList\": [null, {\"resourceName\": \"a b\"}, {}]}",
+		"config.json:1: resourceList[0]: must be an object, not null; none of the 2 other pools can "
+		"be "
+		"served either");
 }
 
 static void wrong_keys_of_ours(void **state)
@@ -403,27 +451,37 @@ static void wrong_keys_of_ours(void **state)
 	};
 
 	(void)state;
-	all_refused_in_pool(pools, ARRAY_LEN(pools));
+	for (size_t i = 0; i < ARRAY_LEN(pools); i++) {
+		_cleanup_free_ char *text =
+			xasprintf("{\"resourceList\": [{\"resourceName\": \"vf\",\n%s}]}", pools[i].text);
+		_cleanup_free_ char *sentence =
+			xasprintf("config.json:2: resourceList[0]%s; the key is left out", pools[i].sentence);
+
+		served_without(text, 1, sentence);
+	}
 	for (size_t i = 0; i < ARRAY_LEN(gpus); i++) {
 		_cleanup_free_ char *text = xasprintf(
 			"{\"resourceList\": [{\"resourceName\": \"a\"}],\n\"railmate\": %s}", gpus[i].text);
-		_cleanup_free_ char *sentence = xasprintf("config.json:2: railmate%s", gpus[i].sentence);
+		_cleanup_free_ char *sentence =
+			xasprintf("config.json:2: railmate%s; the key is left out", gpus[i].sentence);
 
-		refused(text, sentence);
+		served_without(text, 1, sentence);
 	}
 }
 
 static void lines_are_right_behind_every_kind_of_value(void **state)
 {
 	(void)state;
-	refused("{\n \"x\": [ ],\n \"y\" : { } ,\n \"z\": \"a\\\"\\\\\",\n \"n\": [-1.5e3, true,\n null, "
+	served_without(
+		"{\n \"x\": [ ],\n \"y\" : { } ,\n \"z\": \"a\\\"\\\\\",\n \"n\": [-1.5e3, true,\n null, "
 		"{\"q\":\n[[]]}],\n"
 		" \"resourceList\"\n:\n[\n {\n  \"additionalInfo\": {}, \"resourceName\"\n : \"ok\" }\n ,\n "
 		"{\n\t\"resourceName\":"
 		"\r\n\"bad name\"} ] }",
+		1,
 		"config.json:16: resourceList[1].resourceName: resource name 'bad name' must be 1 to 63 of "
 		"a-z, A-Z, "
-		"0-9, '-' and '_'");
+		"0-9, '-' and '_'; the pool is left out");
 }
 
 static void long_values_are_shortened_between_characters(void **state)
@@ -454,6 +512,8 @@ int main(void)
 		cmocka_unit_test(illegal_prefixes),
 		cmocka_unit_test(a_long_prefix),
 		cmocka_unit_test(duplicates),
+		cmocka_unit_test(a_pool_that_cannot_be_served_leaves_the_others),
+		cmocka_unit_test(no_pool_that_can_be_served),
 		cmocka_unit_test(wrong_keys_of_ours),
 		cmocka_unit_test(lines_are_right_behind_every_kind_of_value),
 		cmocka_unit_test(long_values_are_shortened_between_characters),
