@@ -232,6 +232,15 @@ struct raw_call {
 	struct rpc_channel *channel;
 };
 
+static void report_hex(struct json *j, const char *key, struct bytes body)
+{
+	_cleanup_strbuf_ struct strbuf hex = STRBUF_INIT;
+
+	for (size_t i = 0; i < body.len; i++)
+		strbuf_printf(&hex, "%02x", body.data[i]);
+	json_kv_string(j, key, strbuf_str(&hex));
+}
+
 static void on_raw_done(void *arg, enum rpc_status status, const char *message, struct bytes body)
 {
 	struct raw_call *raw = arg;
@@ -242,6 +251,7 @@ static void on_raw_done(void *arg, enum rpc_status status, const char *message, 
 	json_kv_string(j, "status", status_name(status));
 	json_kv_string(j, "message", message);
 	json_kv_int(j, "bytes", (int64_t)body.len);
+	report_hex(j, "body", body);
 	report_end(&r);
 	command_done(cmd);
 	rpc_channel_close(raw->channel);
