@@ -56,6 +56,9 @@ int refuse(const struct parse *p, const struct item *at, const char *fmt, ...)
 void warn(struct parse *p, const struct item *at, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* What was refused becomes an error of the configuration, and the rest is read on. what: "the key". */
 void leave_out(struct parse *p, const char *what);
+void leave_pool_out(struct parse *p);
+/* No pool is left of this list. */
+int refuse_empty(const struct parse *p, const struct item *document, const char *list);
 const char *shown(const struct parse *p, const struct item *string);
 
 int want(const struct parse *p, const struct item *value, enum item_type type);

@@ -244,7 +244,7 @@ static int check_unique(const struct parse *p, const struct top *top, const stru
 	return 0;
 }
 
-static void leave_pool_out(struct parse *p)
+void leave_pool_out(struct parse *p)
 {
 	if (!p->n_refused++)
 		p->refusal = arena_strdup(p->scratch, p->err->msg);
@@ -305,7 +305,7 @@ static size_t take_sentences(const struct parse *p, struct sentences *s, const c
 }
 
 /* A warning would not be seen: it may be the reason, as of a misspelt key. */
-static int refuse_nothing(const struct parse *p, const struct item *document)
+int refuse_empty(const struct parse *p, const struct item *document, const char *list)
 {
 	const char *why = p->warnings.n ? p->warnings.v[0] : NULL;
 
@@ -314,7 +314,7 @@ static int refuse_nothing(const struct parse *p, const struct item *document)
 	if (p->n_refused)
 		return err_set(p->err, EINVAL, "%s; none of the %zu other pools can be served either",
 			       p->refusal, p->n_refused - 1);
-	return refuse(p, document, "nothing to serve: 'resourceList' must list at least one pool%s%s",
+	return refuse(p, document, "nothing to serve: '%s' must list at least one pool%s%s", list,
 		      why ? "; " : "", why ? why : "");
 }
 
@@ -331,7 +331,7 @@ static int read_document(struct parse *p, const struct item *document, struct co
 	if (r < 0)
 		return r;
 	if (!top.n)
-		return refuse_nothing(p, document);
+		return refuse_empty(p, document, "resourceList");
 	take_pools(&top);
 	cfg->n_warnings = take_sentences(p, &p->warnings, "warnings", &cfg->warnings);
 	cfg->n_errors = take_sentences(p, &p->errors, "errors", &cfg->errors);

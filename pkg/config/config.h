@@ -41,6 +41,7 @@ struct selector {
 	const struct pf_selector *pf_names;	size_t n_pf_names;
 	const struct pf_selector *root_devices;	size_t n_root_devices;	/* name is a formatted PCI address */
 	const char *const *link_types;	size_t n_link_types;	/* "ether", "infiniband" */
+	const char *const *if_names;	size_t n_if_names;	/* the function's own interface; of shared HCAs only */
 	const int *acpi_indexes;	size_t n_acpi_indexes;
 	const uint16_t *pkeys;	size_t n_pkeys;	/* the P_Key at index 0 of an InfiniBand VF */
 	bool is_rdma;
@@ -72,6 +73,7 @@ struct pool_config {
 	const char *resource;	/* "prefix/name" */
 	const char *prefix, *name;
 	bool exclude_topology;
+	unsigned shares;	/* 0: VFs, each of one container. Else of config.shared: so many containers share all that is selected */
 	bool vfs_only;		/* the built-in pool: never a PF, also not one without VFs */
 	bool is_rdma;		/* any selector says isRdma: device nodes and NCCL variables are injected, for the VFs of that selector */
 	/* Union; none: everything of the device type (with an RDMA device if is_rdma: the built-in pool). */
@@ -101,6 +103,7 @@ struct pool_config {
 struct config {
 	struct arena *arena; /* owns everything below */
 	const struct pool_config *pools;	size_t n_pools;
+	const struct pool_config *shared;	size_t n_shared; /* HCAs that containers share (config/shared.h); not held */
 	const struct gpu_match *gpus;		size_t n_gpus;	/* railmate.gpus; none: the built-in table */
 	const char *const *warnings;		size_t n_warnings; /* sentences for the operator */
 	const char *const *errors;		size_t n_errors;   /* what is left out, and why: pools, keys of ours, variables */

@@ -153,6 +153,7 @@ static bool match_selector(const struct selector *s, const struct nic *nic)
 	       has_pf(s->pf_names, s->n_pf_names, nic_pf_name(nic), fn->vf_index) &&
 	       has_pf(s->root_devices, s->n_root_devices, nic_pf_address(nic), fn->vf_index) &&
 	       has_word(s->link_types, s->n_link_types, nic->link) &&
+	       has_word(s->if_names, s->n_if_names, fn->netdev) &&
 	       (!s->n_pkeys || (nic->pkey && has_id(s->pkeys, s->n_pkeys, nic->pkey))) &&
 	       (!s->is_rdma || nic_has_rdma(nic));
 }

@@ -36,7 +36,7 @@ struct build {
 	struct nic *nics;
 	size_t n_nics;
 	int *nic_of; /* by PCI index; -1 */
-	struct pool *pools;
+	struct pool *pools, *shared;
 	struct pool_dev **gone; /* by pool: what vanished */
 	size_t *n_gone;
 	const char **notes;
@@ -312,6 +312,60 @@ static void fill_pools(struct build *b)
 	}
 }
 
+/* A function whose VFs or whose own interface is in use serves as well; one that a container can hold does
+ * not. */
+static bool is_shared(const struct nic *nic, const struct pool_config *cfg)
+{
+	const struct selector *item;
+
+	return nic->fn->driver && nic->owner < 0 && nic_has_rdma(nic) && match_pool(cfg, nic, &item);
+}
+
+static void add_shared(struct build *b, const struct nic *nic, const struct pool_config *cfg,
+		       struct pool_dev *ret)
+{
+	struct health_view view = { .driver = nic->fn->driver,
+				    .resource = cfg->resource,
+				    .has_rdma = true,
+				    .pf_address = nic->pf_address,
+				    .pf_netdev = nic->pf ? nic->pf->netdev : NULL,
+				    .carrier = nic->carrier,
+				    .port_state = nic->port_state,
+				    .selected = true };
+	char address[BDF_STRLEN];
+
+	*ret = (struct pool_dev) { .id = arena_strdup(b->arena, bdf_format(nic->fn->bdf, address)),
+				   .pci = nic->pci,
+				   .rdma = nic->rdma,
+				   .had_rdma = true,
+				   .numa = nic->fn->numa };
+	if (nic->rdma >= 0)
+		ret->rdma_name = b->inv->rdma[nic->rdma].name;
+	view.id = ret->id;
+	ret->reason = health_fault(&view, b->arena);
+	ret->healthy = !ret->reason;
+}
+
+static void fill_shared(struct build *b)
+{
+	b->shared = arena_array(b->arena, b->cfg->n_shared, sizeof(*b->shared));
+	for (size_t i = 0; i < b->cfg->n_shared; i++) {
+		const struct pool_config *cfg = &b->cfg->shared[i];
+		struct pool_dev *devs = arena_array(b->arena, b->n_nics, sizeof(*devs));
+		size_t n = 0;
+
+		for (size_t k = 0; k < b->n_nics; k++) {
+			if (is_shared(&b->nics[k], cfg))
+				add_shared(b, &b->nics[k], cfg, &devs[n++]);
+		}
+		if (n)
+			qsort(devs, n, sizeof(*devs), dev_cmp);
+		b->shared[i] = (struct pool) { cfg, devs, n };
+		if (!n)
+			note(b, "%s: no HCA matches", cfg->resource);
+	}
+}
+
 /* Which entries of pfNames (by_address: of rootDevices) decide for some function, and take it. */
 static const bool *used_entries(const struct build *b, const struct pf_selector *list, size_t n,
 				bool by_address)
@@ -425,7 +479,11 @@ static bool is_same(const struct node *a, const struct node *b)
 		if (!pool_same_list(&a->pools[i], &b->pools[i]))
 			return false;
 	}
-	return true;
+	for (size_t i = 0; i < a->n_shared && i < b->n_shared; i++) {
+		if (!pool_same_list(&a->shared[i], &b->shared[i]))
+			return false;
+	}
+	return a->n_shared == b->n_shared;
 }
 
 static uint64_t generation_of(const struct node *node, const struct node *previous)
@@ -445,6 +503,7 @@ static void build_pools(struct build *b)
 	keep_seeds(b);
 	select_all(b);
 	fill_pools(b);
+	fill_shared(b);
 	note_idle(b);
 	note_same_names(b);
 	note_vhost_net(b);
@@ -470,9 +529,13 @@ static struct node *build_node(struct hw_inventory *inv, const struct config *cf
 	c->topo = topo_new_hinted(inv, cfg->hints);
 	note_hints(&b, c->topo);
 	atomic_init(&c->refs, 1);
-	c->node = (struct node) {
-		.inv = inv, .topo = c->topo, .cfg = cfg, .pools = b.pools, .n_pools = cfg->n_pools
-	};
+	c->node = (struct node) { .inv = inv,
+				  .topo = c->topo,
+				  .cfg = cfg,
+				  .pools = b.pools,
+				  .n_pools = cfg->n_pools,
+				  .shared = b.shared,
+				  .n_shared = cfg->n_shared };
 	take_notes(&b, &c->node);
 	c->node.generation = generation_of(&c->node, previous);
 	return &c->node;

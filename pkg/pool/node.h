@@ -41,6 +41,7 @@ struct node {
 	const struct topo *topo;
 	const struct config *cfg;	/* borrowed: outlives every node */
 	const struct pool *pools;	size_t n_pools;	/* as in the configuration; may be empty */
+	const struct pool *shared;	size_t n_shared; /* the same of HCAs that containers share: not held, and in no other list */
 	const char *const *notes;	size_t n_notes;	/* claimed by two pools, ranges without match, … */
 };
 
@@ -65,6 +66,7 @@ struct node *node_new_seeded(struct hw_inventory *inv, const struct config *cfg,
 struct node *node_ref(struct node *n);
 struct node *node_unref(struct node *n); /* returns NULL; NULL is fine */
 const struct pool *node_pool(const struct node *n, const char *resource);	   /* NULL unknown */
+const struct pool *node_shared(const struct node *n, const char *resource);	   /* NULL unknown */
 const struct pool_dev *pool_find(const struct pool *p, const char *id);		   /* NULL unknown */
 /* Does its container get the RDMA nodes and variables of it? By the item of the selectors that took it, as the peer judges. */
 bool pool_dev_is_rdma(const struct pool *p, const struct pool_dev *dev);

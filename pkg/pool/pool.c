@@ -21,13 +21,23 @@ int pool_id_cmp(const char *a, const char *b)
 	return n != m ? (n < m ? -1 : 1) : strcmp(a, b);
 }
 
-const struct pool *node_pool(const struct node *n, const char *resource)
+static const struct pool *find(const struct pool *pools, size_t n, const char *resource)
 {
-	for (size_t i = 0; i < n->n_pools; i++) {
-		if (str_eq(n->pools[i].cfg->resource, resource))
-			return &n->pools[i];
+	for (size_t i = 0; i < n; i++) {
+		if (str_eq(pools[i].cfg->resource, resource))
+			return &pools[i];
 	}
 	return NULL;
+}
+
+const struct pool *node_pool(const struct node *n, const char *resource)
+{
+	return find(n->pools, n->n_pools, resource);
+}
+
+const struct pool *node_shared(const struct node *n, const char *resource)
+{
+	return find(n->shared, n->n_shared, resource);
 }
 
 const struct pool_dev *pool_find(const struct pool *p, const char *id)

@@ -118,6 +118,39 @@ static void a_pkey_is_remembered_while_the_rdma_device_is_away(void **state)
 	assert_pool(second, "rdma/a", "3b:00.1");
 }
 
+static void shared_hcas_are_those_that_no_container_holds(void **state)
+{
+	_cleanup_config_ struct config *cfg = machine_config("{\"resourceList\": [{\"resourceName\": \"a\", "
+							     "\"selectors\": {\"pfNames\": [\"ens1f0\"]}}]}");
+	static const uint16_t vendors[] = { 0x15b3 };
+	const struct selector all = { .vendors = vendors, .n_vendors = 1, .is_rdma = true };
+	const char *const names[] = { "ens2f0", "eno1" };
+	const struct selector named = { .if_names = names, .n_if_names = 2, .is_rdma = true };
+	const struct pool_config shared[] = {
+		{ .resource = "rdma/all", .shares = 3, .is_rdma = true, .selectors = &all, .n_selectors = 1 },
+		{ .resource = "rdma/named",
+		  .shares = 3,
+		  .is_rdma = true,
+		  .selectors = &named,
+		  .n_selectors = 1 },
+	};
+	struct hw_inventory *inv = machine();
+	_cleanup_node_ struct node *node = NULL;
+
+	(void)state;
+	cfg->shared = shared;
+	cfg->n_shared = ARRAY_LEN(shared);
+	machine_fn(inv, "0000:5e:00.0")->default_route = true;
+	node = node_new(inv, cfg, NULL);
+	assert_int_equal(node->n_shared, 2);
+	assert_null(node_pool(node, "rdma/all"));
+	assert_int_equal(node_shared(node, "rdma/all")->n_devs,
+			 5); /* two PFs with VFs, one without, two VFs */
+	assert_int_equal(node_shared(node, "rdma/named")->n_devs, 2);
+	assert_string_equal(node_shared(node, "rdma/named")->devs[0].id, "0000:5e:00.0");
+	assert_true(node_shared(node, "rdma/named")->devs[0].healthy);
+}
+
 static void an_empty_machine_gives_empty_pools(void **state)
 {
 	_cleanup_config_ struct config *cfg = machine_config(two_pools);
@@ -641,6 +674,7 @@ int main(void)
 		cmocka_unit_test(the_item_that_selected_it_says_if_it_is_rdma),
 		cmocka_unit_test(a_node_without_vhost_net_is_noted),
 		cmocka_unit_test(a_pkey_is_remembered_while_the_rdma_device_is_away),
+		cmocka_unit_test(shared_hcas_are_those_that_no_container_holds),
 		cmocka_unit_test(an_empty_machine_gives_empty_pools),
 		cmocka_unit_test(a_function_with_the_default_route_is_left_out),
 		cmocka_unit_test(a_function_without_driver_does_not_enter_a_pool),
