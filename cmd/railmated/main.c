@@ -27,6 +27,7 @@ static const char usage_text[] =
 	"\n"
 	"  --config-file FILE      pools, as for sriov-network-device-plugin; default " DEFAULT_CONFIG "\n"
 	"                          if it exists, else one pool rdma/vf of every VF with an RDMA device\n"
+	"  --shared-config FILE    HCAs that containers share, as for k8s-rdma-shared-dev-plugin\n"
 	"  --resource-prefix P     prefix of pools that name none (intel.com)\n"
 	"  --check-config          read the configuration, print its resources and exit\n"
 	"  --strict-config         do not start with a configuration of which something has to be left out\n"
@@ -85,7 +86,7 @@ static const char usage_text[] =
 
 struct command_line {
 	struct daemon_options daemon;
-	const char *config_file, *prefix, *hints;
+	const char *config_file, *shared_config, *prefix, *hints;
 	enum log_level level;
 	bool check, strict, use_cdi;
 };
@@ -303,6 +304,7 @@ static int print_version(struct command_line *cl, const struct flag *flag, const
 
 static const struct flag flags[] = {
 	{ "config-file", required_argument, set_text, FIELD(config_file) },
+	{ "shared-config", required_argument, set_text, FIELD(shared_config) },
 	{ "resource-prefix", required_argument, set_text, FIELD(prefix) },
 	{ "check-config", no_argument, set_true, FIELD(check) },
 	{ "strict-config", no_argument, set_true, FIELD(strict) },
@@ -379,6 +381,8 @@ static int print_pools(const struct config *cfg)
 {
 	for (size_t i = 0; i < cfg->n_pools; i++)
 		puts(cfg->pools[i].resource);
+	for (size_t i = 0; i < cfg->n_shared; i++)
+		puts(cfg->shared[i].resource);
 	return end_output();
 }
 
@@ -447,7 +451,7 @@ int main(int argc, char **argv)
 		log_error("config", "%s", err.msg);
 		return EXIT_REFUSED;
 	}
-	if (load_hints(cl.hints, cfg, &err) < 0) {
+	if (load_shared(cl.shared_config, cfg, &err) < 0 || load_hints(cl.hints, cfg, &err) < 0) {
 		log_error("config", "%s", err.msg);
 		config_free(cfg);
 		return EXIT_REFUSED;

@@ -72,6 +72,19 @@ struct publication {
 	struct node *node;
 };
 
+static size_t n_plugins(const struct daemon *d)
+{
+	return d->cfg->n_pools + d->cfg->n_shared;
+}
+
+/* Those of VFs first, then those of shared HCAs. */
+static struct plugin *new_plugin(const struct daemon *d, size_t i)
+{
+	if (i < d->cfg->n_pools)
+		return plugin_new(&d->env, d->cfg->pools[i].resource);
+	return plugin_new_shared(&d->env, d->cfg->shared[i - d->cfg->n_pools].resource);
+}
+
 /* VFs drain, or drain no more, or are free; slots are bound. */
 static void relist(void *arg)
 {
@@ -81,7 +94,7 @@ static void relist(void *arg)
 		sweeper_sweep(d->sweeper);
 	if (d->env.binder)
 		binder_tidy(d->env.binder);
-	for (size_t i = 0; i < d->cfg->n_pools; i++) {
+	for (size_t i = 0; i < n_plugins(d); i++) {
 		if (d->plugins[i])
 			plugin_relist(d->plugins[i]);
 	}
@@ -172,9 +185,9 @@ static void publish_on_rpc(void *arg)
 		sweeper_update(d->sweeper, p->node);
 	if (d->env.binder)
 		binder_update(d->env.binder, p->node);
-	for (size_t i = 0; i < d->cfg->n_pools; i++) {
+	for (size_t i = 0; i < n_plugins(d); i++) {
 		if (!d->plugins[i])
-			d->plugins[i] = plugin_new(&d->env, d->cfg->pools[i].resource);
+			d->plugins[i] = new_plugin(d, i);
 		plugin_update(d->plugins[i], p->node);
 	}
 	node_unref(p->node);
@@ -187,7 +200,7 @@ static void kick_on_rpc(void *arg)
 
 	if (!d->env.specs && specs_are_there(d->specs)) /* a kubelet came that has the Pods API */
 		d->env.specs = specs_source(d->specs);
-	for (size_t i = 0; i < d->cfg->n_pools; i++) {
+	for (size_t i = 0; i < n_plugins(d); i++) {
 		if (d->plugins[i])
 			plugin_kick(d->plugins[i]);
 	}
@@ -197,7 +210,7 @@ static void close_on_rpc(void *arg)
 {
 	struct daemon *d = arg;
 
-	for (size_t i = 0; i < d->cfg->n_pools; i++) {
+	for (size_t i = 0; i < n_plugins(d); i++) {
 		if (d->plugins[i]) /* none, when the start failed */
 			plugin_free(STEAL(d->plugins[i]));
 	}
@@ -264,6 +277,9 @@ static void log_pools(const struct node *node)
 		log_info("pool", "%s: %zu VFs, %zu healthy", node->pools[i].cfg->resource,
 			 node->pools[i].n_devs, healthy);
 	}
+	for (size_t i = 0; i < node->n_shared; i++)
+		log_info("pool", "%s: %u shares of %zu HCAs", node->shared[i].cfg->resource,
+			 node->shared[i].cfg->shares, node->shared[i].n_devs);
 }
 
 /* The strings of the ledger's seeds are its own, and it goes to the rpc thread with the first node. */
@@ -464,7 +480,7 @@ static int run(struct daemon *d, struct err *err)
 
 	rpc_set_user_agent(d->rpc, "railmated/" RAILMATE_VERSION);
 	fill_env(d);
-	d->plugins = xcalloc(d->cfg->n_pools, sizeof(struct plugin *));
+	d->plugins = xcalloc(n_plugins(d), sizeof(struct plugin *));
 	if (uv_loop_init(&d->loop) < 0)
 		return err_set(err, EIO, "cannot make the event loop");
 	d->unlisted = unlisted_new(&d->loop, on_unlisted, d);

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "config/config.h"
 #include "config/hints.h"
+#include "config/shared.h"
 #include "discover/discover.h"
 #include "pool/node.h"
 
@@ -82,6 +83,17 @@ int load_node(const struct sysroot *root, const struct config *cfg, const struct
 	      struct node **ret, struct err *err)
 {
 	return load_node_seeded(root, cfg, previous, NULL, 0, ret, err);
+}
+
+int load_shared(const char *path, struct config *cfg, struct err *err)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t len;
+	int r = path ? load_file(path, CONFIG_BYTES_MAX, &text, &len, err) : 0;
+
+	if (r < 0 || !path)
+		return r;
+	return config_parse_shared(text, len, path, cfg, err);
 }
 
 static bool wants_pkeys(const struct config *cfg)

@@ -16,6 +16,8 @@ int load_file(const char *path, size_t max, char **ret, size_t *ret_len, struct 
 int load_config(const char *path, const char *default_prefix, struct config **ret, struct err *err);
 /* The operator's hints (config/hints.h) into cfg; path NULL: none. */
 int load_hints(const char *path, struct config *cfg, struct err *err);
+/* HCAs that containers share (config/shared.h) into cfg; path NULL: none. */
+int load_shared(const char *path, struct config *cfg, struct err *err);
 /* Scan below root and build the node; previous may be NULL. cfg outlives the node. */
 int load_node(const struct sysroot *root, const struct config *cfg, const struct node *previous, struct node **ret,
 	      struct err *err);

@@ -435,3 +435,62 @@ int answer_grant(const struct node *node, const struct pool *pool, const struct 
 	*ret = grant;
 	return 0;
 }
+
+/* --- HCAs that containers share --- */
+
+struct device_list answer_shared_list(const struct pool *pool, struct arena *a)
+{
+	struct device_list list = { arena_array(a, pool->cfg->shares, sizeof(*list.v)), pool->cfg->shares };
+	bool healthy = false;
+
+	for (size_t i = 0; i < pool->n_devs; i++)
+		healthy |= pool->devs[i].healthy;
+	for (size_t i = 0; i < list.n; i++)
+		list.v[i] = (struct device) { .id = arena_printf(a, "%zu", i), .healthy = healthy };
+	return list;
+}
+
+static int check_shares(const struct pool *pool, const struct ids *ids, struct arena *a, struct err *err)
+{
+	uint64_t number;
+
+	if (!ids->n)
+		return err_set(err, EINVAL, "the request for %s names no device", pool->cfg->resource);
+	for (size_t i = 0; i < ids->n; i++) {
+		if (str_to_u64(ids->v[i], 10, UINT32_MAX, &number) < 0 || number >= pool->cfg->shares)
+			return err_set(err, ENOENT, "device '%s' is not one of the %u shares of %s",
+				       echo(ids->v[i], a), pool->cfg->shares, pool->cfg->resource);
+	}
+	return 0;
+}
+
+/* One that does not work leaves the others. */
+static size_t look_at_hcas(const struct node *node, const struct pool *pool, const struct sysroot *root,
+			   struct arena *a, struct grant_dev *devs, struct err *err)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < pool->n_devs; i++)
+		n += answer_dev(node, pool, root, &pool->devs[i], a, &devs[n], err) == 0;
+	return n;
+}
+
+int answer_shared(const struct node *node, const struct pool *pool, const struct ids *ids,
+		  const struct sysroot *root, struct arena *a, struct edits *ret, struct err *err)
+{
+	struct grant_dev *devs = arena_array(a, pool->n_devs, sizeof(*devs));
+	struct grant grant = { .node = node, .pool = pool, .devs = devs };
+	int r = check_shares(pool, ids, a, err);
+
+	if (r < 0)
+		return r;
+	if (!pool->n_devs)
+		return err_set(err, ENODEV, "%s has no HCA on this node", pool->cfg->resource);
+	grant.n_devs = look_at_hcas(node, pool, root, a, devs, err);
+	if (!grant.n_devs)
+		return -EIO; /* the sentence is the last one's */
+	r = render_grant(&grant, a, ret, err);
+	for (size_t i = 0; r == 0 && i < ret->n_devs; i++)
+		ret->devs[i].permissions = "rwm"; /* as the peer gives them */
+	return r;
+}

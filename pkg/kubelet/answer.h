@@ -38,6 +38,12 @@ struct ids answer_choice(struct node *node, const struct pool *pool, const struc
  */
 int answer_grant(const struct node *node, const struct pool *pool, const struct ids *ids, const struct sysroot *root,
 		 const int *gpus, size_t n_gpus, struct arena *a, struct grant *ret, struct err *err);
+/*
+ * HCAs that containers share: ids are numbers, and every container gets all HCAs that work. No share is held.
+ */
+struct device_list answer_shared_list(const struct pool *pool, struct arena *a);
+int answer_shared(const struct node *node, const struct pool *pool, const struct ids *ids, const struct sysroot *root,
+		  struct arena *a, struct edits *ret, struct err *err);
 /* One VF as it is now, in the host's network namespace. */
 int answer_dev(const struct node *node, const struct pool *pool, const struct sysroot *root, const struct pool_dev *dev,
 	       struct arena *a, struct grant_dev *ret, struct err *err);

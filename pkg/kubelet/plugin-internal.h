@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "kubelet/messages.h"
 #include "kubelet/plugin.h"
 #include "kubelet/registration.h"
 #include "kubelet/socketfile.h"
@@ -52,6 +53,7 @@ struct plugin {
 	const struct plugin_env *env;
 	char *resource;
 	struct node *node; /* NULL before the first update */
+	bool shared; /* a pool of node.shared */
 	bool dying;
 	uint32_t random;
 	struct plugin_stats stats;
@@ -112,6 +114,7 @@ struct plugin {
 };
 
 unsigned plugin_jitter(struct plugin *p, unsigned ms); /* ± a quarter */
+struct plugin_options plugin_options(const struct plugin *p);
 const struct pool *plugin_pool(const struct plugin *p);	/* NULL: the node has no such pool */
 
 /* At most one warning of a kind each minute; what is left out is told at debug level. */

@@ -29,8 +29,16 @@ unsigned plugin_jitter(struct plugin *p, unsigned ms)
 	return ms - ms / 4 + (p->random >> 16) % (ms / 2 + 1);
 }
 
+struct plugin_options plugin_options(const struct plugin *p)
+{
+	return (struct plugin_options) { .preferred_allocation = !p->shared,
+					 .pre_start_required = !p->shared };
+}
+
 const struct pool *plugin_pool(const struct plugin *p)
 {
+	if (p->shared)
+		return p->node ? node_shared(p->node, p->resource) : NULL;
 	return p->node ? node_pool(p->node, p->resource) : NULL;
 }
 
@@ -72,7 +80,7 @@ void plugin_refuse(struct rpc_call *call, struct err *err)
 
 static void get_options(void *ctx, struct rpc_call *call, struct bytes request)
 {
-	const struct plugin_options options = { .preferred_allocation = true, .pre_start_required = true };
+	const struct plugin_options options = plugin_options(ctx);
 	struct err err = { 0 };
 
 	(void)request;
@@ -100,9 +108,11 @@ static void send_list(struct plugin *p, struct listener *l, struct arena *a)
 	struct bytes body;
 	uint64_t hash;
 
-	if (pool)
+	if (pool && p->shared)
+		list = answer_shared_list(pool, a);
+	else if (pool)
 		list = plugin_is_late(p) ? late_list(p, a) : answer_list(pool, a);
-	if (plugin_ledger(p))
+	if (plugin_ledger(p) && !p->shared)
 		answer_list_draining(&list, plugin_ledger(p));
 	body = msg_encode_device_list(&list, a);
 	hash = hash_of(body);
@@ -181,6 +191,21 @@ static int allocate_one(struct plugin *p, const struct pool *pool, const struct 
 	return r;
 }
 
+static int allocate_shared(struct plugin *p, const struct pool *pool, const struct id_lists *lists,
+			   struct arena *a, struct bytes *ret, struct err *err)
+{
+	struct edits *edits = arena_array(a, lists->n, sizeof(*edits));
+
+	for (size_t i = 0; i < lists->n; i++) {
+		int r = answer_shared(p->node, pool, &lists->v[i], p->env->root, a, &edits[i], err);
+
+		if (r < 0)
+			return r;
+	}
+	*ret = msg_encode_allocate_reply(edits, lists->n, a);
+	return 0;
+}
+
 static int allocate_all(struct plugin *p, struct bytes request, struct arena *a, struct grants *grants,
 			struct bytes *ret, struct err *err)
 {
@@ -194,6 +219,8 @@ static int allocate_all(struct plugin *p, struct bytes request, struct arena *a,
 		return r;
 	if (!pool)
 		return err_set(err, EAGAIN, "%s is not known on this node yet", p->resource);
+	if (p->shared)
+		return allocate_shared(p, pool, &lists, a, ret, err);
 	edits = arena_array(a, lists.n, sizeof(*edits));
 	grants->v = arena_array(grants->arena, lists.n, sizeof(*grants->v));
 	for (size_t i = 0; i < lists.n; i++) {
@@ -240,11 +267,28 @@ static void allocate(void *ctx, struct rpc_call *call, struct bytes request)
 		plugin_refuse(call, &err);
 		record_all(p, &grants, false);
 	}
-	p->admission_ms = clock_mono_ms();
+	if (!p->shared)
+		p->admission_ms = clock_mono_ms();
+}
+
+/* The options say that neither call is wanted; an empty answer is right for both all the same. */
+static bool nothing_to_do(const struct plugin *p, struct rpc_call *call)
+{
+	if (p->shared)
+		rpc_reply(call, RPC_OK, NULL, (struct bytes) { NULL, 0 });
+	return p->shared;
+}
+
+static void preferred(void *ctx, struct rpc_call *call, struct bytes request)
+{
+	if (!nothing_to_do(ctx, call))
+		plugin_preferred(ctx, call, request);
 }
 
 static void pre_start(void *ctx, struct rpc_call *call, struct bytes request)
 {
+	if (nothing_to_do(ctx, call))
+		return;
 	if (plugin_is_late(ctx))
 		late_pre_start(ctx, call, request);
 	else
@@ -256,7 +300,7 @@ static void pre_start(void *ctx, struct rpc_call *call, struct bytes request)
 static const struct rpc_method methods[] = {
 	{ .path = PATH_OPTIONS, .unary = get_options },
 	{ .path = PATH_LIST_AND_WATCH, .opened = list_opened, .closed = list_closed },
-	{ .path = PATH_PREFERRED, .unary = plugin_preferred },
+	{ .path = PATH_PREFERRED, .unary = preferred },
 	{ .path = PATH_ALLOCATE, .unary = allocate },
 	{ .path = PATH_PRE_START, .unary = pre_start },
 	/* in the plugin registry only */
@@ -398,7 +442,7 @@ void plugin_stop_serving(struct plugin *p)
 
 /* --- for the daemon --- */
 
-struct plugin *plugin_new(const struct plugin_env *env, const char *resource)
+static struct plugin *new (const struct plugin_env *env, const char *resource)
 {
 	struct plugin *p = xcalloc(1, sizeof(*p));
 
@@ -414,8 +458,23 @@ struct plugin *plugin_new(const struct plugin_env *env, const char *resource)
 	LIST_INIT(&p->asks);
 	LIST_INIT(&p->looks);
 	LIST_INIT(&p->starts);
+	return p;
+}
+
+struct plugin *plugin_new(const struct plugin_env *env, const char *resource)
+{
+	struct plugin *p = new (env, resource);
+
 	if (env->devinfo_dir)
 		p->devinfo = devinfo_new(p);
+	return p;
+}
+
+struct plugin *plugin_new_shared(const struct plugin_env *env, const char *resource)
+{
+	struct plugin *p = new (env, resource);
+
+	p->shared = true;
 	return p;
 }
 
@@ -440,7 +499,8 @@ void plugin_update(struct plugin *p, struct node *node)
 
 	p->node = node_ref(node);
 	pool = plugin_pool(p);
-	files_update(p);
+	if (!p->shared)
+		files_update(p);
 	if (!p->server && pool && pool->n_devs)
 		plugin_serve(p);
 	else if (plugin_is_late(p) || !same_list(old, pool))

@@ -71,11 +71,8 @@ static void register_answered(void *arg, enum rpc_status status, const char *mes
 static void call_register(struct plugin *p, const char *path)
 {
 	_cleanup_arena_ struct arena *a = arena_new(512);
-	const struct register_request request = { "v1beta1",
-						  strrchr(p->socket, '/') + 1,
-						  p->resource,
-						  { .pre_start_required = true,
-						    .preferred_allocation = true } };
+	const struct register_request request = { "v1beta1", strrchr(p->socket, '/') + 1, p->resource,
+						  plugin_options(p) };
 	struct attempt *attempt = xcalloc(1, sizeof(*attempt));
 
 	attempt->plugin = p;
@@ -150,7 +147,8 @@ static void tell(struct plugin *p, enum reg_state before)
 	if (p->reg.state == REG_REGISTERED) {
 		log_info("kubelet", "%s: registered with the kubelet, %zu devices, %.1f ms", p->resource,
 			 pool ? pool->n_devs : 0, (double)(clock_mono_ns() - p->try_began_ns) / 1e6);
-		plugin_pods_prime(p);
+		if (!p->shared)
+			plugin_pods_prime(p);
 	} else if (before == REG_REGISTERED) {
 		log_info("kubelet", "%s: the kubelet's stream ended, registering again", p->resource);
 	}

@@ -130,7 +130,8 @@ void render_own_env(const struct grant *grant, struct env_set *set)
 {
 	struct edits edits = { .envs = arena_array(set->arena, OWN_ENV_MAX, sizeof(struct kv)) };
 
-	render_peer_env(grant, set->arena, &edits);
+	if (!grant->pool->cfg->shares)
+		render_peer_env(grant, set->arena, &edits);
 	render_fact_env(grant, set->arena, &edits);
 	env_put_all(set, &edits);
 }

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""HCAs that containers share (--shared-config), beside the VFs that each container has alone."""
+
+import json
+import pathlib
+import signal
+
+from harness import GPU, VF, Case, container, main, until, vfs_of
+
+HCA = "rdma/hca"
+RAILS = {"resourceName": "hca", "rdmaHcaMax": 20, "selectors": {"vendors": ["15b3"], "ifNames": ["ibp24s0", "ibp64s0"]}}
+
+
+class Shared(Case):
+    def config(self, node, *entries, **more):
+        path = node.path("shared.json")
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump({"periodicUpdateInterval": 300, "configList": entries, **more}, f)
+        return path
+
+    def begin(self, *entries, daemon=()):
+        node = self.node()
+        kubelet, d = node.start(daemon=("--shared-config", self.config(node, *entries), *daemon))
+        kubelet.wait(HCA, 20)
+        return node, kubelet, d
+
+    def test_every_container_gets_all_hcas(self):
+        _, kubelet, _ = self.begin(RAILS)
+        listed = kubelet.resource(HCA)
+        self.assertEqual(sorted(d["id"] for d in listed["devices"]), sorted(map(str, range(20))))
+        self.assertFalse(listed["pre_start"] or listed["preferred_allocation"] or any(d["numa"] for d in listed["devices"]))
+        got = [container(kubelet.admit(f"p{i}", f"main:{HCA}=1"), "main") for i in range(20)]
+        self.assertEqual(len({json.dumps(c["device_nodes"]) for c in got}), 1)
+        nodes = [n["host"] for n in got[0]["device_nodes"]]
+        self.assertEqual((len(nodes), nodes[-1]), (3, "/dev/infiniband/rdma_cm"))
+        self.assertEqual({n["permissions"] for n in got[0]["device_nodes"]}, {"rwm"})
+        self.assertRegex(got[0]["env"]["NCCL_IB_HCA"], r"^=mlx5_\d+:1,mlx5_\d+:1$")
+        self.assertNotIn("PCIDEVICE_RDMA_HCA", got[0]["env"])
+
+    def test_a_share_is_not_held(self):
+        node, kubelet, d = self.begin(RAILS)
+        kubelet.admit("p", f"main:{HCA}=3")
+        kubelet.admit("v", f"main:{VF}=1")
+        self.assertEqual(kubelet.ask("start p")["event"], "started")
+        d.end(signal.SIGTERM)
+        ledger = "".join(p.read_text() for p in pathlib.Path(node.state_dir).iterdir())
+        self.assertIn(VF, ledger)
+        self.assertNotIn(HCA, ledger)
+
+    def test_vfs_are_served_beside_them_and_none_is_shared(self):
+        node, kubelet, _ = self.begin({**RAILS, "selectors": {"vendors": ["15b3"], "drivers": ["mlx5_core"]}})
+        vfs = vfs_of(kubelet.admit("v", f"main:{GPU}=2,{VF}=2"))
+        shared = container(kubelet.admit("s", f"main:{HCA}=1"), "main")
+        text = shared["env"]["RAILMATE_RDMA_HCA_VFS"]
+        self.assertFalse(set(text.split(",")) & {d["id"] for d in kubelet.resource(VF)["devices"]})
+        self.assertEqual(len(vfs), 2)
+
+    def test_a_restart_of_the_kubelet_brings_them_back(self):
+        _, kubelet, _ = self.begin(RAILS)
+        kubelet.ask("restart")
+        until(lambda: (kubelet.resource(HCA) or {}).get("registered"), "registered again")
+        kubelet.wait(HCA, 20)
+
+    def test_a_resource_without_an_hca_is_not_registered(self):
+        _, kubelet, d = self.begin(RAILS, {"resourceName": "none", "rdmaHcaMax": 5, "selectors": {"ifNames": ["nothing"]}})
+        self.assertNotIn("rdma/none", {r["name"] for r in kubelet.ask("list")["resources"]})
+        self.assertIn("rdma/none: no HCA matches", d.stderr())
+
+    def test_one_bad_entry_leaves_the_others(self):
+        _, _, d = self.begin({"resourceName": "bad", "selectors": {"ifNames": ["x"]}}, RAILS)
+        self.assertIn("configList[0]: has no rdmaHcaMax", d.stderr())
+
+
+if __name__ == "__main__":
+    main()
