@@ -145,7 +145,7 @@ static void take_netdevs(struct capture *c)
 
 static void take_nodes(struct capture *c)
 {
-	static const struct attribute files[] = { { "cpulist", 0 }, { "distance", 0 } };
+	static const struct attribute files[] = { { "cpulist", 0 }, { "cpumap", 0 }, { "distance", 0 } };
 	_cleanup_names_ struct names names = NAMES_EMPTY;
 
 	capture_names(c, "sys/devices/system/node", &names);

@@ -73,6 +73,22 @@ static const int *read_distances(struct scan *s, int node)
 	return NULL;
 }
 
+#define CPUMAP_MAX 4096 /* of 8192 CPUs, which no kernel exceeds, it has 2303 characters */
+
+/* Nine characters for 32 CPUs, and nothing else: it goes into other programs' files as it is. */
+static const char *read_cpumap(struct scan *s, int node)
+{
+	char text[CPUMAP_MAX];
+	int n = sysroot_read(s->root, text, sizeof(text), NODES "/node%d/cpumap", node);
+
+	if (n == -ENOENT)
+		return NULL;
+	if (n > 0 && !text[strspn(text, "0123456789abcdef,")])
+		return arena_strdup(s->arena, text);
+	scan_note(s, "NUMA node %d: its cpumap is no list of hexadecimal numbers; taken as unknown", node);
+	return NULL;
+}
+
 void scan_numa(struct scan *s)
 {
 	int r = sysroot_each(s->root, NODES, add_node, s);
@@ -81,8 +97,10 @@ void scan_numa(struct scan *s)
 		scan_note(s, NODES " cannot be read: %s", strerror(-r));
 	if (s->n_numa > 1)
 		qsort(s->numa, s->n_numa, sizeof(*s->numa), by_id);
-	for (size_t i = 0; i < s->n_numa; i++)
+	for (size_t i = 0; i < s->n_numa; i++) {
 		s->numa[i].distance = read_distances(s, s->numa[i].id);
+		s->numa[i].cpumap = read_cpumap(s, s->numa[i].id);
+	}
 }
 
 /* Is `word` one of the blank-separated words of the first line that starts with `key`? */

@@ -195,7 +195,7 @@ static bool same_gpu(const struct hw_gpu *a, const struct hw_gpu *b)
 
 static bool same_numa(const struct hw_numa *a, const struct hw_numa *b, size_t n)
 {
-	if (a->id != b->id || !a->distance != !b->distance)
+	if (a->id != b->id || !a->distance != !b->distance || !str_eq(a->cpumap, b->cpumap))
 		return false;
 	return !a->distance || !memcmp(a->distance, b->distance, n * sizeof(*a->distance));
 }

@@ -84,6 +84,7 @@ struct hw_gpu {
 struct hw_numa {
 	int id;
 	const int *distance;	/* SLIT row, n_numa entries in the order of the numa table; NULL unknown */
+	const char *cpumap;	/* its CPUs as the kernel writes them ("00000000,0000ffff"); NULL unknown */
 };
 
 /* What NCCL asks of a CPU; all of them are alike. */

@@ -927,6 +927,22 @@ static void drops_distances_that_do_not_fit_the_nodes(void **state)
 	leave(&m);
 }
 
+/* As the kernel writes it, for it goes into files as it is. */
+static void keeps_the_cpus_of_a_node_word_for_word(void **state)
+{
+	struct machine m = look_at(VALUE("sys/devices/system/node/node0/cpumap", "00ff,00000000,ffff0000")
+					   VALUE("sys/devices/system/node/node1/cpumap",
+						 "0\"><ff") "d sys/devices/system/node/node2\n");
+
+	(void)state;
+	assert_int_equal(m.inv->n_numa, 3);
+	assert_string_equal(m.inv->numa[0].cpumap, "00ff,00000000,ffff0000");
+	assert_null(m.inv->numa[1].cpumap);
+	assert_null(m.inv->numa[2].cpumap);
+	assert_note(&m, "NUMA node 1", "cpumap");
+	leave(&m);
+}
+
 struct pulling {
 	const char *path, *away;
 	atomic_bool stop;
@@ -1048,6 +1064,7 @@ int main(void)
 		cmocka_unit_test(tells_virtual_machines),
 		cmocka_unit_test(reads_the_acs_word_of_a_bridge),
 		cmocka_unit_test(drops_distances_that_do_not_fit_the_nodes),
+		cmocka_unit_test(keeps_the_cpus_of_a_node_word_for_word),
 		cmocka_unit_test(survives_devices_that_come_and_go),
 		cmocka_unit_test(finds_the_same_machine_twice),
 		cmocka_unit_test(looks_at_the_live_machine),

@@ -38,7 +38,7 @@ static struct hw_gpu gpus[] = {
 	{ .pci = AMD, .vendor = "AMD", .card = 12 },
 };
 static const int row[] = { 10, 21 };
-static struct hw_numa numas[] = { { 0, row }, { 1, NULL } };
+static struct hw_numa numas[] = { { 0, row, "00000000,0000ffff" }, { 1, NULL, NULL } };
 
 static struct hw_inventory machine(void)
 {
@@ -192,6 +192,7 @@ static void notices_every_changed_table(void **state)
 	struct hw_gpu other_gpu[ARRAY_LEN(gpus)];
 	struct hw_numa other_numa[ARRAY_LEN(numas)];
 	int other_row[] = { 10, 21 };
+	char cpumap[] = "00000000,0000ffff";
 	char state_word[] = "ACTIVE";
 
 	(void)state;
@@ -206,6 +207,7 @@ static void notices_every_changed_table(void **state)
 	other_port.state = state_word;
 	other_rdma[1].ports = &other_port;
 	other_numa[0].distance = other_row;
+	other_numa[0].cpumap = cpumap;
 	b.pci = other_pci;
 	b.rdma = other_rdma;
 	b.gpu = other_gpu;
