@@ -319,13 +319,6 @@ static void add_net(struct topofile_build *b, int element, const char *name, int
 		     name);
 		return;
 	}
-	if (!topofile_knows_cpu(&b->in->inv->cpu)) {
-		note(b,
-		     "the RDMA device '%s' is not told of: /proc/cpuinfo does not say all that NCCL would "
-		     "then want to know",
-		     name);
-		return;
-	}
 	if (b->n_nets == ARRAY_LEN(b->nets)) {
 		b->full = true;
 		return;
@@ -432,6 +425,10 @@ int topofile_render(const struct topofile_in *in, struct arena *arena, struct to
 	int r;
 
 	assert(in->version == 1 || in->version == 2);
+	if (!topofile_knows_cpu(&in->inv->cpu))
+		return err_set(err, ENODATA,
+			       "/proc/cpuinfo does not name the processor (vendor, family, model), and NCCL "
+			       "takes no topology file without them");
 	b->in = in;
 	b->arena = arena;
 	add_all(b);

@@ -34,7 +34,7 @@ struct topofile_out {
 	const char **notes;	size_t n_notes;
 };
 
-/* Equal input gives equal bytes. -E2BIG, -EINVAL: such a file cannot be written, or did not pass topofile_check(). */
+/* Equal input gives equal bytes. -E2BIG, -EINVAL, -ENODATA: such a file cannot be written, or did not pass topofile_check(). */
 int topofile_render(const struct topofile_in *in, struct arena *arena, struct topofile_out *ret, struct err *err);
 
 /* Does NCCL's parser take this text, with our own narrower limits (≤ 10 attributes, < 200 elements)? The sentence names the line. */

@@ -15,10 +15,9 @@
 #include "render/topofile-internal.h"
 #include "render/topofile.h"
 
-#define STRING_MAX 253 /* of a name or a value */
-#define DEPTH_MAX  64
-#define KIDS_MAX   128 /* of older releases; 640 since */
-#define BUSID_LEN  12
+#define DEPTH_MAX 64
+#define KIDS_MAX  128 /* of older releases; 640 since */
+#define BUSID_LEN 12
 
 struct slice {
 	const char *s;
@@ -30,6 +29,7 @@ enum { SYSTEM, CPU, PCI, NIC, NET, N_ELEMENTS, NOTHING = N_ELEMENTS };
 struct parser {
 	const char *s, *end;
 	int line, version;
+	bool x86; /* the <cpu> that is being read */
 	struct err *err;
 	struct level {
 		int element;
@@ -132,18 +132,42 @@ static bool is_speed(const struct parser *p, struct slice v)
 	return copy(v, text, sizeof(text)) && topofile_is_link_speed(text);
 }
 
+static bool is(struct slice a, const char *b)
+{
+	return a.len == strlen(b) && !memcmp(a.s, b, a.len);
+}
+
+static bool is_arch(const struct parser *p, struct slice v)
+{
+	(void)p;
+	return is(v, "x86_64") || is(v, "arm64");
+}
+
+/* Words of the kernel's bitmap; empty: no CPU is known. */
+static bool is_cpumap(const struct parser *p, struct slice v)
+{
+	(void)p;
+	for (size_t i = 0; i < v.len; i++) {
+		if (!strchr("0123456789abcdef,", v.s[i]))
+			return false;
+	}
+	return true;
+}
+
 static const struct attribute {
 	int element;
 	const char *name;
 	bool (*is)(const struct parser *p, struct slice value);
-	enum { FREE, ABOVE_NET, REQUIRED, KEY } kind; /* a key is required, and unique in the file */
+	/* X86: required where the arch says so; a key is required, and unique in the file */
+	enum { FREE, X86, ABOVE_NET, REQUIRED, KEY } kind;
 } attributes[] = {
 	{ SYSTEM, "version", is_version, REQUIRED },
 	{ CPU, "numaid", is_number, KEY },
-	{ CPU, "arch", is_text, ABOVE_NET },
-	{ CPU, "vendor", is_text, FREE },
-	{ CPU, "familyid", is_number, FREE },
-	{ CPU, "modelid", is_number, FREE },
+	{ CPU, "affinity", is_cpumap, REQUIRED },
+	{ CPU, "arch", is_arch, REQUIRED },
+	{ CPU, "vendor", is_text, X86 },
+	{ CPU, "familyid", is_number, X86 },
+	{ CPU, "modelid", is_number, X86 },
 	{ PCI, "busid", is_busid, KEY },
 	{ PCI, "class", is_class, REQUIRED },
 	{ PCI, "link_speed", is_speed, ABOVE_NET },
@@ -200,11 +224,6 @@ static struct slice take_name(struct parser *p)
 	return name;
 }
 
-static bool is(struct slice a, const char *b)
-{
-	return a.len == strlen(b) && !memcmp(a.s, b, a.len);
-}
-
 static int take_value(struct parser *p, struct slice *ret)
 {
 	if (!take(p, '=') || !take(p, '"'))
@@ -216,8 +235,8 @@ static int take_value(struct parser *p, struct slice *ret)
 	if (!take(p, '"'))
 		return refuse(p,
 			      "a value with a character that NCCL's parser, or this program, does not take");
-	if (ret->len > STRING_MAX)
-		return refuse(p, "a value of more than %d characters", STRING_MAX);
+	if (ret->len > TOPOFILE_STRING_MAX)
+		return refuse(p, "a value of more than %d characters", TOPOFILE_STRING_MAX);
 	return 0;
 }
 
@@ -266,6 +285,8 @@ static int read_attribute(struct parser *p, int element, unsigned *seen)
 		*seen |= 1u << i;
 		if (!a->is(p, value))
 			return refuse(p, "'%.*s' is no %s", (int)value.len, value.s, a->name);
+		if (a->is == is_arch)
+			p->x86 = is(value, "x86_64");
 		return a->kind == KEY ? add_key(p, a, value) : 0;
 	}
 	return refuse(p, "<%s> has no attribute '%.*s' here", elements[element].name,
@@ -288,6 +309,7 @@ static int read_attributes(struct parser *p, int element, bool *ret_complete)
 	unsigned seen = 0;
 	int n = 0, r;
 
+	p->x86 = false;
 	while (take(p, ' ')) {
 		if (++n > TOPOFILE_ATTRIBUTES_MAX)
 			return refuse(p, "more than %d attributes", TOPOFILE_ATTRIBUTES_MAX);
@@ -295,7 +317,7 @@ static int read_attributes(struct parser *p, int element, bool *ret_complete)
 		if (r < 0)
 			return r;
 	}
-	gap = missing(element, REQUIRED, seen);
+	gap = missing(element, element == CPU && p->x86 ? X86 : REQUIRED, seen);
 	if (gap)
 		return refuse(p, "<%s> without %s", elements[element].name, gap->name);
 	*ret_complete = !missing(element, ABOVE_NET, seen);

@@ -53,15 +53,34 @@ bool topofile_knows_cpu(const struct hw_cpu *cpu)
 	return cpu->vendor && cpu->family >= 0 && cpu->model >= 0;
 }
 
-static void put_cpu(struct strbuf *out, int id, const struct hw_cpu *cpu)
+/*
+ * The node's CPUs, as NCCL would read them. A rank completes only the <cpu> of its own GPU, and from 2.22.3
+ * on the ranks' trees are joined: a node is one only where all attributes agree, so none may be left to NCCL.
+ * A node without CPUs that are known has an empty list, with which NCCL binds nothing. Words of CPUs that no
+ * machine of this kind has stand first; they go where the rest would not fit.
+ */
+static const char *affinity(const struct hw_inventory *inv, int id)
 {
-	strbuf_printf(out, "  <cpu numaid=\"%d\"", id);
-	if (topofile_knows_cpu(cpu)) {
-		strbuf_printf(out, " arch=\"%s\"", cpu->arch);
-		if (cpu->vendor)
-			strbuf_printf(out, " vendor=\"%s\" familyid=\"%d\" modelid=\"%d\"", cpu->vendor,
-				      cpu->family, cpu->model);
+	const char *map = NULL;
+
+	for (size_t i = 0; i < inv->n_numa; i++) {
+		if (inv->numa[i].id == id)
+			map = inv->numa[i].cpumap;
 	}
+	while (map && strlen(map) > TOPOFILE_STRING_MAX && map[strspn(map, "0")] == ',')
+		map += strspn(map, "0") + 1;
+	return map && strlen(map) <= TOPOFILE_STRING_MAX ? map : "";
+}
+
+static void put_cpu(struct strbuf *out, int id, const struct hw_inventory *inv)
+{
+	const struct hw_cpu *cpu = &inv->cpu;
+
+	strbuf_printf(out, "  <cpu numaid=\"%d\" affinity=\"%s\" arch=\"%s\"", id, affinity(inv, id),
+		      cpu->arch);
+	if (cpu->vendor)
+		strbuf_printf(out, " vendor=\"%s\" familyid=\"%d\" modelid=\"%d\"", cpu->vendor, cpu->family,
+			      cpu->model);
 	strbuf_puts(out, ">\n");
 }
 
@@ -80,13 +99,14 @@ static void put_link(struct strbuf *out, struct link link, bool complete)
 		strbuf_printf(out, " link_width=\"%d\"", link.width);
 }
 
-/* NCCL counts the two levels of some switches as one, by these. */
+/* NCCL counts the two levels of some switches as one, by these. All four: only some ranks would add the rest.
+ */
 static void put_ids(struct strbuf *out, const struct hw_pci *f)
 {
-	strbuf_printf(out, " vendor=\"0x%04x\" device=\"0x%04x\"", f->vendor, f->device);
-	if (f->subvendor || f->subdevice)
-		strbuf_printf(out, " subsystem_vendor=\"0x%04x\" subsystem_device=\"0x%04x\"", f->subvendor,
-			      f->subdevice);
+	strbuf_printf(out,
+		      " vendor=\"0x%04x\" device=\"0x%04x\" subsystem_vendor=\"0x%04x\" "
+		      "subsystem_device=\"0x%04x\"",
+		      f->vendor, f->device, f->subvendor, f->subdevice);
 }
 
 static void put_nets(const struct topofile_build *b, int element, int indent, struct strbuf *out)
@@ -194,7 +214,7 @@ void topofile_put(struct topofile_build *b, struct strbuf *out)
 
 	strbuf_printf(out, "<system version=\"%d\">\n", b->in->version);
 	for (size_t c = 0; c < b->n_cpus; c++) {
-		put_cpu(out, b->cpus[cpus[c]].id, &b->in->inv->cpu);
+		put_cpu(out, b->cpus[cpus[c]].id, b->in->inv);
 		for (size_t i = 0; i < b->n; i++) {
 			const struct element *e = &b->v[elements[i]];
 

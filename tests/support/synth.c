@@ -296,10 +296,11 @@ static void fill_tables(struct hw_inventory *inv, int n_numa)
 {
 	inv->gpu = arena_array(inv->arena, inv->n_pci, sizeof(*inv->gpu));
 	inv->rdma = arena_array(inv->arena, inv->n_pci, sizeof(*inv->rdma));
+	inv->cpu = (struct hw_cpu) { "x86_64", "GenuineIntel", 6, 143 };
 	inv->numa = arena_array(inv->arena, (size_t)n_numa, sizeof(*inv->numa));
 	inv->n_numa = (size_t)n_numa;
 	for (int i = 0; i < n_numa; i++)
-		inv->numa[i].id = i;
+		inv->numa[i] = (struct hw_numa) { .id = i, .cpumap = "00ff" };
 	for (int i = 0; i < (int)inv->n_pci; i++) {
 		if (is_nic(&inv->pci[i]))
 			fill_rdma(inv, i);

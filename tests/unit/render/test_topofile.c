@@ -86,6 +86,8 @@ static void only_what_nccl_takes_and_we_write_is_taken(void **state)
 	assert_true(n > 40);
 }
 
+#define CPU " affinity=\"\" arch=\"arm64\""
+
 static void a_refusal_names_the_line_and_the_thing(void **state)
 {
 	static const struct {
@@ -99,8 +101,16 @@ static void a_refusal_names_the_line_and_the_thing(void **state)
 		{ "<system version=\"1\"/>\n<system version=\"1\"/>", "line 2: <system> has no place here" },
 		{ "<system version=\"1\" version=\"1\"/>",
 		  "line 1: the attribute version twice in one element" },
-		{ "<system version=\"1\">\n<cpu numaid=\"0\"/>\n<cpu numaid=\"0\"/></system>",
+		{ "<system version=\"1\">\n<cpu numaid=\"0\"" CPU "/>\n<cpu numaid=\"0\"" CPU "/></system>",
 		  "line 3: the numaid '0' for a second time" },
+		{ "<system version=\"1\">\n<cpu numaid=\"0\" arch=\"arm64\"/></system>",
+		  "line 2: <cpu> without affinity" },
+		{ "<system version=\"1\">\n<cpu numaid=\"0\" affinity=\"0-3\"/></system>",
+		  "line 2: '0-3' is no affinity" },
+		{ "<system version=\"1\">\n<cpu numaid=\"0\" affinity=\"f\"/></system>",
+		  "line 2: <cpu> without arch" },
+		{ "<system version=\"1\">\n<cpu numaid=\"0\" affinity=\"f\" arch=\"x86_64\"/></system>",
+		  "line 2: <cpu> without vendor" },
 		{ "<system version=\"1\">\n<cpu numaid=\"0\" rank=\"1\"/></system>",
 		  "line 2: <cpu> has no attribute 'rank' here" },
 		{ "<system version=\"1\">\n</cpu></system>", "line 2: </cpu> closes what is not open" },
@@ -122,7 +132,7 @@ static void elements_in_one_another_have_an_end(void **state)
 	struct err err = { 0 };
 
 	(void)state;
-	strbuf_puts(&text, "<system version=\"1\">\n<cpu numaid=\"0\">\n");
+	strbuf_puts(&text, "<system version=\"1\">\n<cpu numaid=\"0\"" CPU ">\n");
 	for (int i = 0; i < 100; i++)
 		strbuf_printf(&text, "<pci busid=\"0000:%02x:00.0\" class=\"0x060400\">\n", i);
 	assert_int_equal(topofile_check(strbuf_str(&text), text.len, 1, &err), -EINVAL);
@@ -138,7 +148,6 @@ struct machine {
 
 static struct machine machine_of(struct hw_inventory *inv, const struct topo_hints *hints)
 {
-	inv->cpu = (struct hw_cpu) { "x86_64", "GenuineIntel", 6, 143 };
 	return (struct machine) { inv, topo_new_hinted(inv, hints) };
 }
 
@@ -229,7 +238,8 @@ static void a_rate_limit_is_told_by_name(void **state)
 	assert_non_null(strstr(text, "<net name=\"mlx5_2\" speed=\"25000\"/>"));
 	assert_non_null(strstr(
 		text,
-		"<cpu numaid=\"0\" arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"143\">"));
+		"<cpu numaid=\"0\" affinity=\"00ff\" arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\" "
+		"modelid=\"143\">"));
 }
 
 static struct hw_inventory *passed_through(bool away)
@@ -237,7 +247,6 @@ static struct hw_inventory *passed_through(bool away)
 	struct hw_inventory *inv = synth_inventory("numa:1 gpu:1 nopf pf:2 vf:1 flat hyper");
 	int vf = synth_vf(inv, 1);
 
-	inv->cpu = (struct hw_cpu) { "x86_64", "GenuineIntel", 6, 143 };
 	inv->pci[vf].rate_mbps = 25000;
 	inv->pci[vf].driver = "mlx5_core";
 	inv->pci[vf].netdev = NULL;
@@ -270,19 +279,87 @@ static void a_device_that_is_in_a_container_stays_in_the_file(void **state)
 	config_free(cfg);
 }
 
-static void without_the_cpu_a_net_is_not_told(void **state)
+static void without_the_processor_there_is_no_file(void **state)
 {
+	static const struct {
+		struct hw_cpu cpu;
+		bool known;
+	} rows[] = {
+		{ { NULL, NULL, -1, -1 }, false },
+		{ { "x86_64", "GenuineIntel", -1, -1 }, false },
+		{ { "x86_64", "GenuineIntel", 6, -1 }, false },
+		{ { "x86_64", NULL, 6, 143 }, false },
+		{ { "x86_64", "AuthenticAMD", 25, 17 }, true },
+		{ { "arm64", NULL, -1, -1 }, true },
+	};
 	_cleanup_machine_ struct machine m = machine_of(synth_inventory("gpu:1 pf:1 vf:1"), NULL);
-	struct topofile_out out;
+	const struct topofile_in in = { .inv = m.inv, .topo = m.topo, .version = 1 };
 
 	(void)state;
-	m.inv->pci[synth_vf(m.inv, 0)].rate_mbps = 25000;
-	m.inv->cpu.family = -1;
-	out = render(&m, 1);
-	assert_int_equal(count(out.text, "<net "), 0);
-	assert_int_equal(count(out.text, "arch="), 0);
-	assert_int_equal(out.n_notes, 1);
-	assert_non_null(strstr(out.notes[0], "cpuinfo"));
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct topofile_out out;
+		struct err err = { 0 };
+
+		m.inv->cpu = rows[i].cpu;
+		assert_int_equal(topofile_render(&in, a, &out, &err), rows[i].known ? 0 : -ENODATA);
+		if (!rows[i].known)
+			assert_non_null(strstr(err.msg, "/proc/cpuinfo does not name the processor"));
+	}
+}
+
+/* "word,word,…" */
+static const char *repeated(size_t n, const char *word)
+{
+	struct strbuf text = STRBUF_INIT;
+	const char *ret;
+
+	for (size_t i = 0; i < n; i++)
+		strbuf_printf(&text, "%s%s", i ? "," : "", word);
+	ret = arena_strdup(a, strbuf_str(&text));
+	strbuf_done(&text);
+	return ret;
+}
+
+static void every_node_has_its_cpus(void **state)
+{
+	_cleanup_machine_ struct machine m = machine_of(synth_inventory("numa:1 gpu:1 pf:1 vf:1"), NULL);
+	const char *zeros = repeated(20, "00000000"), *ones = repeated(20, "ffffffff");
+	const struct {
+		const char *cpumap, *affinity;
+	} rows[] = {
+		{ NULL, "" },
+		{ "0000", "0000" },
+		{ "0f,ffffffff", "0f,ffffffff" },
+		{ zeros, zeros },
+		{ arena_printf(a, "%s,%s", zeros, ones),
+		  arena_printf(a, "%s,%s", repeated(8, "00000000"), ones) },
+		{ arena_printf(a, "%s,%s", ones, zeros), "" }, /* NCCL would cut it, and be wrong */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_free_ char *want = xasprintf("<cpu numaid=\"0\" affinity=\"%s\" ", rows[i].affinity);
+
+		m.inv->numa[0].cpumap = rows[i].cpumap;
+		assert_non_null(strstr(render(&m, 1).text, want));
+	}
+}
+
+/* What a rank would add to its own switches only makes them others than in the other ranks' trees. */
+static void a_switch_leaves_no_id_to_nccl(void **state)
+{
+	_cleanup_machine_ struct machine m =
+		machine_of(synth_inventory("numa:1 switch:1 gpu:1 pf:1 vf:1"), NULL);
+	const char *text;
+
+	(void)state;
+	for (size_t i = 0; i < m.inv->n_pci; i++) {
+		m.inv->pci[i].vendor = 0x10b5;
+		m.inv->pci[i].subvendor = m.inv->pci[i].subdevice = 0;
+	}
+	text = render(&m, 1).text;
+	assert_int_equal(count(text, "class=\"0x060400\""), 1);
+	assert_int_equal(count(text, "subsystem_vendor=\"0x0000\" subsystem_device=\"0x0000\""), 1);
 }
 
 static void names_with_odd_characters_are_told_or_said(void **state)
@@ -535,7 +612,9 @@ int main(void)
 		cmocka_unit_test(groups_get_switches_of_invented_addresses),
 		cmocka_unit_test(a_rate_limit_is_told_by_name),
 		cmocka_unit_test(a_device_that_is_in_a_container_stays_in_the_file),
-		cmocka_unit_test(without_the_cpu_a_net_is_not_told),
+		cmocka_unit_test(without_the_processor_there_is_no_file),
+		cmocka_unit_test(every_node_has_its_cpus),
+		cmocka_unit_test(a_switch_leaves_no_id_to_nccl),
 		cmocka_unit_test(names_with_odd_characters_are_told_or_said),
 		cmocka_unit_test(a_name_that_is_too_long_is_no_file),
 		cmocka_unit_test(a_machine_that_is_too_large_is_no_file),
