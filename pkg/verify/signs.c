@@ -284,7 +284,11 @@ static enum sign_id match_modify_qp(const char *text)
 	return by_number(errnos, ARRAY_LEN(errnos), strtoul(at, NULL, 10), SIGN_QP_OTHER);
 }
 
-/* "status=12 …"; newer "status=IBV_WC_RETRY_EXC_ERR(12) …". */
+/*
+ * Since 2.28 "with status=IBV_WC_RETRY_EXC_ERR(12) …", since 2.20 "with status=12 …", from 2.12 to 2.19 "from
+ * peer … with error 12, opcode …"; before, "Got completion with error 12, opcode …", and RCCL's of those
+ * days.
+ */
 static enum sign_id match_completion(const char *text)
 {
 	static const struct numbered statuses[] = {
@@ -292,7 +296,8 @@ static enum sign_id match_completion(const char *text)
 		{ 12, SIGN_WC_RETRY },
 		{ 13, SIGN_WC_RNR },
 	};
-	const char *at = strstr(text, "status=") + strlen("status=");
+	const char *status = strstr(text, "status="), *error = strstr(text, "with error ");
+	const char *at = status ? status + strlen("status=") : error ? error + strlen("with error ") : "";
 
 	if (*at < '0' || *at > '9')
 		at += strcspn(at, "( ");
@@ -325,10 +330,7 @@ static const struct pattern {
 	  .also = "failed with ",
 	  .id = SIGN_QP_OTHER,
 	  .refine = match_modify_qp },
-	{ .part = "Got completion from peer",
-	  .also = "status=",
-	  .id = SIGN_WC_OTHER,
-	  .refine = match_completion },
+	{ .part = "Got completion ", .id = SIGN_WC_OTHER, .refine = match_completion },
 	{ .part = "async fatal event", .id = SIGN_ASYNC_FATAL },
 	{ .part = "GID table changed", .id = SIGN_GID_CHANGED },
 	{ .part = "async event", .id = SIGN_ASYNC },
