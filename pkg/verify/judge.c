@@ -116,6 +116,14 @@ static bool tells_nodes(const char *version)
 	return major != 2 || *minor != '.' || strtol(minor + 1, NULL, 10) >= 21;
 }
 
+/* GPUDirect RDMA is RDMA; without it, only NCCL's own transport, what is made of it, and a provider that is
+ * named are known to be. */
+static void judge_plugin(struct verify *v)
+{
+	if (v->net_gdr < v->net_channels && strncmp(v->network, "IB", 2) != 0 && !v->rdma_provider)
+		verify_saw(v, SIGN_PLUGIN_UNPROVEN, "");
+}
+
 /* A failure needs no evidence that something worked. */
 static void judge_evidence(struct verify *v)
 {
@@ -146,6 +154,7 @@ enum verdict verify_judge(struct verify *v)
 
 	verify_compare_hcas(v);
 	judge_gdr(v);
+	judge_plugin(v);
 	judge_evidence(v);
 	for (enum sign_id id = 0; id < SIGN_MAX; id++) {
 		if (v->signs[id].count && sign_of(id)->level > worst)

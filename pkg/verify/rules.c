@@ -34,17 +34,43 @@ static void on_comm(struct verify *v, const struct record *r)
 
 static void set_network(struct verify *v, const struct record *r, const char *name, size_t n)
 {
-	bool socket = n == strlen("Socket") && !strncmp(name, "Socket", n);
+	char copy[sizeof(v->network)] = "";
+	bool tcp;
 
-	if (socket)
-		verify_saw(v, SIGN_SOCKET, r->text);
-	else if (strncmp(name, "IB", 2) != 0)
+	memcpy(copy, name, n < sizeof(copy) ? n : sizeof(copy) - 1);
+	tcp = verify_is_tcp(copy);
+	if (tcp)
+		verify_saw(v, str_eq(copy, "Socket") ? SIGN_SOCKET : SIGN_TCP_PLUGIN, r->text);
+	else if (strncmp(copy, "IB", 2) != 0)
 		verify_saw(v, SIGN_PLUGIN, r->text);
 	verify_ground(v, GROUND_NETWORK, r->text);
-	if (n >= sizeof(v->network) || (v->network[0] && !socket))
+	if (!v->network[0] || tcp)
+		memcpy(v->network, copy, sizeof(copy));
+}
+
+bool verify_is_tcp(const char *network)
+{
+	return strcasestr(network, "socket") || strcasestr(network, "tcp");
+}
+
+/* "NET/OFI Selected Provider is tcp;ofi_rxm (found 1 nics)"; newer "NET/OFI Selected provider is efa, fabric
+ * is efa-direct (found 4 nics)" */
+static void on_provider(struct verify *v, const struct record *r)
+{
+	static const char *const rdma[] = { "efa", "verbs", "cxi", "psm3", "opx" };
+	const char *name = strcasestr(r->text, "provider is ");
+	char copy[64] = "";
+	size_t n;
+
+	if (!name)
 		return;
-	memcpy(v->network, name, n);
-	v->network[n] = '\0';
+	name += strlen("provider is ");
+	n = strcspn(name, " ,");
+	memcpy(copy, name, n < sizeof(copy) ? n : sizeof(copy) - 1);
+	if (str_starts(copy, "tcp") || str_starts(copy, "sockets") || str_starts(copy, "udp"))
+		verify_saw(v, SIGN_TCP_PLUGIN, r->text);
+	for (size_t i = 0; i < ARRAY_LEN(rdma); i++)
+		v->rdma_provider = v->rdma_provider || str_starts(copy, rdma[i]);
 }
 
 static void on_network(struct verify *v, const struct record *r)
@@ -191,6 +217,7 @@ static const struct rule {
 	{ "NET/IB : Using", rule_using },
 	{ "NET/IB : Made virtual device", rule_virtual },
 	{ "NET/IB: ", on_connection },
+	{ "NET/OFI Selected ", on_provider },
 	{ "NET/", rule_gdr_of_hca },
 	{ "GPU Direct RDMA", rule_gdr_of_gpu },
 	{ "Using network ", on_network },

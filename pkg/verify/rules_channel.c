@@ -97,8 +97,8 @@ void rule_channel(struct verify *v, const struct record *r)
 	}
 	if (!c.network[0])
 		return;
-	if (!strcmp(c.network, "Socket")) {
-		verify_saw(v, SIGN_SOCKET, r->text);
+	if (verify_is_tcp(c.network)) {
+		verify_saw(v, str_eq(c.network, "Socket") ? SIGN_SOCKET : SIGN_TCP_PLUGIN, r->text);
 		return;
 	}
 	v->net_channels++;

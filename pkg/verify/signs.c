@@ -14,6 +14,13 @@ static const struct sign signs[SIGN_MAX] = {
 			  "Look for the lines about NET/IB below; unset NCCL_IB_DISABLE and NCCL_NET=Socket; "
 			  "NCCL_NET=IB turns "
 			  "this silent fallback into an error." },
+	[SIGN_TCP_PLUGIN] = { "tcp-plugin", LEVEL_FAIL,
+			      "a network plugin carries traffic between nodes over TCP",
+			      "The plugin is made for TCP, or found no RDMA provider (libfabric: "
+			      "tcp;ofi_rxm).",
+			      "Remove the plugin from the image or set NCCL_NET_PLUGIN=none, so that NCCL "
+			      "takes "
+			      "its own IB transport; with libfabric set FI_PROVIDER." },
 	[SIGN_NO_DEVICE] = { "no-device", LEVEL_FAIL, NULL,
 			     "No HCA with an ACTIVE port passes NCCL_IB_HCA: no verbs node in the container, "
 			     "port down, or a wrong name.",
@@ -131,6 +138,12 @@ static const struct sign signs[SIGN_MAX] = {
 			 "NCCL expects too much of it.",
 			 "Give a container one VF of a port, or set NCCL_IB_MERGE_NICS=0; harmless for two "
 			 "ports if the slot carries both." },
+	[SIGN_PLUGIN_UNPROVEN] = { "plugin-unproven", LEVEL_WARN,
+				   "nothing in the log proves that the network plugin uses RDMA",
+				   "Without GPUDirect RDMA a plugin's channels look the same over RDMA and "
+				   "over TCP.",
+				   "Use verify --counters, or NCCL_NET_PLUGIN=none to take NCCL's own IB "
+				   "transport." },
 	[SIGN_NOT_PCI] = { "not-a-pci-device", LEVEL_WARN, NULL,
 			   "NCCL looks for the VF at its PF's place, and nothing is there: it takes the "
 			   "first CPU, and GDR goes off.",

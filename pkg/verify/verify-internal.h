@@ -103,6 +103,7 @@ struct verify {
 	char version[64], network[64];
 	uint64_t nodes, ranks; /* the largest of any communicator; 0: unknown */
 	uint64_t net_channels, net_gdr;
+	bool rdma_provider; /* a plugin named a libfabric provider that is RDMA */
 	char env[ENV_MAX][32];
 	struct proof grounds[GROUND_MAX];
 	struct proof signs[SIGN_MAX];
@@ -128,6 +129,9 @@ struct gpu *verify_gpu(struct verify *v, struct proc *proc, unsigned cuda);
 void verify_saw(struct verify *v, enum sign_id id, const char *text);
 void verify_saw_at(struct verify *v, enum sign_id id, const char *source, uint64_t line, const char *text);
 void verify_ground(struct verify *v, enum ground ground, const char *text);
+
+/* rules.c: "Socket", "FastSocket", "GPUDirectTCPX" */
+bool verify_is_tcp(const char *network);
 
 /* map.c */
 const struct map *verify_map_of(const struct verify *v, const char *host);

@@ -323,6 +323,42 @@ static const struct failure warnings[] = {
 	  "WARN no-topology-file" },
 };
 
+#define PLAIN(net) P "Channel 00/0 : 0[0] -> 1[0] [send] via NET/" net "/0\n"
+#define USING(net) P "Using network " net "\n"
+
+static void a_plugin_proves_rdma_or_does_not(void **state)
+{
+	static const struct {
+		const char *log;
+		enum verdict verdict;
+		const char *words;
+	} rows[] = {
+		{ USING("FastSocket") TWO PLAIN("FastSocket"), VERDICT_FAIL,
+		  "FAIL tcp-plugin|network FastSocket" },
+		{ P "Assigned NET plugin FastSocket to comm\n" TWO, VERDICT_FAIL, "FAIL tcp-plugin" },
+		{ TWO PLAIN("FastSocket"), VERDICT_FAIL, "FAIL tcp-plugin" },
+		{ USING("GPUDirectTCPX_v7") TWO PLAIN("GPUDirectTCPX_v7"), VERDICT_FAIL, "FAIL tcp-plugin" },
+		{ P "NET/OFI Selected Provider is tcp;ofi_rxm\n" USING("AWS Libfabric")
+			  TWO PLAIN("AWS Libfabric"),
+		  VERDICT_FAIL, "FAIL tcp-plugin|log:1: NET/OFI Selected" },
+		{ P "NET/OFI Selected provider is tcp, fabric is 10.0.0.0/24 (found 1 nics)\n" TWO,
+		  VERDICT_FAIL, "FAIL tcp-plugin" },
+		{ USING("AWS Libfabric") TWO PLAIN("AWS Libfabric"), VERDICT_WARN,
+		  "WARN plugin-unproven|note plugin" },
+		{ USING("Fancy") TWO PLAIN("Fancy"), VERDICT_WARN, "WARN plugin-unproven" },
+		{ P "NET/OFI Selected Provider is efa (found 4 nics)\n" USING("AWS Libfabric")
+			  TWO PLAIN("AWS Libfabric"),
+		  VERDICT_NOGDR, "no GDR gdr-off" },
+		{ USING("Fancy") TWO P "Channel 00/0 : 0[0] -> 1[0] [send] via NET/Fancy/0/GDRDMA\n",
+		  VERDICT_PASS, "note plugin" },
+		{ USING("IBext_v8") TWO PLAIN("IBext_v8"), VERDICT_NOGDR, "no GDR gdr-off" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		assert_verdict(NULL, rows[i].log, rows[i].verdict, rows[i].words);
+}
+
 static void what_may_break_is_a_warning(void **state)
 {
 	(void)state;
@@ -696,6 +732,7 @@ int main(void)
 		cmocka_unit_test(two_records_in_one_line_are_two),
 		cmocka_unit_test(what_is_glued_or_cut_is_left_out),
 		cmocka_unit_test(every_failure_has_its_cause_and_fix),
+		cmocka_unit_test(a_plugin_proves_rdma_or_does_not),
 		cmocka_unit_test(what_may_break_is_a_warning),
 		cmocka_unit_test(a_retry_that_succeeds_is_no_failure),
 		cmocka_unit_test(one_node_counts_only_when_it_has_to_loop),
