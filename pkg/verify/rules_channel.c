@@ -56,9 +56,9 @@ static bool read_channel(const char *p, struct channel *c)
 	if (!skip(&p, " : ") || !skip_rank(&p, &c->from_rank) || !skip(&p, " -> ") ||
 	    !skip_rank(&p, &c->to_rank))
 		return false;
-	c->send = skip(&p, " [send]");
-	if (!c->send && !skip(&p, " [receive]"))
-		return false;
+	c->send = !skip(&p, " [receive]"); /* manuals leave "[send]" away */
+	if (c->send)
+		skip(&p, " [send]");
 	return skip(&p, " via NET/") && skip_network(&p, c->network) && skip_number(&p, 10, &c->dev) &&
 	       read_ways(p, c);
 }

@@ -4,6 +4,22 @@
 #include "base/mem.h"
 #include "verify/rules-internal.h"
 
+/* "mlx5_4_dma": the Data Direct function of mlx5_4 (2.27 and newer), which NCCL_IB_HCA and the map call
+ * mlx5_4. */
+static void drop_dma(char *name)
+{
+	static const char end[] = "_dma";
+
+	for (char *at = name; (at = strstr(at, end));) {
+		size_t n = strlen(end);
+
+		if (at == name || at[-1] == '+' || (at[n] && at[n] != '+'))
+			at += n;
+		else
+			memmove(at, at + n, strlen(at + n) + 1);
+	}
+}
+
 static struct hca *add_hca(struct proc *p, const char *name, size_t len, uint64_t dev)
 {
 	struct hca *h;
@@ -14,6 +30,7 @@ static struct hca *add_hca(struct proc *p, const char *name, size_t len, uint64_
 	h = &p->hcas[p->n_hcas++];
 	*h = (struct hca) { .dev = (unsigned)dev };
 	memcpy(h->name, name, len);
+	drop_dma(h->name);
 	return h;
 }
 
@@ -68,27 +85,44 @@ static bool skip_group(const char **p, struct proc *proc, uint64_t dev, unsigned
 	return skip(p, "}");
 }
 
-void rule_using(struct verify *v, const struct record *r)
+static void read_hcas(struct verify *v, const struct record *r, struct proc *proc, const char *p)
 {
-	const char *p = r->text + strlen("NET/IB : Using");
 	unsigned members;
 	uint64_t dev;
 
-	if (!r->proc || !r->whole || !strstr(p, "OOB "))
-		return;
-	forget_plain(r->proc);
-	r->proc->using_source = v->source;
-	r->proc->using_line = v->line;
-	verify_ground(v, GROUND_USING, r->text);
 	while (*p == ' ')
 		p++;
 	while (skip(&p, "[") && skip_number(&p, 10, &dev) && skip(&p, "]") &&
-	       skip_group(&p, r->proc, dev, &members)) {
+	       skip_group(&p, proc, dev, &members)) {
 		if (members > 1)
 			verify_saw(v, SIGN_FUSED, r->text);
 		while (*p == ' ')
 			p++;
 	}
+}
+
+/* The last HCA is whole where the out-of-band interface follows, or where a manual leaves it away. */
+static bool is_whole_list(const char *p)
+{
+	size_t n = strlen(p);
+
+	return strstr(p, "OOB ") || (n > 3 && !strcmp(p + n - 3, "/IB")) ||
+	       (n > 5 && !strcmp(p + n - 5, "/RoCE"));
+}
+
+void rule_using(struct verify *v, const struct record *r)
+{
+	const char *p = r->text + strlen("NET/IB : Using");
+
+	if (!r->whole || !is_whole_list(p))
+		return;
+	verify_ground(v, GROUND_USING, r->text);
+	if (!r->proc)
+		return;
+	forget_plain(r->proc);
+	r->proc->using_source = v->source;
+	r->proc->using_line = v->line;
+	read_hcas(v, r, r->proc, p);
 }
 
 /* "NET/IB : Made virtual device [2] name=mlx5_0+mlx5_1 speed=800000 ndevs=2" */

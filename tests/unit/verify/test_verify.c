@@ -537,6 +537,62 @@ static void another_gid_than_the_maps_is_a_warning(void **state)
 	assert_verdict(WITH_GID("null"), other, VERDICT_PASS, "verdict: PASS");
 }
 
+static void a_data_direct_function_is_its_hca(void **state)
+{
+	(void)state;
+	assert_verdict(
+		MAP(OWN "," OWN5),
+		NET P
+		"NET/IB : Using [0]mlx5_4_dma:1/RoCE [1]mlx5_5_dma:1/RoCE [RO]; OOB eth0:10.1.0.4<0>\n" BUS
+			TWO SEND P "Channel 01/0 : 0[0] -> 1[0] [send] via NET/IB/1/GDRDMA\n",
+		VERDICT_PASS, "mlx5_4:1,mlx5_5:1  GDRDMA");
+	assert_verdict(
+		MAP(OWN "," OWN5),
+		NET P
+		"NET/IB : Using [0]mlx5_4_dma:1/IB [1]mlx5_5_dma:1/IB ; OOB eth0:10.1.0.4<0>\n" P
+		"NET/IB : Made virtual device [2] name=mlx5_4_dma+mlx5_5_dma speed=800000 ndevs=2\n" BUS TWO P
+		"Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/2/GDRDMA\n",
+		VERDICT_WARN, "mlx5_4+mlx5_5  GDRDMA|WARN fused");
+}
+
+/* As tutorials print it: without host and process, direction and out-of-band interface. */
+static void lines_of_a_tutorial_are_read(void **state)
+{
+	static const char rdma[] = "NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB\n"
+				   "NCCL INFO NET/IB : GPU Direct RDMA Enabled for HCA 0 : mlx5_0\n"
+				   "NCCL INFO Channel 00 : 0[0] -> 1[1] via NET/IB/0/GDRDMA\n"
+				   "NCCL INFO Channel 01 : 0[0] -> 1[1] via NET/IB/1/GDRDMA\n";
+	static const char tcp[] = "NCCL INFO NET/Socket : Using [0]eth0:10.0.0.5<0>\n"
+				  "NCCL INFO Channel 00 : 0[0] -> 1[1] via NET/Socket/0\n";
+	static const char plain[] = "NCCL INFO NET/IB : Using [0]mlx5_0:1/IB\n"
+				    "NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 : mlx5_0\n"
+				    "NCCL INFO Channel 00 : 0[0] -> 1[1] via NET/IB/0\n";
+	static const char inside[] = "NCCL INFO Channel 00 : 0[0] -> 1[1] via P2P/IPC/read\n"
+				     "NCCL INFO Channel 01 : 0[0] -> 1[1] via SHM\n";
+	static const struct {
+		const char *log, *words;
+		enum verdict verdict;
+	} rows[] = {
+		{ rdma, "HCAs     log:1: NET/IB : Using|2 channels between nodes, 2 with GDRDMA",
+		  VERDICT_INCONCLUSIVE },
+		{ tcp, "FAIL socket|log:2: Channel 00", VERDICT_FAIL },
+		{ plain, "1 channels between nodes, 0 with GDRDMA|no GDR gdr-off", VERDICT_INCONCLUSIVE },
+		{ inside, "INCONCLUSIVE no-channels", VERDICT_INCONCLUSIVE },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_verify_ struct verify *v = verify_new();
+		_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+
+		feed(v, rows[i].log, strlen(rows[i].log));
+		assert_int_equal(verify_judge(v), rows[i].verdict);
+		assert_says(v, rows[i].words);
+		verify_text(v, &out);
+		assert_null(strstr(strbuf_str(&out), "damaged"));
+	}
+}
+
 static void the_maps_path_class_tells_why_not(void **state)
 {
 	(void)state;
@@ -744,6 +800,8 @@ int main(void)
 		cmocka_unit_test(ranks_that_are_not_in_the_log_may_use_the_rest),
 		cmocka_unit_test(a_gpu_that_uses_another_ones_hca_is_a_warning),
 		cmocka_unit_test(another_gid_than_the_maps_is_a_warning),
+		cmocka_unit_test(a_data_direct_function_is_its_hca),
+		cmocka_unit_test(lines_of_a_tutorial_are_read),
 		cmocka_unit_test(the_maps_path_class_tells_why_not),
 		cmocka_unit_test(a_map_of_a_host_is_for_that_host_only),
 		cmocka_unit_test(an_exact_list_in_the_log_stands_for_the_map),
