@@ -48,6 +48,9 @@ static inline struct gpu *record_gpu(struct verify *v, const struct record *r)
 /* rules_channel.c: "Channel 00/0 : 3[5d000] -> 11[5d000] [send] via NET/IB/0/GDRDMA" */
 void rule_channel(struct verify *v, const struct record *r);
 
+/* rules.c: `interface` begins with its name, which a ':' ends. */
+void verify_bootstrap(struct verify *v, const struct record *r, const char *interface);
+
 /* rules_hca.c */
 void rule_using(struct verify *v, const struct record *r);
 void rule_virtual(struct verify *v, const struct record *r);

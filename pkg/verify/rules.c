@@ -207,6 +207,45 @@ static void on_variable(struct verify *v, const struct record *r)
 	}
 }
 
+/* The interface of NCCL's own connections: "Bootstrap : Using eth0:10.0.0.1<0>", "… [RO]; OOB
+ * eth0:10.0.0.1<0>" */
+void verify_bootstrap(struct verify *v, const struct record *r, const char *interface)
+{
+	const struct map *map = r->proc ? verify_map_of(v, r->proc->host) : NULL;
+	size_t n = strcspn(interface, ":");
+
+	for (size_t i = 0; map && interface[n] && i < map->n_entries; i++) {
+		const char *netdev = map->entries[i].netdev;
+
+		if (netdev && strlen(netdev) == n && !strncmp(netdev, interface, n)) {
+			verify_saw(v, SIGN_BOOTSTRAP, r->text);
+			return;
+		}
+	}
+}
+
+static void on_bootstrap(struct verify *v, const struct record *r)
+{
+	const char *name = strstr(r->text, "Using ");
+
+	if (name)
+		verify_bootstrap(v, r, name + strlen("Using "));
+}
+
+/* "GDRCOPY enabled library 2.3 driver 2.3" */
+static void on_gdrcopy(struct verify *v, const struct record *r)
+{
+	verify_ground(v, GROUND_GDRCOPY, r->text);
+}
+
+/* Subsystem GRAPH: " Pattern 4, crossNic 0, nChannels 16, bw 45/45, type NVL/PIX, sameChannels 1": the worst
+ * link between GPUs of a node, then that to the NICs. */
+static void on_pattern(struct verify *v, const struct record *r)
+{
+	if (strstr(r->text, ", type ") && r->whole)
+		verify_ground(v, GROUND_INSIDE, r->text);
+}
+
 static const struct rule {
 	const char *begin;
 	void (*fn)(struct verify *v, const struct record *r);
@@ -223,6 +262,10 @@ static const struct rule {
 	{ "Using network ", on_network },
 	{ "Assigned NET plugin ", on_assigned },
 	{ "NCCL_", on_variable },
+	{ "Bootstrap", on_bootstrap },
+	{ "GDRCOPY ", on_gdrcopy },
+	{ "Pattern ", on_pattern },
+	{ " Pattern ", on_pattern },
 };
 
 /* "Unable to open device mlx5_4": harmless when it is somebody else's. */
@@ -254,4 +297,6 @@ void verify_record(struct verify *v, const struct record *r)
 		id = whose_device(v, r);
 	if (id != SIGN_MAX)
 		verify_saw(v, id, r->text);
+	else if (r->warn && r->whole)
+		verify_warned(v, r->text);
 }

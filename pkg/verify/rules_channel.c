@@ -95,8 +95,13 @@ void rule_channel(struct verify *v, const struct record *r)
 		verify_saw(v, SIGN_DAMAGED, r->text);
 		return;
 	}
-	if (!c.network[0])
+	if (!c.network[0]) {
+		if (strstr(r->text, " via SHM"))
+			verify_saw(v, SIGN_SHM, r->text);
+		else if (strstr(r->text, " via P2P/"))
+			verify_ground(v, GROUND_INSIDE, r->text);
 		return;
+	}
 	if (verify_is_tcp(c.network)) {
 		verify_saw(v, str_eq(c.network, "Socket") ? SIGN_SOCKET : SIGN_TCP_PLUGIN, r->text);
 		return;

@@ -123,6 +123,8 @@ void rule_using(struct verify *v, const struct record *r)
 	r->proc->using_source = v->source;
 	r->proc->using_line = v->line;
 	read_hcas(v, r, r->proc, p);
+	if (strstr(p, "OOB "))
+		verify_bootstrap(v, r, strstr(p, "OOB ") + strlen("OOB "));
 }
 
 /* "NET/IB : Made virtual device [2] name=mlx5_0+mlx5_1 speed=800000 ndevs=2" */

@@ -174,6 +174,10 @@ static const struct sign signs[SIGN_MAX] = {
 				"The topology file that NCCL was told to read cannot be opened; NCCL detects "
 				"by itself.",
 				"Mount the file, or unset NCCL_TOPO_FILE." },
+	[SIGN_OTHER_WARN] = { "nccl-warn", LEVEL_WARN, "NCCL wrote warnings that are not in this catalogue",
+			      "NCCL warns of what fails or may fail; a known failure has a finding of its "
+			      "own.",
+			      "Read them, the first one first: what follows is often its consequence." },
 	[SIGN_IOMMU_PT] = { "iommu", LEVEL_NOTE, NULL,
 			    "RCCL wants the IOMMU in pass-through mode; translated peer-to-peer traffic is "
 			    "slow or fails.",
@@ -231,6 +235,18 @@ static const struct sign signs[SIGN_MAX] = {
 	[SIGN_P2P] = { "p2p-disabled", LEVEL_NOTE, NULL,
 		       "GPUs that are connected may not use peer-to-peer transfers.",
 		       "Check NCCL_P2P_DISABLE, NCCL_P2P_LEVEL, ACS and the driver." },
+	[SIGN_SHM] = { "shared-memory", LEVEL_NOTE, "GPUs of one node exchange data through shared memory",
+		       "NCCL finds no peer-to-peer way between them: no NVLink, GPUs of two sockets or "
+		       "containers, "
+		       "or NCCL_P2P_DISABLE.",
+		       "On a machine with NVLink check nvidia-smi topo -m, and NCCL_P2P_DISABLE and "
+		       "_LEVEL." },
+	[SIGN_BOOTSTRAP] = { "bootstrap-on-a-rail", LEVEL_NOTE,
+			     "NCCL's own connections go through the interface of an allocated VF",
+			     "They need every rank to reach every other one; rails that are not connected to "
+			     "each "
+			     "other do not give that.",
+			     "Set NCCL_SOCKET_IFNAME to the pod's first interface (most often eth0)." },
 	[SIGN_PLUGIN] = { "plugin", LEVEL_NOTE, "a network plugin is in use",
 			  "It names no HCAs in this log, so they were not compared.",
 			  "Use verify --counters." },

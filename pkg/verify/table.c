@@ -102,6 +102,19 @@ void verify_saw(struct verify *v, enum sign_id id, const char *text)
 	prove(&v->signs[id], *text ? v->source : NULL, *text ? v->line : 0, text);
 }
 
+void verify_warned(struct verify *v, const char *text)
+{
+	verify_saw(v, SIGN_OTHER_WARN, text);
+	for (size_t i = 0; i < v->n_warns; i++) {
+		if (!strncmp(v->warns[i].text, text, MAX_PROOF - 1)) {
+			v->warns[i].count++;
+			return;
+		}
+	}
+	if (v->n_warns < MAX_WARNS)
+		prove(&v->warns[v->n_warns++], v->source, v->line, text);
+}
+
 void verify_ground(struct verify *v, enum ground ground, const char *text)
 {
 	prove(&v->grounds[ground], v->source, v->line, text);

@@ -9,13 +9,12 @@
 #define MAX_ROWS 64 /* of GPUs with trouble, for people; --json has all */
 #define FEW_ROWS 16 /* of GPUs without */
 
-typedef unsigned long long ull;
-
 typedef unsigned long long ull; /* printf's %llu */
 
 static const char *const ground_names[] = {
-	[GROUND_NETWORK] = "network", [GROUND_USING] = "HCAs",	 [GROUND_NODES] = "nodes",
-	[GROUND_GDR] = "GDRDMA",      [GROUND_PLAIN] = "no GDR", [GROUND_WHY] = "why",
+	[GROUND_NETWORK] = "network", [GROUND_USING] = "HCAs",	    [GROUND_NODES] = "nodes",
+	[GROUND_GDR] = "GDRDMA",      [GROUND_PLAIN] = "no GDR",    [GROUND_WHY] = "why",
+	[GROUND_INSIDE] = "inside",   [GROUND_GDRCOPY] = "GDRCopy",
 };
 
 /* The worst first; within a level as in the catalogue. */
@@ -140,8 +139,23 @@ static void put_proof(const struct proof *p, struct strbuf *out)
 	strbuf_puts(out, p->text);
 }
 
-static void put_finding(const struct sign *s, const struct proof *p, struct strbuf *out)
+/* Of NCCL's own warnings each text has a line. */
+static void put_warns(const struct verify *v, struct strbuf *out)
 {
+	for (size_t i = 1; i < v->n_warns; i++) {
+		strbuf_puts(out, "         ");
+		put_proof(&v->warns[i], out);
+		if (v->warns[i].count > 1)
+			strbuf_printf(out, " (%llu times)", (ull)v->warns[i].count);
+		strbuf_putc(out, '\n');
+	}
+}
+
+static void put_finding(const struct verify *v, enum sign_id id, struct strbuf *out)
+{
+	const struct sign *s = sign_of(id);
+	const struct proof *p = &v->signs[id];
+
 	strbuf_printf(out, "\n%s %s", level_name(s->level), s->id);
 	if (s->what)
 		strbuf_printf(out, ": %s", s->what);
@@ -153,6 +167,8 @@ static void put_finding(const struct sign *s, const struct proof *p, struct strb
 		put_proof(p, out);
 		strbuf_putc(out, '\n');
 	}
+	if (id == SIGN_OTHER_WARN)
+		put_warns(v, out);
 	strbuf_printf(out, "  cause: %s\n  fix:   %s\n", s->cause, s->fix);
 }
 
@@ -186,7 +202,7 @@ void verify_text(const struct verify *v, struct strbuf *out)
 	for (size_t k = 0; k < ARRAY_LEN(order); k++) {
 		for (enum sign_id id = 0; id < SIGN_MAX; id++) {
 			if (v->signs[id].count && sign_of(id)->level == order[k])
-				put_finding(sign_of(id), &v->signs[id], out);
+				put_finding(v, id, out);
 		}
 	}
 }
@@ -261,6 +277,18 @@ static void json_finding(const struct sign *s, const struct proof *p, struct jso
 	json_end_object(j);
 }
 
+static void json_warns(const struct verify *v, struct json *j)
+{
+	json_key(j, "warnings");
+	json_begin_array(j);
+	for (size_t i = 0; i < v->n_warns; i++) {
+		json_begin_object(j);
+		json_proof(j, &v->warns[i]);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
 static void json_grounds(const struct verify *v, struct json *j)
 {
 	json_key(j, "proof");
@@ -288,6 +316,7 @@ void verify_json(const struct verify *v, struct json *j)
 	json_kv_int(j, "bytes", (int64_t)v->bytes);
 	json_kv_int(j, "lines", (int64_t)v->lines);
 	json_grounds(v, j);
+	json_warns(v, j);
 	json_key(j, "gpus");
 	json_begin_array(j);
 	for (size_t i = 0; i < v->n_gpus; i++)

@@ -13,6 +13,7 @@
 #define MAX_TEXT    4096 /* of a record: 32 HCAs in one "Using" line fit */
 #define MAX_PROOF   240
 #define MAX_NAME    128 /* of an HCA; fused ones are longer than the kernel's 64 */
+#define MAX_WARNS   8
 #define TABLE_SLOTS (2 * VERIFY_MAX_GPUS)
 
 /* A line that proves something. */
@@ -67,7 +68,10 @@ struct gpu {
 enum env { ENV_GDR_LEVEL, ENV_GDR_READ, ENV_P2P_DISABLE, ENV_SHM_DISABLE, ENV_GID_INDEX, ENV_MAX };
 
 /* What a verdict stands on, besides what was found. */
-enum ground { GROUND_NETWORK, GROUND_USING, GROUND_NODES, GROUND_GDR, GROUND_PLAIN, GROUND_WHY, GROUND_MAX };
+enum ground {
+	GROUND_NETWORK, GROUND_USING, GROUND_NODES, GROUND_GDR, GROUND_PLAIN, GROUND_WHY, GROUND_INSIDE, GROUND_GDRCOPY,
+	GROUND_MAX
+};
 
 struct map_entry {
 	const char *gpu, *vf, *hca, *netdev, *path; /* all but hca may be NULL */
@@ -107,6 +111,8 @@ struct verify {
 	char env[ENV_MAX][32];
 	struct proof grounds[GROUND_MAX];
 	struct proof signs[SIGN_MAX];
+	struct proof warns[MAX_WARNS]; /* NCCL's own, of no sign: the first of each text */
+	size_t n_warns;
 	enum verdict verdict;
 };
 
@@ -128,6 +134,7 @@ struct proc *verify_proc(struct verify *v, const char *host, size_t host_len, ui
 struct gpu *verify_gpu(struct verify *v, struct proc *proc, unsigned cuda);
 void verify_saw(struct verify *v, enum sign_id id, const char *text);
 void verify_saw_at(struct verify *v, enum sign_id id, const char *source, uint64_t line, const char *text);
+void verify_warned(struct verify *v, const char *text);
 void verify_ground(struct verify *v, enum ground ground, const char *text);
 
 /* rules.c: "Socket", "FastSocket", "GPUDirectTCPX" */

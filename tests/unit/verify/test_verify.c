@@ -369,6 +369,73 @@ static void what_may_break_is_a_warning(void **state)
 	}
 }
 
+/* A line more in a good log: what is said of it, and whether the log is good still. */
+static void what_else_a_log_tells_is_said(void **state)
+{
+	static const char map[] = MAP("{\"hca\": \"mlx5_4\", \"netdev\": \"net1\"}, {\"hca\": \"mlx5_5\"}");
+	static const struct {
+		const char *line, *words;
+		enum verdict verdict;
+	} rows[] = {
+		{ P "GDRCOPY enabled library 2.3 driver 2.3", "GDRCopy  log:5: GDRCOPY enabled",
+		  VERDICT_PASS },
+		{ P "Channel 00/0 : 0[0] -> 2[2] via P2P/CUMEM", "inside   log:5: Channel 00/0",
+		  VERDICT_PASS },
+		{ P " Pattern 4, crossNic 0, nChannels 16, bw 45.000000/45.000000, type NVL/PIX, "
+		    "sameChannels 1",
+		  "inside   log:5:  Pattern 4", VERDICT_PASS },
+		{ P "Channel 00 : 0[0] -> 2[2] via SHM/direct/direct", "note shared-memory|log:5: Channel",
+		  VERDICT_PASS },
+		{ P "Bootstrap : Using net1:10.56.0.4<0>", "note bootstrap-on-a-rail|log:5: Bootstrap",
+		  VERDICT_PASS },
+		{ P "Bootstrap: Using net1:10.56.0.4<0>", "note bootstrap-on-a-rail", VERDICT_PASS },
+		{ P "NET/IB : Using [0]mlx5_4:1/RoCE [1]mlx5_5:1/RoCE [RO]; OOB net1:10.56.0.4<0>",
+		  "note bootstrap-on-a-rail", VERDICT_PASS },
+		{ W "Cuda failure 700 'an illegal memory access was encountered'",
+		  "WARN nccl-warn|proof: log:5: Cuda failure 700", VERDICT_WARN },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_free_ char *log = xasprintf("%s%s\n", NET USE TWO SEND, rows[i].line);
+		_cleanup_verify_ struct verify *v = verify_new();
+
+		add_map(v, NULL, map);
+		feed(v, log, strlen(log));
+		verify_judge(v);
+		assert_says(v, rows[i].words);
+		assert_verdict(NULL, log, rows[i].verdict, "verdict: ");
+	}
+}
+
+static void an_interface_is_known_by_its_whole_name(void **state)
+{
+	static const char log[] = NET USE TWO SEND P "Bootstrap: Using net10:10.56.0.4<0>\n";
+	_cleanup_verify_ struct verify *v = verify_new();
+	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+
+	(void)state;
+	add_map(v, NULL, MAP("{\"hca\": \"mlx5_4\", \"netdev\": \"net1\"}"));
+	feed(v, log, strlen(log));
+	verify_judge(v);
+	verify_text(v, &out);
+	assert_null(strstr(strbuf_str(&out), "bootstrap"));
+}
+
+static void every_warning_of_nccl_has_a_line(void **state)
+{
+	_cleanup_strbuf_ struct strbuf log = STRBUF_INIT;
+
+	(void)state;
+	strbuf_puts(&log, NET USE TWO SEND);
+	for (int i = 0; i < 40; i++)
+		strbuf_printf(&log, W "something odd number %d\n", i % 20);
+	assert_verdict(
+		NULL, strbuf_str(&log), VERDICT_WARN,
+		"nccl-warn: NCCL wrote warnings that are not in this catalogue (40 times)|"
+		"log:5: something odd number 0|log:6: something odd number 1 (2 times)|number 7 (2 times)");
+}
+
 static void a_retry_that_succeeds_is_no_failure(void **state)
 {
 	(void)state;
@@ -790,6 +857,9 @@ int main(void)
 		cmocka_unit_test(every_failure_has_its_cause_and_fix),
 		cmocka_unit_test(a_plugin_proves_rdma_or_does_not),
 		cmocka_unit_test(what_may_break_is_a_warning),
+		cmocka_unit_test(what_else_a_log_tells_is_said),
+		cmocka_unit_test(an_interface_is_known_by_its_whole_name),
+		cmocka_unit_test(every_warning_of_nccl_has_a_line),
 		cmocka_unit_test(a_retry_that_succeeds_is_no_failure),
 		cmocka_unit_test(one_node_counts_only_when_it_has_to_loop),
 		cmocka_unit_test(a_log_that_tells_no_number_of_nodes_has_to_show_two_hosts),
