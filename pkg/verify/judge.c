@@ -98,15 +98,6 @@ static bool loops(const struct verify *v)
 	return !strcmp(v->env[ENV_P2P_DISABLE], "1") && !strcmp(v->env[ENV_SHM_DISABLE], "1");
 }
 
-static bool is_of_two_hosts(const struct verify *v)
-{
-	for (size_t i = 1; i < v->n_procs; i++) {
-		if (strcmp(v->procs[i]->host, v->procs[0]->host) != 0)
-			return true;
-	}
-	return false;
-}
-
 /* Before 2.21 no line has the number of nodes; then that channels take the network has to do. */
 static bool tells_nodes(const char *version)
 {
@@ -139,8 +130,24 @@ static void judge_evidence(struct verify *v)
 		verify_saw(v, SIGN_ONE_NODE, "");
 	else if (!v->net_channels)
 		verify_saw(v, SIGN_NO_CHANNELS, "");
-	else if (!v->nodes && tells_nodes(v->version) && !is_of_two_hosts(v))
+	else if (!v->nodes && tells_nodes(v->version) && verify_hosts_seen(v) < 2)
 		verify_saw(v, SIGN_NODES_UNTOLD, "");
+}
+
+/* Where nothing worse was found: what the others used decides, too. */
+static bool is_partial(struct verify *v)
+{
+	uint64_t all = v->ranks ? v->ranks : v->least_ranks, seen = verify_ranks_seen(v);
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+
+	if (!v->net_channels || all <= seen || all > MAX_RANKS)
+		return false;
+	strbuf_printf(&text, "%llu of %llu ranks", (unsigned long long)seen, (unsigned long long)all);
+	if (v->nodes)
+		strbuf_printf(&text, ", %llu of %llu nodes", (unsigned long long)verify_hosts_seen(v),
+			      (unsigned long long)v->nodes);
+	verify_saw_at(v, SIGN_RANKS_UNSEEN, NULL, 0, strbuf_str(&text));
+	return true;
 }
 
 enum verdict verify_judge(struct verify *v)
@@ -160,6 +167,8 @@ enum verdict verify_judge(struct verify *v)
 		if (v->signs[id].count && sign_of(id)->level > worst)
 			worst = sign_of(id)->level;
 	}
+	if (is_partial(v) && worst == LEVEL_NOTE)
+		worst = LEVEL_UNKNOWN;
 	return v->verdict = by_level[worst];
 }
 

@@ -13,9 +13,8 @@ static void on_comm(struct verify *v, const struct record *r)
 
 	if (!r->whole || !number_after(r->text, " rank ", 10, &rank))
 		return;
-	if ((number_after(r->text, " nranks ", 10, &n) || number_after(r->text, " nRanks ", 10, &n)) &&
-	    n > v->ranks)
-		v->ranks = n;
+	if (number_after(r->text, " nranks ", 10, &n) || number_after(r->text, " nRanks ", 10, &n))
+		verify_rank(v, rank, n, 0);
 	if (number_after(r->text, " nNodes ", 10, &n)) {
 		v->nodes = n > v->nodes ? n : v->nodes;
 		if (n > 1)

@@ -85,6 +85,16 @@ static void count_channel(struct verify *v, const struct channel *c, struct gpu 
 	}
 }
 
+/* RCCL ends the line with the communicator's size. */
+static void take_rank(struct verify *v, const struct record *r, const struct channel *c)
+{
+	uint64_t n = 0;
+
+	number_after(r->text, " nRanks ", 10, &n);
+	verify_rank(v, c->send ? c->from_rank : c->to_rank, n,
+		    1 + (c->from_rank > c->to_rank ? c->from_rank : c->to_rank));
+}
+
 void rule_channel(struct verify *v, const struct record *r)
 {
 	struct channel c = { 0 };
@@ -106,6 +116,7 @@ void rule_channel(struct verify *v, const struct record *r)
 		verify_saw(v, str_eq(c.network, "Socket") ? SIGN_SOCKET : SIGN_TCP_PLUGIN, r->text);
 		return;
 	}
+	take_rank(v, r, &c);
 	v->net_channels++;
 	v->net_gdr += c.gdr;
 	verify_ground(v, c.gdr ? GROUND_GDR : GROUND_PLAIN, r->text);

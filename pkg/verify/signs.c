@@ -104,6 +104,10 @@ static const struct sign signs[SIGN_MAX] = {
 				"HCAs too, with peer-to-peer and shared memory disabled.",
 				"Give the whole log of a run with NCCL_DEBUG=INFO "
 				"NCCL_DEBUG_SUBSYS=INIT,NET,ENV, or the logs of two nodes." },
+	[SIGN_RANKS_UNSEEN] = { "ranks-unseen", LEVEL_UNKNOWN, "not every rank of the job is in these logs",
+				"Each rank writes of itself only: what the others used is not known.",
+				"Give the logs of all pods: verify a.log b.log ...; every one with "
+				"NCCL_DEBUG=INFO." },
 	[SIGN_NO_CHANNELS] = { "no-channels", LEVEL_UNKNOWN, "no channel between nodes is in this log",
 			       "The log ends before the first collective, or lacks the subsystem INIT; NCCL "
 			       "2.22 and newer connect lazily.",

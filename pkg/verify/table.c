@@ -78,6 +78,41 @@ struct gpu *verify_gpu(struct verify *v, struct proc *proc, unsigned cuda)
 	return v->last_gpu = g;
 }
 
+void verify_rank(struct verify *v, uint64_t rank, uint64_t n, uint64_t least)
+{
+	if (n > v->ranks) {
+		v->ranks = n;
+		memset(v->rank_seen, 0, sizeof(v->rank_seen));
+	}
+	if (least > v->least_ranks)
+		v->least_ranks = least;
+	if (n == v->ranks && rank < MAX_RANKS)
+		v->rank_seen[rank / 64] |= UINT64_C(1) << rank % 64;
+}
+
+uint64_t verify_ranks_seen(const struct verify *v)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < MAX_RANKS / 64; i++)
+		n += (uint64_t)__builtin_popcountll(v->rank_seen[i]);
+	return n;
+}
+
+uint64_t verify_hosts_seen(const struct verify *v)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < v->n_procs; i++) {
+		size_t k = 0;
+
+		while (k < i && strcmp(v->procs[k]->host, v->procs[i]->host) != 0)
+			k++;
+		n += k == i;
+	}
+	return n;
+}
+
 static void prove(struct proof *p, const char *source, uint64_t line, const char *text)
 {
 	size_t n = strnlen(text, sizeof(p->text) - 1);

@@ -182,6 +182,8 @@ static void put_summary(const struct verify *v, struct strbuf *out)
 	strbuf_printf(out, " network %s,", v->network[0] ? v->network : "unknown");
 	if (v->nodes)
 		strbuf_printf(out, " %llu node%s,", (ull)v->nodes, v->nodes == 1 ? "" : "s");
+	if (v->ranks && verify_ranks_seen(v) < v->ranks)
+		strbuf_printf(out, " %llu of", (ull)verify_ranks_seen(v));
 	if (v->ranks)
 		strbuf_printf(out, " %llu rank%s,", (ull)v->ranks, v->ranks == 1 ? "" : "s");
 	strbuf_printf(out, " %llu channels between nodes, %llu with GDRDMA\n", (ull)v->net_channels,
@@ -311,6 +313,8 @@ void verify_json(const struct verify *v, struct json *j)
 	json_kv_string(j, "network", v->network[0] ? v->network : NULL);
 	json_kv_int(j, "nodes", (int64_t)v->nodes);
 	json_kv_int(j, "ranks", (int64_t)v->ranks);
+	json_kv_int(j, "ranks_seen", (int64_t)verify_ranks_seen(v));
+	json_kv_int(j, "hosts_seen", (int64_t)verify_hosts_seen(v));
 	json_kv_int(j, "channels", (int64_t)v->net_channels);
 	json_kv_int(j, "channels_gdr", (int64_t)v->net_gdr);
 	json_kv_int(j, "bytes", (int64_t)v->bytes);

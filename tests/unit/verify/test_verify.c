@@ -19,7 +19,8 @@
 #define W	  "p-0:1:20 [0] net.cc:1 NCCL WARN "
 #define NET	  P "Using network IB\n"
 #define USE	  P "NET/IB : Using [0]mlx5_4:1/RoCE [1]mlx5_5:1/RoCE [RO]; OOB eth0:10.1.0.4<0>\n"
-#define TWO	  P "comm 0x1 rank 0 nRanks 2 nNodes 2 localRanks 1 localRank 0 MNNVL 0\n"
+#define ONE	  P "comm 0x1 rank 0 nRanks 2 nNodes 2 localRanks 1 localRank 0 MNNVL 0"
+#define TWO	  ONE " q-0:1:20 [0] NCCL INFO comm 0x1 rank 1 nRanks 2 nNodes 2 localRanks 1 localRank 0 MNNVL 0\n"
 #define BUS	  P "comm 0x1 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x1 - Init START\n"
 #define SEND	  P "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA\n"
 #define RECV	  P "Channel 00/0 : 1[0] -> 0[0] [receive] via NET/IB/0/GDRDMA\n"
@@ -448,7 +449,8 @@ static void a_retry_that_succeeds_is_no_failure(void **state)
 static void one_node_counts_only_when_it_has_to_loop(void **state)
 {
 	static const char one[] =
-		NET P "comm 0x1 rank 0 nRanks 2 nNodes 1 localRanks 2 localRank 0 MNNVL 0\n" SEND;
+		NET P "comm 0x1 rank 0 nRanks 2 nNodes 1 localRanks 2 localRank 0 MNNVL 0\n" P
+		      "comm 0x2 rank 1 nRanks 2 nNodes 1 localRanks 2 localRank 1 MNNVL 0\n" SEND;
 	_cleanup_free_ char *loop = xasprintf("%s%s",
 					      P "NCCL_P2P_DISABLE set by environment to 1.\n" P
 						"NCCL_SHM_DISABLE set by environment to 1.\n",
@@ -480,7 +482,7 @@ static void a_log_that_tells_no_number_of_nodes_has_to_show_two_hosts(void **sta
 	for (size_t i = 0; i < ARRAY_LEN(silent); i++) {
 		_cleanup_free_ char *one = xasprintf("%s%s", silent[i], NET USE SEND);
 
-		assert_verdict(NULL, one, VERDICT_PASS, "1 channels between nodes");
+		assert_verdict(NULL, one, VERDICT_INCONCLUSIVE, "ranks-unseen|1 channels between nodes");
 	}
 }
 
@@ -511,6 +513,39 @@ static void an_index_that_railmate_set_is_no_fixed_one(void **state)
 		verify_text(v, &out);
 		assert_int_equal(!!strstr(strbuf_str(&out), "note gid-index-fixed"), cases[i].noted);
 	}
+}
+
+static void what_the_other_ranks_used_decides_too(void **state)
+{
+#define COMM(host, rank, n, nodes)                                                                           \
+	host ":1:20 [0] NCCL INFO comm 0x1 rank " rank " nRanks " n " nNodes " nodes                         \
+	     " localRanks 1 localRank 0\n"
+	static const struct {
+		const char *log, *words;
+		enum verdict verdict;
+	} rows[] = {
+		{ NET USE ONE "\n" SEND, "INCONCLUSIVE ranks-unseen|1 of 2 ranks, 1 of 2 nodes",
+		  VERDICT_INCONCLUSIVE },
+		{ NET USE TWO SEND, "2 nodes, 2 ranks,", VERDICT_PASS },
+		/* Again the same rank is no other one, and a smaller communicator tells nothing. */
+		{ NET USE ONE "\n" ONE "\n" COMM("q-0", "1", "1", "1") SEND, "1 of 2 ranks",
+		  VERDICT_INCONCLUSIVE },
+		{ NET USE COMM("q-0", "1", "2", "2") COMM("p-0", "0", "16", "2") SEND,
+		  "1 of 16 ranks, 2 of 2 nodes", VERDICT_INCONCLUSIVE },
+		/* Before 2.21, with the subsystem NET only: the channel names a rank that wrote nothing. */
+		{ "NCCL version 2.18.5+cuda12.2\n" NET USE SEND, "1 of 2 ranks", VERDICT_INCONCLUSIVE },
+		{ "NCCL version 2.18.5+cuda12.2\n" NET USE SEND
+		  "q-0:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [receive] via NET/IB/0/GDRDMA\n",
+		  "verdict: PASS", VERDICT_PASS },
+		/* What is found wrong is wrong without the others. */
+		{ NET USE ONE "\n" PLAIN("IB"), "verdict: PASS-noGDR|INCONCLUSIVE ranks-unseen",
+		  VERDICT_NOGDR },
+		{ NET USE ONE "\n" SEND W "Call to ibv_create_qp failed\n", "verdict: FAIL", VERDICT_FAIL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		assert_verdict(NULL, rows[i].log, rows[i].verdict, rows[i].words);
 }
 
 static void nothing_of_nccl_is_inconclusive(void **state)
@@ -560,7 +595,7 @@ static void ranks_that_are_not_in_the_log_may_use_the_rest(void **state)
 	assert_verdict(MAP(OWN "," OWN5),
 		       NET USE BUS P
 		       "comm 0x1 rank 0 nRanks 4 nNodes 2 localRanks 2 localRank 0 MNNVL 0\n" SEND,
-		       VERDICT_PASS, "verdict: PASS");
+		       VERDICT_INCONCLUSIVE, "ranks-unseen|1 of 4 ranks");
 }
 
 static void a_gpu_that_uses_another_ones_hca_is_a_warning(void **state)
@@ -574,7 +609,7 @@ static void a_gpu_that_uses_another_ones_hca_is_a_warning(void **state)
 	assert_verdict(map,
 		       NET USE BUS P "comm 0x1 rank 0 nRanks 4 nNodes 2 localRanks 2 localRank 0 MNNVL 0\n" P
 				     "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0(1)/GDRDMA\n",
-		       VERDICT_PASS, "verdict: PASS");
+		       VERDICT_INCONCLUSIVE, "1 of 4 ranks");
 }
 
 #define GID(dev, index)                                                                                      \
@@ -597,11 +632,11 @@ static void another_gid_than_the_maps_is_a_warning(void **state)
 		rest);
 
 	(void)state;
-	assert_verdict(map, same, VERDICT_PASS, "verdict: PASS");
+	assert_verdict(map, same, VERDICT_INCONCLUSIVE, "1 of 4 ranks");
 	assert_verdict(map, other, VERDICT_WARN,
 		       "WARN gid-not-of-map|log:3: NET/IB: NCCL Dev 0|cause: The pod");
 	assert_verdict(map, fused, VERDICT_WARN, "WARN fused");
-	assert_verdict(WITH_GID("null"), other, VERDICT_PASS, "verdict: PASS");
+	assert_verdict(WITH_GID("null"), other, VERDICT_INCONCLUSIVE, "1 of 4 ranks");
 }
 
 static void a_data_direct_function_is_its_hca(void **state)
@@ -805,7 +840,8 @@ static void a_line_without_end_takes_no_memory(void **state)
 static void more_gpus_than_fit_are_only_counted(void **state)
 {
 	static const char two[] =
-		"h:1:1 [0] NCCL INFO comm 0x1 rank 0 nRanks 2 nNodes 2 localRanks 1 localRank 0\n";
+		"h:1:1 [0] NCCL INFO comm 0x1 rank 0 nRanks 2 nNodes 2 localRanks 1 localRank 0\n"
+		"i:1:1 [0] NCCL INFO comm 0x1 rank 1 nRanks 2 nNodes 2 localRanks 1 localRank 0\n";
 	_cleanup_verify_ struct verify *v = verify_new();
 	char line[160];
 
@@ -822,7 +858,7 @@ static void more_gpus_than_fit_are_only_counted(void **state)
 	}
 	verify_end(v);
 	assert_int_equal(verify_judge(v), VERDICT_PASS);
-	assert_says(v, "4106 channels between nodes, 4106 with GDRDMA|and 4080 more|note too-many-gpus");
+	assert_says(v, "4106 channels between nodes, 4106 with GDRDMA|and 4079 more|note too-many-gpus");
 }
 
 static void the_json_names_every_gpu_and_finding(void **state)
@@ -864,6 +900,7 @@ int main(void)
 		cmocka_unit_test(one_node_counts_only_when_it_has_to_loop),
 		cmocka_unit_test(a_log_that_tells_no_number_of_nodes_has_to_show_two_hosts),
 		cmocka_unit_test(an_index_that_railmate_set_is_no_fixed_one),
+		cmocka_unit_test(what_the_other_ranks_used_decides_too),
 		cmocka_unit_test(nothing_of_nccl_is_inconclusive),
 		cmocka_unit_test(sends_without_gdr_are_told_apart),
 		cmocka_unit_test(the_map_is_what_was_allocated),
