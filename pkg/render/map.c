@@ -73,6 +73,30 @@ static void put_gid(struct json *j, const struct gid_entry *gid, struct arena *a
 	json_end_object(j);
 }
 
+static int port_rate(const struct hw_inventory *inv, int pci, int port)
+{
+	int rdma = pci >= 0 ? hw_find_rdma(inv, pci) : -1;
+
+	for (size_t i = 0; rdma >= 0 && i < inv->rdma[rdma].n_ports; i++) {
+		if (inv->rdma[rdma].ports[i].number == port)
+			return inv->rdma[rdma].ports[i].rate_mbps;
+	}
+	return 0;
+}
+
+/* What the VF may send: its port's rate, that of its PF's port while it is away, and no more than its limit.
+ * 0: not known. */
+static int line_rate(const struct grant *grant, const struct grant_dev *dev)
+{
+	const struct hw_inventory *inv = grant->node->inv;
+	int pci = dev->dev->pci, port = grant_port(grant, dev), rate = port_rate(inv, pci, port);
+	int limit = pci >= 0 ? inv->pci[pci].rate_mbps : 0;
+
+	if (!rate && pci >= 0)
+		rate = port_rate(inv, inv->pci[pci].physfn, port);
+	return limit && (!rate || limit < rate) ? limit : rate;
+}
+
 struct element {
 	struct rail rail;		/* of a VF without RDMA too */
 	const struct choose_pair *pair; /* NULL: no GPU is known to use it */
@@ -94,6 +118,7 @@ static void put_element(struct json *j, const struct element *e, const struct gi
 	json_kv_string(j, "path", e->pair ? topo_class_name(e->pair->path.class) : NULL);
 	put_gid(j, taken(gids, dev), gids->arena);
 	put_number(j, "numa", dev->dev->numa, dev->dev->numa >= 0);
+	put_number(j, "mbps", dev->rdma ? line_rate(grant, dev) : 0, dev->rdma && line_rate(grant, dev) > 0);
 	json_kv_string(j, "resource", grant->pool->cfg->resource);
 	json_end_object(j);
 }

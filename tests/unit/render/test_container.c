@@ -764,10 +764,10 @@ static void a_map_tells_who_uses_what(void **state)
 		"   \"port\": 1,\n   \"netdev\": null,\n   \"path\": \"PIX\",\n"
 		"   \"gid\": {\n    \"index\": 3,\n    \"address\": \"10.0.0.7\",\n    \"type\": \"RoCE "
 		"v2\"\n   },\n"
-		"   \"numa\": null,\n   \"resource\": \"rdma/b\"\n  },\n"
+		"   \"numa\": null,\n   \"mbps\": 200000,\n   \"resource\": \"rdma/b\"\n  },\n"
 		"  {\n   \"gpu\": null,\n   \"vf\": \"0000:18:00.2\",\n   \"hca\": \"mlx5_2\",\n"
 		"   \"port\": 1,\n   \"netdev\": \"net1\",\n   \"path\": null,\n   \"gid\": null,\n"
-		"   \"numa\": 0,\n   \"resource\": \"rdma/a\"\n  }\n ],\n"
+		"   \"numa\": 0,\n   \"mbps\": 200000,\n   \"resource\": \"rdma/a\"\n  }\n ],\n"
 		" \"notes\": [\n  \"first \\\"note\\\"\",\n  \"second\\u0001\"\n ]\n}\n");
 }
 
@@ -784,6 +784,22 @@ static void a_map_says_null_where_nothing_is_known(void **state)
 	assert_non_null(
 		strstr(text, "\"hca\": null,\n   \"port\": null,\n   \"netdev\": null,\n   \"path\": null,\n"
 			     "   \"gid\": null"));
+}
+
+static void a_map_has_the_rate_that_a_vf_can_send(void **state)
+{
+	struct bench *b = *state;
+
+	b->pci[VF_18_2].rate_mbps = 50000;
+	assert_non_null(strstr(render_map(&b->c, b->arena), "\"mbps\": 50000"));
+	b->pci[VF_18_2].rate_mbps = 400000;
+	assert_non_null(strstr(render_map(&b->c, b->arena), "\"mbps\": 200000"));
+	b->pci[VF_18_2].rate_mbps = 0;
+	b->rdma[0].pci = PF_18; /* the VF's own device is in another namespace */
+	b->ports[0].rate_mbps = 100000;
+	assert_non_null(strstr(render_map(&b->c, b->arena), "\"mbps\": 100000"));
+	b->ports[0].rate_mbps = 0;
+	assert_non_null(strstr(render_map(&b->c, b->arena), "\"mbps\": null"));
 }
 
 /* One for each pair, by GPU: two GPUs share a VF. */
@@ -977,6 +993,7 @@ int main(void)
 		T(nccl_conf_holds_no_value_that_would_be_cut),
 		T(a_map_tells_who_uses_what),
 		T(a_map_says_null_where_nothing_is_known),
+		T(a_map_has_the_rate_that_a_vf_can_send),
 		T(a_map_has_an_element_for_each_pair),
 		T(a_map_shows_the_gid_that_nccl_chooses_itself),
 		T(a_cufile_lists_the_ipv4_addresses_of_the_vfs),
