@@ -162,6 +162,7 @@ enum verdict verify_judge(struct verify *v)
 	verify_compare_hcas(v);
 	judge_gdr(v);
 	judge_plugin(v);
+	verify_judge_bench(v);
 	judge_evidence(v);
 	for (enum sign_id id = 0; id < SIGN_MAX; id++) {
 		if (v->signs[id].count && sign_of(id)->level > worst)

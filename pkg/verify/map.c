@@ -83,6 +83,7 @@ static int read_entry(const struct item *object, const char *name, struct map_en
 	    (r = read_port(object, name, &e->port, err)) < 0 ||
 	    (r = read_gid(object, name, &e->gid_index, err)) < 0)
 		return r;
+	e->mbps = item_number(object, "mbps", 0) > 0 ? item_number(object, "mbps", 0) : 0;
 	if (!item_get(object, "hca") || (e->hca && !*e->hca))
 		return err_set(err, EINVAL,
 			       "%s:%d: an element of gpus needs hca, the name of the RDMA device, or null",

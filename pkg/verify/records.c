@@ -152,6 +152,8 @@ void verify_line(struct verify *v, const char *line, size_t len, bool whole)
 		end--;
 	/* The keyword's first letter stands before what is searched for. */
 	p = end - line < 5 ? NULL : next_record(line + 1, end, &key);
+	if (!p && whole)
+		verify_bench_line(v, line, (size_t)(end - line));
 	origin = p ? find_origin(line, line, key) : next_origin;
 	for (; p; p = next, key = next_key, origin = next_origin) {
 		struct record r = { .cuda = -1, .warn = key[5] == 'W', .text = text };

@@ -126,6 +126,17 @@ static void compare_gid(struct verify *v, const struct record *r, uint64_t index
 		verify_saw(v, SIGN_GID_OTHER, r->text);
 }
 
+/* "NET/IB: [0] mlx5_4:uverbs4:1/RoCE provider=Mlx5 speed=400000 …" */
+static void on_speed(const struct record *r)
+{
+	const char *p = r->text + strlen("NET/IB: ");
+	uint64_t dev, speed;
+
+	if (r->proc && skip(&p, "[") && skip_number(&p, 10, &dev) && dev < VERIFY_MAX_DEVS &&
+	    number_after(p, " speed=", 10, &speed) && speed < UINT32_MAX)
+		r->proc->speed_mbps[dev] = (uint32_t)speed;
+}
+
 /* NET/IB: … qpn 412 (2.30: qp_num) … GID 3 (0/DDCCBBAAFFFF0000): raw words of a 16-byte GID, so the byte
  * order is the machine's. */
 static void on_connection(struct verify *v, const struct record *r)
@@ -133,6 +144,7 @@ static void on_connection(struct verify *v, const struct record *r)
 	uint64_t index, prefix;
 	const char *p = strstr(r->text, " GID ");
 
+	on_speed(r);
 	if (!p || !(strstr(r->text, " qp_num ") || strstr(r->text, " qpn ")) || !r->whole)
 		return;
 	p += strlen(" GID ");

@@ -93,6 +93,28 @@ static const struct sign signs[SIGN_MAX] = {
 	[SIGN_ROCE_VERSION] = { "roce-version", LEVEL_FAIL, NULL,
 				"NCCL 2.21 to 2.25 fail on a GID table with empty slots, as containers have.",
 				"Use NCCL 2.26.2 or newer." },
+	[SIGN_BANDWIDTH_HALF] = { "bandwidth-half", LEVEL_FAIL,
+				  "the benchmark reaches less than half of what the VFs can send",
+				  "Most often GPUDirect RDMA is off, or part of the VFs is not used.",
+				  "Settle the other findings first; then railmatectl doctor on the nodes, "
+				  "and ib_write_bw "
+				  "between two pods." },
+	[SIGN_BANDWIDTH_LOW] = { "bandwidth-low", LEVEL_WARN,
+				 "the benchmark reaches less than 90 % of what the VFs can send",
+				 "A far VF, a narrow PCIe link, redirection by ACS, or packets lost in the "
+				 "fabric.",
+				 "Settle the other findings first; then railmatectl doctor on the nodes, and "
+				 "verify --counters for lost packets." },
+	[SIGN_BANDWIDTH_GOOD] = { "bandwidth", LEVEL_NOTE, "the benchmark reaches what the VFs can send",
+				  "Bus bandwidth is held against the rate of the VFs of one node, by the map "
+				  "or by NCCL.",
+				  "Nothing to do." },
+	[SIGN_BANDWIDTH_SMALL] = { "bandwidth-of-small-messages", LEVEL_NOTE,
+				   "the benchmark's messages are too small to judge bandwidth by",
+				   "Below 32 MB latency decides.",
+				   "Run it up to 1 GB at least (nccl-tests: -e 4G -f 2)." },
+	[SIGN_BANDWIDTH_UNTOLD] = { "bandwidth-not-judged", LEVEL_NOTE, "how fast the VFs are is not known",
+				    "Neither a map with mbps nor the log tells it.", "Give --map map.json." },
 	[SIGN_ONE_NODE] = { "one-node", LEVEL_UNKNOWN, "all ranks are on one node",
 			    "Within a node NCCL takes NVLink, PCIe or shared memory: the network was not "
 			    "exercised.",

@@ -279,6 +279,24 @@ static void json_finding(const struct sign *s, const struct proof *p, struct jso
 	json_end_object(j);
 }
 
+static void json_bandwidth(const struct verify *v, struct json *j)
+{
+	const struct bench *b = &v->bench;
+
+	json_key(j, "bandwidth");
+	if (!b->rows) {
+		json_null(j);
+		return;
+	}
+	json_begin_object(j);
+	json_kv_int(j, "bus_mbytes_s", (int64_t)(b->best * 1000));
+	json_kv_int(j, "line_mbytes_s", (int64_t)(b->line_rate * 1000));
+	json_kv_int(j, "bytes", (int64_t)b->best_size);
+	json_kv_string(j, "source", b->source);
+	json_kv_int(j, "line", (int64_t)b->line);
+	json_end_object(j);
+}
+
 static void json_warns(const struct verify *v, struct json *j)
 {
 	json_key(j, "warnings");
@@ -321,6 +339,7 @@ void verify_json(const struct verify *v, struct json *j)
 	json_kv_int(j, "lines", (int64_t)v->lines);
 	json_grounds(v, j);
 	json_warns(v, j);
+	json_bandwidth(v, j);
 	json_key(j, "gpus");
 	json_begin_array(j);
 	for (size_t i = 0; i < v->n_gpus; i++)

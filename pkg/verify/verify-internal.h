@@ -41,6 +41,7 @@ struct proc {
 	char *wanted; /* the value of NCCL_IB_HCA */
 	uint64_t gdr_disabled; /* bit n: "GPU Direct RDMA Disabled for HCA n" */
 	unsigned local_ranks;  /* 0: unknown */
+	uint32_t speed_mbps[VERIFY_MAX_DEVS]; /* by NCCL's number; 0: unknown */
 	const char *using_source; /* of the newest "Using" line; NULL: none */
 	uint64_t using_line;
 };
@@ -78,6 +79,7 @@ struct map_entry {
 	const char *gpu, *vf, *hca, *netdev, *path; /* all but hca may be NULL */
 	uint64_t gpu_bus, port;
 	int64_t gid_index; /* -1: not known, or none */
+	int64_t mbps; /* 0: not known */
 };
 
 struct map {
@@ -87,7 +89,21 @@ struct map {
 	struct map *next;
 };
 
+/* The table of a benchmark, and its best row. */
+struct bench {
+	int columns, size_column, bus_column; /* of the newest headings; columns 0: none */
+	bool bits; /* Gb/s */
+	bool each_to_each; /* each rank sends to each: a node's VFs are shared by its ranks */
+	uint64_t rows;
+	double best, best_size, largest; /* GB/s; bytes */
+	double line_rate; /* GB/s, after verify_judge_bench(); 0: not known */
+	const char *source;
+	uint64_t line;
+	char text[120];
+};
+
 struct verify {
+	struct bench bench;
 	struct arena *arena; /* names of sources, maps */
 	struct map *maps;
 
@@ -150,6 +166,10 @@ bool verify_is_tcp(const char *network);
 /* map.c */
 const struct map *verify_map_of(const struct verify *v, const char *host);
 const struct map_entry *map_entry_of(const struct map *map, const char *hca, size_t len, uint64_t port);
+
+/* bench.c: a line that is no record, and what its rows come to. */
+void verify_bench_line(struct verify *v, const char *line, size_t len);
+void verify_judge_bench(struct verify *v);
 
 /* hcas.c: what was allocated against what is used. */
 void verify_compare_hcas(struct verify *v);

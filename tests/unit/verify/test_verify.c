@@ -800,6 +800,104 @@ static void two_maps_of_one_host_are_refused(void **state)
 	assert_string_equal(err.msg, "b.json: there is a map for q already");
 }
 
+/* --- benchmarks --- */
+
+/* Two VFs of 200 Gb/s: 50 GB/s. */
+#define RATES                                                                                                \
+	MAP("{\"gpu\": \"0000:1b:00.0\", \"hca\": \"mlx5_4\", \"mbps\": 200000}, "                           \
+	    "{\"gpu\": \"0000:1b:00.0\", \"hca\": \"mlx5_5\", \"mbps\": 200000}, "                           \
+	    "{\"gpu\": \"0000:2b:00.0\", \"hca\": \"mlx5_5\", \"mbps\": 200000}")
+#define BOTH SEND P "Channel 01/0 : 0[0] -> 1[0] [send] via NET/IB/1/GDRDMA\n"
+#define HEADINGS                                                                                             \
+	"#       size         count      type   redop    root     time   algbw   busbw #wrong     time   "   \
+	"algbw   busbw #wrong\n"                                                                             \
+	"#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  "    \
+	"(GB/s)  (GB/s)       \n"
+#define ROW(bus)                                                                                             \
+	"   536870912     134217728     float     sum      -1    23580   22.77   21.10      0    23611   "   \
+	"22.74   21.01      0\n"                                                                             \
+	"  1073741824     268435456     float     sum      -1    44893   23.92   " bus                       \
+	"      0    45021   23.85   44.71    N/A\n"
+
+static void a_benchmark_is_held_against_the_vfs(void **state)
+{
+	static const struct {
+		const char *table, *words;
+		enum verdict verdict;
+	} rows[] = {
+		{ HEADINGS ROW("46.10"),
+		  "note bandwidth:|46.10 GB/s bus bandwidth at best, 92 % of 50.00 GB/s:", VERDICT_PASS },
+		{ HEADINGS ROW("44.84"),
+		  "WARN bandwidth-low|90 % of 50.00 GB/s; likely: nothing that the log shows", VERDICT_WARN },
+		{ HEADINGS ROW("24.10"), "FAIL bandwidth-half|48 % of 50.00 GB/s", VERDICT_FAIL },
+		{ HEADINGS ROW("1.90"), "FAIL bandwidth-half|42 % of 50.00 GB/s|: log:", VERDICT_FAIL },
+		/* Anything before it, as long as it is before both. */
+		{ "[1,0]<stdout>:#  size count type redop root time algbw busbw #wrong\n"
+		  "[1,0]<stdout>: 1073741824 268435456 float sum -1 44893 23.92 10.00 0\n",
+		  "20 % of 50.00", VERDICT_FAIL },
+		/* The script of deploy/examples, other PyTorch tables. */
+		{ "16 ranks\n       bytes         ms  busbw GB/s\n"
+		  "        1024      0.030        0.06\n  1073741824     91.000       20.00\n",
+		  "40 % of 50.00", VERDICT_FAIL },
+		{ "| payload |    busbw   |    algbw   |\n| ------: | ---------: | ---------: |\n"
+		  "|    32KB |   0.92GBps |   0.48GBps |\n|     4GB |  47.50GBps |  25.33GBps |\n",
+		  "note bandwidth:|95 % of 50.00", VERDICT_PASS },
+		{ "COMMS-RES-all_reduce-float32  size (B)  num-elements  Latency(us):p50  p75  p95  Min  Max "
+		  " "
+		  "AlgBW(GB/s)  BusBW(GB/s)\n"
+		  "COMMS-RES-all_reduce-float32  268435456  67108864  5000.1  5010.0  5020.0  4990.0  5050.0 "
+		  " 20.1  40.20\n",
+		  "WARN bandwidth-low|80 % of 50.00", VERDICT_WARN },
+		/* Each rank to each: two ranks of a node share its VFs. */
+		{ P "comm 0x1 rank 0 nRanks 2 nNodes 2 localRanks 2 localRank 0 MNNVL 0\n"
+		    "# Collective test starting: alltoall_perf\n" HEADINGS ROW("23.00"),
+		  "92 % of 25.00", VERDICT_PASS },
+		/* Not to be judged, and not a table. */
+		{ HEADINGS "  65536  16384  float  sum  -1  30.0  2.00  3.83  0  30.0  2.00  3.83  0\n",
+		  "note bandwidth-of-small-messages", VERDICT_PASS },
+		{ "step 10 loss 2.31 busbw\n" ROW("1.90"), "verdict: PASS", VERDICT_PASS },
+		{ ROW("1.90"), "verdict: PASS", VERDICT_PASS },
+		{ HEADINGS "1073741824 268435456 float sum -1 nan nan nan 0 nan nan nan 0\n", "verdict: PASS",
+		  VERDICT_PASS },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_free_ char *log = xasprintf("%s%s", NET USE TWO BOTH, rows[i].table);
+
+		assert_verdict(RATES, log, rows[i].verdict, rows[i].words);
+	}
+}
+
+static void a_low_bandwidth_has_its_likely_cause(void **state)
+{
+	static const char table[] = HEADINGS ROW("24.10");
+	_cleanup_free_ char *unused = xasprintf("%s%s", NET USE TWO SEND, table);
+	_cleanup_free_ char *plain = xasprintf(
+		"%s%s", NET USE TWO SEND P "Channel 01/0 : 0[0] -> 1[0] [send] via NET/IB/1\n", table);
+
+	(void)state;
+	assert_verdict(RATES, unused, VERDICT_FAIL,
+		       "likely: allocated VFs that no channel uses|WARN hca-unused");
+	assert_verdict(RATES, plain, VERDICT_FAIL, "likely: channels without GPUDirect RDMA");
+}
+
+static void without_a_map_nccl_tells_the_rate(void **state)
+{
+	static const char speed[] = P "NET/IB: [0] mlx5_4:uverbs4:1/RoCE provider=Mlx5 speed=400000 "
+				      "context=0x7f0 pciPath=/sys/devices ar=0\n";
+	_cleanup_free_ char *told = xasprintf("%s%s%s", speed, NET USE TWO SEND, HEADINGS ROW("24.10"));
+	_cleanup_free_ char *untold = xasprintf("%s%s", NET USE TWO SEND, HEADINGS ROW("24.10"));
+	_cleanup_free_ char *inside =
+		xasprintf("%s%s%s", speed, P "comm 0x1 rank 0 nRanks 1 nNodes 1 localRanks 1 localRank 0\n",
+			  HEADINGS ROW("24.10"));
+
+	(void)state;
+	assert_verdict(NULL, told, VERDICT_FAIL, "48 % of 50.00");
+	assert_verdict(NULL, untold, VERDICT_PASS, "note bandwidth-not-judged");
+	assert_verdict(NULL, inside, VERDICT_INCONCLUSIVE, "one-node");
+}
+
 /* --- streams --- */
 
 static void junk_between_the_lines_changes_nothing(void **state)
@@ -916,6 +1014,9 @@ int main(void)
 		cmocka_unit_test(a_wrong_map_is_refused_with_one_sentence),
 		cmocka_unit_test(a_map_without_end_is_refused),
 		cmocka_unit_test(two_maps_of_one_host_are_refused),
+		cmocka_unit_test(a_benchmark_is_held_against_the_vfs),
+		cmocka_unit_test(a_low_bandwidth_has_its_likely_cause),
+		cmocka_unit_test(without_a_map_nccl_tells_the_rate),
 		cmocka_unit_test(junk_between_the_lines_changes_nothing),
 		cmocka_unit_test(a_line_without_end_takes_no_memory),
 		cmocka_unit_test(more_gpus_than_fit_are_only_counted),
