@@ -33,7 +33,7 @@ struct telling {
 	const struct request *req;
 	struct arena *arena;
 	struct verify *v;
-	bool has_log, has_diff, idle;
+	bool has_log, has_diff, warn;
 	struct counters_diff diff;
 };
 
@@ -192,7 +192,7 @@ static int run(struct telling *t)
 	int r = add_maps(t);
 
 	if (r == EXIT_DONE && req->counters) {
-		r = verify_counters_end(req->root, req->counters_file, t->v, t->arena, &t->diff, &t->idle);
+		r = verify_counters_end(req->root, req->counters_file, t->v, t->arena, &t->diff, &t->warn);
 		t->has_diff = true;
 	}
 	if (r == EXIT_DONE && (!req->counters || req->n_logs))
@@ -201,7 +201,7 @@ static int run(struct telling *t)
 		return r;
 	if (t->has_log)
 		return answer(t, verify_judge(t->v));
-	return answer(t, t->idle ? VERDICT_WARN : VERDICT_PASS);
+	return answer(t, t->warn ? VERDICT_WARN : VERDICT_PASS);
 }
 
 /* --- command line --- */

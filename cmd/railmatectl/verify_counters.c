@@ -16,7 +16,9 @@
 #include "verify/verify.h"
 
 #define CLASS	  "sys/class/infiniband"
+#define LINKS	  "sys/class/net"
 #define MAX_PORTS 4096
+#define MAX_LINKS 4096
 
 struct sampling {
 	const struct sysroot *root;
@@ -60,6 +62,26 @@ static int by_name(const void *a, const void *b)
 	return r ? r : (x->port > y->port) - (x->port < y->port);
 }
 
+static int sample_link(void *arg, const char *name)
+{
+	struct sampling *s = arg;
+	struct link_counters *l = &s->out.links[s->out.n_links];
+
+	if (s->out.n_links == MAX_LINKS || !strcmp(name, "lo") ||
+	    sysroot_read_u64(s->root, 10, &l->sent, LINKS "/%s/statistics/tx_bytes", name) < 0 ||
+	    sysroot_read_u64(s->root, 10, &l->received, LINKS "/%s/statistics/rx_bytes", name) < 0)
+		return 0;
+	l->name = arena_strdup(s->arena, name);
+	l->rdma = sysroot_exists(s->root, LINKS "/%s/device/infiniband", name);
+	s->out.n_links++;
+	return 0;
+}
+
+static int link_by_name(const void *a, const void *b)
+{
+	return strverscmp(((const struct link_counters *)a)->name, ((const struct link_counters *)b)->name);
+}
+
 static int sample(const char *path, struct arena *arena, struct counters *ret)
 {
 	struct sampling s = { .arena = arena };
@@ -70,12 +92,15 @@ static int sample(const char *path, struct arena *arena, struct counters *ret)
 		return fail(EXIT_FAILED, "%s", err.msg);
 	s.root = root;
 	s.out.ports = arena_array(arena, MAX_PORTS + 1, sizeof(*s.out.ports));
+	s.out.links = arena_array(arena, MAX_LINKS + 1, sizeof(*s.out.links));
 	sysroot_each(root, CLASS, sample_hca, &s);
+	sysroot_each(root, LINKS, sample_link, &s);
 	sysroot_close(root);
 	if (!s.out.n_ports)
 		return fail(EXIT_FAILED, "%s/" CLASS ": no port of an RDMA device",
 			    str_eq(path, "/") ? "" : path);
 	qsort(s.out.ports, s.out.n_ports, sizeof(*s.out.ports), by_name);
+	qsort(s.out.links, s.out.n_links, sizeof(*s.out.links), link_by_name);
 	*ret = s.out;
 	return EXIT_DONE;
 }
@@ -153,8 +178,17 @@ static bool find_idle(const struct counters_diff *diff, struct verify *v)
 	return idle;
 }
 
+static bool find_tcp(const struct counters_diff *diff, struct verify *v)
+{
+	const struct link_counters *tcp = counters_tcp(diff);
+
+	if (tcp)
+		verify_tcp_traffic(v, tcp->name, tcp->sent);
+	return tcp;
+}
+
 int verify_counters_end(const char *root, const char *path, struct verify *v, struct arena *arena,
-			struct counters_diff *ret, bool *ret_idle)
+			struct counters_diff *ret, bool *ret_warn)
 {
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	struct counters before, after;
@@ -169,7 +203,8 @@ int verify_counters_end(const char *root, const char *path, struct verify *v, st
 	if (r != EXIT_DONE)
 		return r;
 	counters_compare(&before, &after, arena, ret);
-	*ret_idle = find_idle(ret, v);
+	*ret_warn = find_idle(ret, v);
+	*ret_warn = find_tcp(ret, v) || *ret_warn;
 	return EXIT_DONE;
 }
 
@@ -216,6 +251,22 @@ static void put_port(const struct port_diff *d, const struct verify *v, struct s
 	strbuf_putc(out, '\n');
 }
 
+static void put_links(const struct counters_diff *diff, struct strbuf *out)
+{
+	const struct link_counters *tcp = counters_tcp(diff);
+
+	if (diff->n_links)
+		strbuf_puts(out, "interfaces (TCP/IP):\n");
+	for (size_t i = 0; i < diff->n_links; i++) {
+		const struct link_counters *l = &diff->links[i];
+
+		strbuf_printf(out, "  %s  sent %llu bytes (%.3f GB), received %llu bytes (%.3f GB)%s\n",
+			      l->name, (unsigned long long)l->sent, (double)l->sent / 1e9,
+			      (unsigned long long)l->received, (double)l->received / 1e9,
+			      l == tcp ? ": WARN, much for a job over RDMA" : "");
+	}
+}
+
 void verify_counters_text(const struct counters_diff *diff, const struct verify *v, struct strbuf *out)
 {
 	strbuf_puts(out, "port counters:\n");
@@ -226,6 +277,22 @@ void verify_counters_text(const struct counters_diff *diff, const struct verify 
 			out,
 			"  no port counted a byte: nothing was sent, or these drivers do not count for VFs "
 			"(look at the PF on the host)\n");
+	put_links(diff, out);
+}
+
+static void json_links(const struct counters_diff *diff, struct json *j)
+{
+	json_key(j, "interfaces");
+	json_begin_array(j);
+	for (size_t i = 0; i < diff->n_links; i++) {
+		json_begin_object(j);
+		json_kv_string(j, "name", diff->links[i].name);
+		json_kv_bool(j, "rdma", diff->links[i].rdma);
+		json_kv_int(j, "sent_bytes", (int64_t)diff->links[i].sent);
+		json_kv_int(j, "received_bytes", (int64_t)diff->links[i].received);
+		json_end_object(j);
+	}
+	json_end_array(j);
 }
 
 void verify_counters_json(const struct counters_diff *diff, const struct verify *v, struct json *j)
@@ -251,4 +318,5 @@ void verify_counters_json(const struct counters_diff *diff, const struct verify 
 		json_end_object(j);
 	}
 	json_end_array(j);
+	json_links(diff, j);
 }

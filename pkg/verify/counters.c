@@ -28,6 +28,21 @@ const struct counter_name counter_names[COUNTER_MAX] = {
 	[COUNTER_CNP_HANDLED] = { "hw_counters/rp_cnp_handled", "rp_cnp_handled" },
 };
 
+static void write_links(const struct counters *c, struct json *j)
+{
+	json_key(j, "interfaces");
+	json_begin_array(j);
+	for (size_t i = 0; i < c->n_links; i++) {
+		json_begin_object(j);
+		json_kv_string(j, "name", c->links[i].name);
+		json_kv_bool(j, "rdma", c->links[i].rdma);
+		json_kv_int(j, "tx_bytes", (int64_t)c->links[i].sent);
+		json_kv_int(j, "rx_bytes", (int64_t)c->links[i].received);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
 void counters_write(const struct counters *c, struct strbuf *out)
 {
 	struct json j;
@@ -52,6 +67,7 @@ void counters_write(const struct counters *c, struct strbuf *out)
 		json_end_object(&j);
 	}
 	json_end_array(&j);
+	write_links(c, &j);
 	json_end_object(&j);
 	strbuf_putc(out, '\n');
 }
@@ -71,6 +87,36 @@ static int read_port(const struct item *item, const char *name, struct port_coun
 
 		p->has[k] = value >= 0;
 		p->value[k] = value >= 0 ? (uint64_t)value : 0;
+	}
+	return 0;
+}
+
+static bool is_true(const struct item *item)
+{
+	return item && item->type == ITEM_BOOL && item->truth;
+}
+
+/* Older files have none. */
+static int read_links(const struct item *top, const char *name, struct arena *arena, struct counters *ret,
+		      struct err *err)
+{
+	const struct item *list = item_get(top, "interfaces");
+
+	if (!list || list->type != ITEM_LIST)
+		return 0;
+	ret->links = arena_array(arena, list->n_kids, sizeof(*ret->links));
+	for (size_t i = 0; i < list->n_kids; i++) {
+		const struct item *item = &list->kids[i];
+		int64_t sent = item_number(item, "tx_bytes", -1),
+			received = item_number(item, "rx_bytes", -1);
+
+		if (!item_string(item, "name") || sent < 0 || received < 0)
+			return err_set(err, EINVAL,
+				       "%s:%d: an element of interfaces needs name, tx_bytes and rx_bytes",
+				       name, item->line);
+		ret->links[ret->n_links++] =
+			(struct link_counters) { item_string(item, "name"), is_true(item_get(item, "rdma")),
+						 (uint64_t)sent, (uint64_t)received };
 	}
 	return 0;
 }
@@ -95,8 +141,10 @@ int counters_read(const char *text, size_t len, const char *name, struct arena *
 		if (r < 0)
 			return r;
 	}
-	*ret = c;
-	return 0;
+	r = read_links(top, name, arena, &c, err);
+	if (r == 0)
+		*ret = c;
+	return r;
 }
 
 /* --- the difference --- */
@@ -166,12 +214,35 @@ static int by_name(const void *a, const void *b)
 	return r ? r : (x->port > y->port) - (x->port < y->port);
 }
 
+static const struct link_counters *find_link(const struct counters *c, const char *name)
+{
+	for (size_t i = 0; i < c->n_links; i++) {
+		if (!strcmp(c->links[i].name, name))
+			return &c->links[i];
+	}
+	return NULL;
+}
+
+static void compare_links(const struct counters *before, const struct counters *after, struct arena *arena,
+			  struct counters_diff *ret)
+{
+	ret->links = arena_array(arena, after->n_links, sizeof(*ret->links));
+	for (size_t i = 0; i < after->n_links; i++) {
+		const struct link_counters *b = &after->links[i], *a = find_link(before, b->name);
+
+		if (!a || b->sent < a->sent || b->received < a->received ||
+		    (b->sent == a->sent && b->received == a->received))
+			continue;
+		ret->links[ret->n_links++] = (struct link_counters) { b->name, b->rdma, b->sent - a->sent,
+								      b->received - a->received };
+	}
+}
+
 void counters_compare(const struct counters *before, const struct counters *after, struct arena *arena,
 		      struct counters_diff *ret)
 {
-	*ret = (struct counters_diff) {
-		arena_array(arena, before->n_ports + after->n_ports, sizeof(*ret->ports)), 0
-	};
+	*ret = (struct counters_diff) { .ports = arena_array(arena, before->n_ports + after->n_ports,
+							     sizeof(*ret->ports)) };
 	for (size_t i = 0; i < before->n_ports; i++) {
 		const struct port_counters *a = &before->ports[i], *b = find(after, a);
 		struct port_diff *d = &ret->ports[ret->n_ports++];
@@ -190,8 +261,29 @@ void counters_compare(const struct counters *before, const struct counters *afte
 				.hca = b->hca, .port = b->port, .pci = b->pci, .change = PORT_NEW
 			};
 	}
+	compare_links(before, after, arena, ret);
 	if (ret->n_ports)
 		qsort(ret->ports, ret->n_ports, sizeof(*ret->ports), by_name);
+}
+
+#define TCP_LEAST (UINT64_C(64) << 20)
+#define TCP_PART  20 /* of what went by RDMA */
+
+const struct link_counters *counters_tcp(const struct counters_diff *diff)
+{
+	const struct link_counters *most = NULL;
+	uint64_t rdma = 0;
+
+	for (size_t i = 0; i < diff->n_ports; i++)
+		rdma += diff->ports[i].sent;
+	for (size_t i = 0; i < diff->n_links; i++) {
+		const struct link_counters *l = &diff->links[i];
+
+		if (!l->rdma && l->sent >= TCP_LEAST && l->sent >= rdma / TCP_PART &&
+		    (!most || l->sent > most->sent))
+			most = l;
+	}
+	return most;
 }
 
 const char *port_change_name(enum port_change change)

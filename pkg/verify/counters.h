@@ -1,5 +1,5 @@
 /*
- * Port counters of RDMA devices, before and after: as records, as a file between the two, and what really left.
+ * Port counters of RDMA devices and bytes of network interfaces, before and after: as records, as a file between the two, and what really left.
  * Pure; reading them is the program's business.
  */
 #ifndef RAILMATE_VERIFY_COUNTERS_H
@@ -35,9 +35,18 @@ struct port_counters {
 	uint64_t value[COUNTER_MAX];
 };
 
+/* An interface's bytes by TCP/IP: RDMA goes past it. */
+struct link_counters {
+	const char *name;
+	bool rdma; /* of a function with an RDMA device, whose driver may count RDMA as well */
+	uint64_t sent, received;
+};
+
 struct counters {
 	struct port_counters *ports; /* sorted by hca, port */
 	size_t n_ports;
+	struct link_counters *links; /* sorted by name */
+	size_t n_links;
 };
 
 void counters_write(const struct counters *c, struct strbuf *out);
@@ -57,7 +66,13 @@ struct port_diff {
 struct counters_diff {
 	struct port_diff *ports;
 	size_t n_ports;
+	struct link_counters *links; /* those of both samples that sent or received: what */
+	size_t n_links;
 };
+
+/* The interface by which too much went for a job that uses RDMA: no RDMA function's, at least 64 MiB, and 5 % of what
+ * the RDMA ports sent. NULL: none. */
+const struct link_counters *counters_tcp(const struct counters_diff *diff);
 
 void counters_compare(const struct counters *before, const struct counters *after, struct arena *arena,
 		      struct counters_diff *ret);

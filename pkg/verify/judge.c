@@ -181,6 +181,14 @@ void verify_idle_port(struct verify *v, const char *hca, uint64_t port)
 	verify_saw_at(v, SIGN_IDLE_PORT, NULL, 0, strbuf_str(&text));
 }
 
+void verify_tcp_traffic(struct verify *v, const char *interface, uint64_t bytes)
+{
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+
+	strbuf_printf(&text, "%s sent %llu bytes", interface, (unsigned long long)bytes);
+	verify_saw_at(v, SIGN_TCP_TRAFFIC, NULL, 0, strbuf_str(&text));
+}
+
 const char *verdict_name(enum verdict verdict)
 {
 	static const char *const names[] = {

@@ -159,6 +159,13 @@ static const struct sign signs[SIGN_MAX] = {
 	[SIGN_IDLE_PORT] = { "port-idle", LEVEL_WARN, "an allocated VF sent nothing by its port counters",
 			     "NCCL does not use it, or its driver does not count for VFs.",
 			     "Compare with the HCAs of the log; look at the counters of the PF." },
+	[SIGN_TCP_TRAFFIC] = { "tcp-traffic", LEVEL_WARN,
+			       "an interface without RDMA sent much while the job ran",
+			       "Some ranks or libraries use TCP, or something else on this interface does: "
+			       "storage, "
+			       "checkpoints, images.",
+			       "Look at the logs of all ranks for NET/Socket; run again while nothing else "
+			       "does." },
 	[SIGN_FUSED] = { "fused", LEVEL_WARN, "NCCL fused several HCAs into one and adds their speeds",
 			 "They are functions or ports of one card; two VFs of one port share its wire, so "
 			 "NCCL expects too much of it.",

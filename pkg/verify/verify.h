@@ -34,6 +34,8 @@ void verify_feed(struct verify *v, const char *data, size_t len);
 void verify_end(struct verify *v);
 /* A VF of a map sent nothing by its port counters while others sent; before verify_judge(). */
 void verify_idle_port(struct verify *v, const char *hca, uint64_t port);
+/* An interface by which much went that is not RDMA; before verify_judge(). */
+void verify_tcp_traffic(struct verify *v, const char *interface, uint64_t bytes);
 /* Is this port in one of the maps? The GPU and the VF of the first that has it; either may be NULL. */
 bool verify_mapped(const struct verify *v, const char *hca, uint64_t port, const char **gpu, const char **vf);
 

@@ -213,6 +213,46 @@ class Counters(ProgramTest):
         self.port("mlx5_5", 11, "0000:3b:00.3")
         self.assertEqual(self.end("--map", both, log)["verdict"], "PASS")
 
+    def link(self, name, sent, received=0, hca=None):
+        at = self.root / "sys/class/net" / name
+        (at / "statistics").mkdir(parents=True, exist_ok=True)
+        (at / "statistics/tx_bytes").write_text(f"{sent}\n")
+        (at / "statistics/rx_bytes").write_text(f"{received}\n")
+        if hca:
+            (at / "device/infiniband" / hca).mkdir(parents=True, exist_ok=True)
+
+    def test_bytes_that_went_by_tcp_are_seen(self):
+        gig = 1 << 30
+        for rdma, eth0, net1, code in ((40 * gig, gig, 0, 0), (40 * gig, 3 * gig, 0, 5), (0, gig, 0, 5), (0, gig // 32, 0, 0),
+                                       (40 * gig, 0, 30 * gig, 0)):
+            with self.subTest(rdma=rdma, eth0=eth0, net1=net1):
+                self.port("mlx5_4", 1000)
+                self.link("eth0", 500, 100)
+                self.link("net1", 7, 0, "mlx5_4")
+                self.link("lo", 5)
+                self.begin()
+                self.port("mlx5_4", 1000 + rdma // 4)
+                self.link("eth0", 500 + eth0, 100 + eth0)
+                self.link("net1", 7 + net1, 0)
+                self.link("lo", 99 * gig)
+                links = {i["name"]: (i["rdma"], i["sent_bytes"], i["received_bytes"]) for i in self.end(code=code)["interfaces"]}
+                want = {"eth0": (False, eth0, eth0)} if eth0 else {}
+                self.assertEqual(links, want | ({"net1": (True, net1, 0)} if net1 else {}))
+                text = run(CTL, "verify", "--root", self.root, "--counters", "end", self.file).stdout
+                self.assertEqual("much for a job over RDMA" in text, code == 5)
+        log = self.write(HEAD + CHANNEL, "log")
+        self.link("eth0", 500 + 70 * gig, 100)
+        self.assertEqual([f["id"] for f in self.end(log, code=5)["findings"]], ["set-not-compared", "tcp-traffic"][::-1])
+
+    def test_a_file_of_an_older_release_has_no_interfaces(self):
+        self.port("mlx5_4", 10)
+        self.link("eth0", 1 << 40)
+        self.begin()
+        told = json.loads(self.file.read_text())
+        del told["interfaces"]
+        self.file.write_text(json.dumps(told))
+        self.assertEqual(self.end()["interfaces"], [])
+
     def test_no_byte_anywhere_is_said(self):
         self.port("mlx5_4", 10)
         self.begin()
@@ -229,7 +269,8 @@ class Counters(ProgramTest):
         self.refused(run(*verify, "begin"), 2, "needs a file")
         self.refused(run(*verify, "begin", self.file, "log"), 2, "nothing else")
         for text in ("{}", "", '{"kind": "railmate-counters", "version": 2, "ports": []}',
-                     '{"kind": "railmate-counters", "version": 1, "ports": [{}]}'):
+                     '{"kind": "railmate-counters", "version": 1, "ports": [{}]}',
+                     '{"kind": "railmate-counters", "version": 1, "ports": [], "interfaces": [{"name": "eth0"}]}'):
             self.refused(run(*verify, "end", self.write(text, "c.json")), 3, "c.json")
 
 
