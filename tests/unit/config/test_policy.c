@@ -73,6 +73,10 @@ static void values_in_range_are_taken(void **state)
 	static const struct {
 		const char *name, *value;
 	} rows[] = {
+		{ "NCCL_NET_MERGE_LEVEL", "P2C" },
+		{ "NCCL_NET_MERGE_LEVEL", "PXN" },
+		{ "UCX_PROTO_INFO", "auto" },
+		{ "UCX_PROTO_INFO", "*tag*gpu*" },
 		{ "NCCL_IB_TC", "0" },
 		{ "NCCL_IB_TC", "255" },
 		{ "NCCL_IB_SL", "15" },
@@ -143,6 +147,9 @@ static void other_values_are_not(void **state)
 		{ "NCCL_DEBUG_SUBSYS", "INIT,NETS" },
 		{ "NCCL_DEBUG_SUBSYS", "INIT," },
 		{ "NCCL_DEBUG_SUBSYS", "^" },
+		{ "NCCL_NET_MERGE_LEVEL", "NVL" },
+		{ "UCX_PROTO_INFO", "*tag* *put*" },
+		{ "UCX_PROTO_INFO", "" },
 		{ "UCX_IB_TRAFFIC_CLASS", "aut" },
 		{ "UCX_NET_DEVICES", "mlx5_0:1" },
 	};
