@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/str.h"
 #include "render/render-internal.h"
 
 /* Where it is, or would be. */
@@ -77,4 +78,25 @@ void add_note(struct notes *notes, const char *sentence)
 		notes->room = 2 * notes->room + 8;
 	}
 	notes->v[notes->n++] = sentence;
+}
+
+#define FEW_MAX 4
+
+void few_add(struct few *few, const char *name)
+{
+	if (few->n++ < FEW_MAX) {
+		if (few->last)
+			strbuf_printf(few->text, "%s%s", few->n > 2 ? ", " : "", few->last);
+		few->last = name;
+	}
+}
+
+const char *few_end(struct few *few)
+{
+	if (few->n > FEW_MAX)
+		strbuf_printf(few->text, ", %s and %zu more", few->last, few->n - FEW_MAX);
+	else if (few->last)
+		strbuf_printf(few->text, "%s%s", few->n > 1 ? " and " : "", few->last);
+	few->last = NULL;
+	return strbuf_str(few->text);
 }

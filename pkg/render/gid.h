@@ -64,6 +64,11 @@ int gid_nccl_picks(const struct gid_vf *vf, const struct gid_env *env);
  * candidate on every VF. False: nothing does; *ret_why is a sentence.
  */
 bool gid_auto(const struct gid_vf *vfs, size_t n, struct arena *arena, struct gid_env *ret, const char **ret_why);
+/*
+ * Do two VFs end up with addresses of different networks, though each has one of the other's? Their places in vfs. A network is an
+ * IPv4 /24 or an IPv6 /64 here: the tables have no prefix lengths.
+ */
+bool gid_networks_differ(const struct gid_vf *vfs, size_t n, const struct gid_env *env, size_t *ret_a, size_t *ret_b);
 /* gid: fixed:N. -EINVAL with the reason why this cannot work; `pool` is for the sentence. */
 int gid_check_fixed(const struct gid_vf *vfs, size_t n, int index, const char *pool, struct err *err);
 

@@ -219,3 +219,43 @@ bool gid_auto(const struct gid_vf *vfs, size_t n, struct arena *arena, struct gi
 	*ret_why = why_not(vfs, n, arena);
 	return false;
 }
+
+/* --- networks --- */
+
+#define NETWORK_V4 (GID_V4_BITS + 24)
+#define NETWORK_V6 64
+
+static bool same_network(const uint8_t a[16], const uint8_t b[16])
+{
+	return gid_is_ipv4(a) == gid_is_ipv4(b) &&
+	       gid_in_range(a, b, gid_is_ipv4(a) ? NETWORK_V4 : NETWORK_V6);
+}
+
+/* Has the VF a candidate of that family's network? */
+static bool has_of_network(const struct gid_vf *vf, const uint8_t gid[16])
+{
+	for (size_t i = 0; i < vf->n_gids; i++) {
+		if (gid_is_candidate(vf, &vf->gids[i]) && same_network(vf->gids[i].gid, gid))
+			return true;
+	}
+	return false;
+}
+
+bool gid_networks_differ(const struct gid_vf *vfs, size_t n, const struct gid_env *env, size_t *ret_a,
+			 size_t *ret_b)
+{
+	for (size_t i = 1; i < n; i++) {
+		for (size_t k = 0; k < i; k++) {
+			const struct gid_entry *a = gid_at(&vfs[k], gid_nccl_picks(&vfs[k], env)),
+					       *b = gid_at(&vfs[i], gid_nccl_picks(&vfs[i], env));
+
+			if (!a || !b || same_network(a->gid, b->gid) || !has_of_network(&vfs[i], a->gid) ||
+			    !has_of_network(&vfs[k], b->gid))
+				continue;
+			*ret_a = k;
+			*ret_b = i;
+			return true;
+		}
+	}
+	return false;
+}

@@ -41,15 +41,23 @@ static void put_hcas(const struct rail *rails, size_t n, struct env_set *set, st
 /* It skips them without a word. */
 static void note_ports(const struct rail *rails, size_t n, struct env_set *set, struct notes *notes)
 {
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	struct few few = { .text = &text };
+	const char *names;
+
 	for (size_t i = 0; i < n; i++) {
 		const struct vf_state *state = rails[i].dev->state;
 
 		if (state && state->port_state && strcmp(state->port_state, "ACTIVE") != 0)
-			add_note(notes,
-				 arena_printf(set->arena, "port %d of %s (VF %s) is %s: NCCL leaves it out",
-					      grant_port(rails[i].grant, rails[i].dev), rails[i].dev->rdma,
-					      rails[i].dev->dev->id, state->port_state));
+			few_add(&few,
+				arena_printf(set->arena, "port %d of %s (VF %s) is %s",
+					     grant_port(rails[i].grant, rails[i].dev), rails[i].dev->rdma,
+					     rails[i].dev->dev->id, state->port_state));
 	}
+	names = few_end(&few);
+	if (few.n)
+		add_note(notes, arena_printf(set->arena, "%s: NCCL leaves %s out", names,
+					     few.n > 1 ? "them" : "it"));
 }
 
 /* NCCL takes a VF to be at its PF's place by rewriting its address; where that hits something else, it should
@@ -71,6 +79,32 @@ static bool same_wire(const struct rail *a, const struct rail *b)
 	return bdf_cmp(a->pf, b->pf) == 0 && grant_port(a->grant, a->dev) == grant_port(b->grant, b->dev);
 }
 
+static bool has_before(const struct rail *rails, size_t at)
+{
+	for (size_t i = 0; i < at; i++) {
+		if (same_wire(&rails[i], &rails[at]))
+			return true;
+	}
+	return false;
+}
+
+/* "A and B", behind what is there; false: the VF has its wire for itself. */
+static bool put_sharers(const struct rail *rails, size_t n, size_t first, struct strbuf *out)
+{
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	struct few few = { .text = &text };
+	const char *names;
+
+	for (size_t i = first; i < n; i++) {
+		if (same_wire(&rails[first], &rails[i]))
+			few_add(&few, rails[i].dev->dev->id);
+	}
+	names = few_end(&few);
+	if (few.n > 1)
+		strbuf_printf(out, "%s%s", out->len ? "; " : "", names);
+	return few.n > 1;
+}
+
 /*
  * Two functions on one port of a PF are one wire; NCCL would make a device of them and add up their rates.
  * Since 2.24 the core asks for that, and its first releases gave up when the transport, told so by
@@ -78,21 +112,22 @@ static bool same_wire(const struct rail *a, const struct rail *b)
  */
 static void put_merge_nics(const struct rail *rails, size_t n, struct env_set *set, struct notes *notes)
 {
+	_cleanup_strbuf_ struct strbuf wires = STRBUF_INIT;
+	size_t count = 0;
+
 	for (size_t i = 0; i < n; i++) {
-		for (size_t k = 0; k < i; k++) {
-			if (!same_wire(&rails[i], &rails[k]))
-				continue;
-			env_put(set, "NCCL_IB_MERGE_NICS", "0");
-			env_put(set, "NCCL_NET_MERGE_LEVEL", "LOC");
-			add_note(notes,
-				 arena_printf(
-					 set->arena,
-					 "VFs %s and %s share one port of their PF: NCCL takes them for two "
-					 "links of the full rate each",
-					 rails[k].dev->dev->id, rails[i].dev->dev->id));
-			break; /* said once of each */
-		}
+		if (!has_before(rails, i) && put_sharers(rails, n, i, &wires))
+			count++;
 	}
+	if (!count)
+		return;
+	env_put(set, "NCCL_IB_MERGE_NICS", "0");
+	env_put(set, "NCCL_NET_MERGE_LEVEL", "LOC");
+	add_note(notes,
+		 arena_printf(set->arena,
+			      "VFs %s share one port of their PF%s: NCCL takes each VF for a link of the "
+			      "full rate",
+			      strbuf_str(&wires), count > 1 ? " each time" : ""));
 }
 
 /* --- partitions --- */

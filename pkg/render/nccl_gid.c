@@ -153,35 +153,47 @@ static void take_words(const struct rail *rails, size_t n, struct arena *arena, 
  * its. */
 static void note_left_behind(const struct rail *rails, size_t n, struct arena *arena, struct notes *notes)
 {
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	struct few few = { .text = &text };
+	const char *names;
+
 	for (size_t i = 0; i < n; i++) {
 		const struct vf_state *state = rails[i].dev->state;
 
 		if (state && state->seen == VF_SEEN_HOST && cfg_of(&rails[i])->network == NETWORK_POD)
-			add_note(notes, arena_printf(arena,
-						     "the network interface of VF %s is still the host's: "
-						     "over RoCE only a "
-						     "container on the host's network can use it",
-						     rails[i].dev->dev->id));
+			few_add(&few, rails[i].dev->dev->id);
 	}
+	names = few_end(&few);
+	if (few.n)
+		add_note(notes,
+			 arena_printf(
+				 arena,
+				 "the network interface%s of VF%s %s %s still the host's: over RoCE only a "
+				 "container on the host's network can use %s",
+				 few.n > 1 ? "s" : "", few.n > 1 ? "s" : "", names, few.n > 1 ? "are" : "is",
+				 few.n > 1 ? "them" : "it"));
 }
 
 /* False: some tables cannot be relied on, which is noted where it is news. */
 static bool all_known(const struct rail *rails, size_t n, struct arena *arena, struct notes *notes)
 {
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	struct few few = { .text = &text };
+	const char *names;
 	bool known = true;
 
 	for (size_t i = 0; i < n; i++) {
-		const struct vf_state *state = rails[i].dev->state;
-
 		if (gids_known(&rails[i]))
 			continue;
 		known = false;
-		if (state)
-			add_note(notes,
-				 arena_printf(arena,
-					      "the GIDs of VF %s are not known: NCCL chooses by itself",
-					      rails[i].dev->dev->id));
+		if (rails[i].dev->state)
+			few_add(&few, rails[i].dev->dev->id);
 	}
+	names = few_end(&few);
+	if (few.n)
+		add_note(notes,
+			 arena_printf(arena, "the GIDs of VF%s %s are not known: NCCL chooses by itself",
+				      few.n > 1 ? "s" : "", names));
 	return known;
 }
 
@@ -224,6 +236,23 @@ static int index_of_all(const struct gid_vf *vfs, size_t n, const struct gid_env
 	return index;
 }
 
+/* Right on every VF, and still the peer's may be of the other network. */
+static void note_networks(const struct gid_vf *vfs, size_t n, const struct gid_env *env, struct arena *arena,
+			  struct notes *notes)
+{
+	size_t a, b;
+
+	if (!gid_networks_differ(vfs, n, env, &a, &b))
+		return;
+	add_note(notes,
+		 arena_printf(
+			 arena,
+			 "NCCL takes %s on VF %s and %s on VF %s, which are of different networks, "
+			 "though both VFs have addresses of either: gidRange in the pool chooses one",
+			 gid_format(gid_at(&vfs[a], gid_nccl_picks(&vfs[a], env))->gid, arena), vfs[a].id,
+			 gid_format(gid_at(&vfs[b], gid_nccl_picks(&vfs[b], env))->gid, arena), vfs[b].id));
+}
+
 static void decide_auto(const struct rail *rails, size_t n, struct arena *arena, struct gid_decision *ret,
 			struct notes *notes)
 {
@@ -238,6 +267,7 @@ static void decide_auto(const struct rail *rails, size_t n, struct arena *arena,
 	if (gid_auto(vfs, n, arena, &ret->env, &why)) {
 		ret->set = true;
 		ret->index = index_of_all(vfs, n, &ret->env);
+		note_networks(vfs, n, &ret->env, arena, notes);
 		return;
 	}
 	add_note(notes, why);

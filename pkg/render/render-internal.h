@@ -39,6 +39,15 @@ struct notes {
 
 void add_note(struct notes *notes, const char *sentence); /* notes NULL: nobody asks; one that is there already is left out */
 
+/* Names that share a cause: "A", "A and B", "A, B, C, D and 36 more". */
+struct few {
+	struct strbuf *text;
+	size_t n;
+	const char *last; /* not in the text yet */
+};
+void few_add(struct few *few, const char *name);
+const char *few_end(struct few *few);
+
 /* --- VFs --- */
 
 /*

@@ -398,6 +398,70 @@ static void merging_of_nics_is_off_for_two_vfs_of_one_port(void **state)
 	assert_null(value(b, "NCCL_IB_MERGE_NICS"));
 }
 
+static void notes_of_one_cause_are_one_note(void **state)
+{
+	struct bench *b = *state;
+
+	give(b, 0, A_18_3);
+	give(b, 0, A_3B_2);
+	b->c.n = 2; /* the second pool has another VF of 3b */
+	b->states[A_18_2].port_state = b->states[A_18_3].port_state = b->states[A_3B_2].port_state = "DOWN";
+	value(b, "NCCL_IB_HCA");
+	assert_int_equal(b->n_notes, 2);
+	assert_string_equal(
+		b->notes[0],
+		"port 1 of mlx5_2 (VF 0000:18:00.2) is DOWN, port 1 of mlx5_3 (VF 0000:18:00.3) is DOWN "
+		"and port 1 of mlx5_6 (VF 0000:3b:00.2) is DOWN: NCCL leaves them out");
+	assert_string_equal(b->notes[1],
+			    "VFs 0000:18:00.2 and 0000:18:00.3; 0000:3b:00.2 and 0000:3b:00.3 share one "
+			    "port of their PF each time: NCCL takes each VF for a link of the full rate");
+	for (int i = 0; i < VFS; i++) {
+		b->states[i].port_state = "ACTIVE";
+		b->states[i].seen = VF_SEEN_NOTHING;
+	}
+	value(b, "NCCL_IB_HCA");
+	assert_note(
+		b, "the GIDs of VFs 0000:18:00.2, 0000:18:00.3, 0000:3b:00.2 and 0000:3b:00.3 are not known");
+	for (int i = 0; i < VFS; i++)
+		b->states[i].seen = VF_SEEN_HOST;
+	b->cfg[0].network = b->cfg[1].network = NETWORK_POD;
+	value(b, "NCCL_IB_HCA");
+	assert_note(
+		b,
+		"the network interfaces of VFs 0000:18:00.2, 0000:18:00.3, 0000:3b:00.2 and 0000:3b:00.3 are "
+		"still the host's");
+}
+
+static void first_addresses_of_different_networks_are_noted(void **state)
+{
+#define AT(i, net, d)                                                                                        \
+	{                                                                                                    \
+		(i), { [10] = 0xff, [11] = 0xff, 10, (net), 0, (d) }, "RoCE v2", "net1"                      \
+	}
+	static const struct gid_entry one[] = { AT(3, 0, 7), AT(5, 9, 7) },
+				      other[] = { AT(3, 9, 8), AT(5, 0, 8) },
+				      same[] = { AT(3, 0, 8), AT(5, 9, 8) }, alone[] = { AT(3, 9, 8) };
+	static const char words[] =
+		"NCCL takes 10.0.0.7 on VF 0000:18:00.2 and 10.9.0.8 on VF 0000:3b:00.2, which are of "
+		"different networks, though both VFs have addresses of either: gidRange in the pool "
+		"chooses one";
+	struct bench *b = *state;
+
+	give(b, 0, A_3B_2);
+	b->states[A_18_2].addrs_known = b->states[A_3B_2].addrs_known = false;
+	SET_GIDS(&b->states[A_18_2], one);
+	SET_GIDS(&b->states[A_3B_2], other);
+	value(b, "NCCL_IB_HCA");
+	assert_int_equal(b->n_notes, 1);
+	assert_string_equal(b->notes[0], words);
+	SET_GIDS(&b->states[A_3B_2], same);
+	value(b, "NCCL_IB_HCA");
+	assert_int_equal(b->n_notes, 0);
+	SET_GIDS(&b->states[A_3B_2], alone); /* a network for each rail */
+	value(b, "NCCL_IB_HCA");
+	assert_int_equal(b->n_notes, 0);
+}
+
 static void two_pools_on_one_port_are_seen_together(void **state)
 {
 	struct bench *b = *state;
@@ -971,6 +1035,8 @@ int main(void)
 		T(a_pool_without_nccl_names_no_hca),
 		T(merging_of_vfs_is_off_where_a_vf_is_not_at_its_pfs_place),
 		T(merging_of_nics_is_off_for_two_vfs_of_one_port),
+		T(notes_of_one_cause_are_one_note),
+		T(first_addresses_of_different_networks_are_noted),
 		T(two_pools_on_one_port_are_seen_together),
 		T(a_pkey_becomes_its_index),
 		T(a_pkey_is_for_infiniband_and_for_who_asks),
