@@ -11,8 +11,9 @@
  *  2. fewest VFs beyond the first on one place (one VF per PF port, PFs spread);
  *  3. keep VFs beside the free GPUs: as few as possible of the n_free GPUs remain without a VF of
  *     their own, left over at a place that is nearest to them now (a maximum matching);
- *  4. among places that are equal in all this, those with the most VFs left (containers spread over
- *     PFs), round by round: no place gets its second VF before the others have their first;
+ *  4. among places that are equal in all this, those with a VF left whose port is up, then those with the
+ *     most VFs left (containers spread over PFs), round by round: no place gets its second VF before the
+ *     others have their first; of a place, VFs whose port is up before those whose port is down;
  *  5. the same VF index on every place, where possible; then the lowest index;
  *  6. lowest address.
  * Terms 1 to 3 are exactly optimal when v >= g, whatever the ranks, and when v < g on machines whose
@@ -51,6 +52,7 @@ struct align_vf {
 	int place;	/* index of its place */
 	int index;	/* VF index on the PF; -1 unknown */
 	bool must;	/* has to be chosen */
+	bool down;	/* its port is known not to be ACTIVE: NCCL would leave it out */
 };
 
 struct align_in {

@@ -65,6 +65,24 @@ static int vf_index(const struct scene *s, int pci)
 	return pci >= 0 ? s->in->node->inv->pci[pci].vf_index : -1;
 }
 
+/* Every port of its RDMA device is known not to be ACTIVE. What has none here, or is away, is not known to
+ * be. */
+static bool is_down(const struct scene *s, int pci)
+{
+	const struct hw_inventory *inv = s->in->node->inv;
+	int rdma = pci >= 0 ? hw_find_rdma(inv, pci) : -1;
+
+	if (rdma < 0 || !inv->rdma[rdma].n_ports)
+		return false;
+	for (size_t i = 0; i < inv->rdma[rdma].n_ports; i++) {
+		const char *state = inv->rdma[rdma].ports[i].state;
+
+		if (!state || !strcmp(state, "ACTIVE"))
+			return false;
+	}
+	return true;
+}
+
 static bool is_must(const struct scene *s, int dev)
 {
 	return listed(s->in->must, s->in->n_must, dev);
@@ -89,6 +107,7 @@ static void set_vfs(struct scene *s, const int *devs, size_t n)
 		vfs[i].place = (int)(place >= 0 ? number[place] : n_places) - 1;
 		vfs[i].index = vf_index(s, pci);
 		vfs[i].must = is_must(s, s->devs[i]);
+		vfs[i].down = is_down(s, pci);
 	}
 	s->numbers.vfs = vfs;
 	s->numbers.n_vfs = n;

@@ -1,7 +1,7 @@
 /*
  * From numbers of VFs per group to VFs: places in rounds (no place gets its second VF before the
  * others of its group have their first, those with most VFs left go first), then in each round
- * the VF index that lines up with most.
+ * the VF index that lines up with most. Everywhere, VFs whose port is up go first.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -16,6 +16,7 @@ struct pick {
 	bool *chosen;	   /* per VF */
 	bool *needs;	   /* per place: gets a VF in this round */
 	int *taken, *left; /* per place: chosen, and not yet chosen */
+	int *up;	   /* of these, VFs whose port is not down */
 	int *owed;	   /* per group */
 	int *votes;	   /* per VF index */
 	int n_votes;
@@ -28,7 +29,16 @@ static void choose(struct pick *s, size_t vf)
 	s->chosen[vf] = true;
 	s->taken[v->place]++;
 	s->left[v->place]--;
+	s->up[v->place] -= !v->down;
 	s->needs[v->place] = false;
+}
+
+/* Not chosen, its place needs one, and none of the place comes before it. */
+static bool may_go(const struct pick *s, size_t vf)
+{
+	const struct align_vf *v = &s->p->in->vfs[vf];
+
+	return !s->chosen[vf] && s->needs[v->place] && !(v->down && s->up[v->place]);
 }
 
 static bool has_index(const struct pick *s, const struct align_vf *v)
@@ -43,6 +53,8 @@ static bool goes_before(const struct pick *s, int place, int best)
 		return false;
 	if (best < 0 || s->taken[place] != s->taken[best])
 		return best < 0 || s->taken[place] < s->taken[best];
+	if (!s->up[place] != !s->up[best])
+		return s->up[place] > 0;
 	return s->left[place] > s->left[best];
 }
 
@@ -88,12 +100,12 @@ static int common_index(struct pick *s)
 		if (has_index(s, &in->vfs[i]) && s->chosen[i])
 			s->votes[in->vfs[i].index]++;
 	for (size_t i = 0; i < in->n_vfs; i++)
-		if (has_index(s, &in->vfs[i]) && !s->chosen[i] && s->needs[in->vfs[i].place])
+		if (has_index(s, &in->vfs[i]) && may_go(s, i))
 			s->votes[in->vfs[i].index]++;
 	for (size_t i = 0; i < in->n_vfs; i++) {
 		const struct align_vf *v = &in->vfs[i];
 
-		if (!has_index(s, v) || s->chosen[i] || !s->needs[v->place])
+		if (!has_index(s, v) || !may_go(s, i))
 			continue;
 		if (best < 0 || s->votes[v->index] > s->votes[best] ||
 		    (s->votes[v->index] == s->votes[best] && v->index < best))
@@ -107,7 +119,7 @@ static void take_index(struct pick *s, int index)
 	const struct align_in *in = s->p->in;
 
 	for (size_t i = 0; i < in->n_vfs; i++)
-		if (!s->chosen[i] && s->needs[in->vfs[i].place] && (index < 0 || in->vfs[i].index == index))
+		if (may_go(s, i) && (index < 0 || in->vfs[i].index == index))
 			choose(s, i);
 }
 
@@ -131,6 +143,9 @@ static void pick_init(struct pick *s, const struct problem *p, const int *counts
 	s->taken = arena_array(p->arena, in->n_places, sizeof(*s->taken));
 	s->left = arena_array(p->arena, in->n_places, sizeof(*s->left));
 	s->owed = arena_array(p->arena, (size_t)p->n_groups, sizeof(*s->owed));
+	s->up = arena_array(p->arena, in->n_places, sizeof(*s->up));
+	for (size_t i = 0; i < in->n_vfs; i++)
+		s->up[in->vfs[i].place] += !in->vfs[i].down;
 	for (int i = 0; i < p->n_places; i++)
 		s->left[i] = p->avail[i];
 	for (int g = 0; g < p->n_groups; g++)

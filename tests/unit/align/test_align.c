@@ -71,7 +71,8 @@ static void random_places(struct tables *t)
 		int count = roll(4), must_of = roll(8) == 0;
 
 		for (int i = 0; i < count && n_vfs < MAX_VFS; i++)
-			t->vfs[n_vfs++] = (struct align_vf) { (int)p, i + roll(2), must_of && roll(2) };
+			t->vfs[n_vfs++] =
+				(struct align_vf) { (int)p, i + roll(2), must_of && roll(2), roll(3) == 0 };
 	}
 	t->in.vfs = t->vfs;
 	t->in.n_vfs = n_vfs;
@@ -258,6 +259,38 @@ static void check_choice(const struct align_in *in, const struct align_out *out)
 		assert_true(chosen[i] || !in->vfs[i].must);
 }
 
+/* May place b take a VF in the place of a's last one, for all that distances say? */
+static bool could_be(const struct align_in *in, int a, int b, const int *counts)
+{
+	for (size_t g = 0; g < in->n_gpus; g++)
+		if (in->gpu_rank[g * in->n_places + (size_t)a] != in->gpu_rank[g * in->n_places + (size_t)b])
+			return false;
+	for (size_t f = 0; f < in->n_free; f++)
+		if (in->free_rank[f * in->n_places + (size_t)a] !=
+		    in->free_rank[f * in->n_places + (size_t)b])
+			return false;
+	return a == b || counts[b] < counts[a];
+}
+
+/* No VF whose port is down is taken where one whose port is up is as good. */
+static void check_ports(const struct align_in *in, const struct align_out *out)
+{
+	bool taken[MAX_VFS] = { false };
+	int counts[MAX_PLACES] = { 0 };
+
+	for (size_t i = 0; i < out->n_chosen; i++) {
+		taken[out->chosen[i]] = true;
+		counts[in->vfs[out->chosen[i]].place]++;
+	}
+	for (size_t i = 0; i < in->n_vfs; i++) {
+		const struct align_vf *down = &in->vfs[i];
+
+		for (size_t k = 0; k < in->n_vfs && taken[i] && down->down && !down->must; k++)
+			assert_false(!taken[k] && !in->vfs[k].down &&
+				     could_be(in, down->place, in->vfs[k].place, counts));
+	}
+}
+
 static void check_loads(const int *load, size_t n, size_t total)
 {
 	for (size_t i = 0; i < n; i++)
@@ -320,6 +353,7 @@ static void check_against_brute_force(const struct align_in *in)
 		return;
 	check_pairs(in, &out, out.chosen, out.n_chosen);
 	check_worth(in, &out, &best.best);
+	check_ports(in, &out);
 	counts_of(in, &out, counts);
 	second = align_runner_up(in, &out, arena);
 	next = brute_search(in, out.n_chosen, counts);
@@ -483,7 +517,9 @@ static void drawn_gpus_take_from_the_fullest_place(void **state)
 {
 	/* Two GPUs, each beside a place of its own; one place has a VF less. */
 	static const uint8_t ranks[] = { 0, 3, 3, 0 };
-	static const struct align_vf vfs[] = { { 0, 1, false }, { 1, 0, false }, { 1, 1, false } };
+	static const struct align_vf vfs[] = { { .place = 0, .index = 1 },
+					       { .place = 1 },
+					       { .place = 1, .index = 1 } };
 	_cleanup_arena_ struct arena *arena = arena_new(1 << 12);
 	struct align_in in = { .vfs = vfs,
 			       .n_vfs = 3,

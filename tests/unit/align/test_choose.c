@@ -184,6 +184,40 @@ static void the_same_vf_index_is_taken_on_every_pf(void **state)
 	EXPECT_DEVS(out, 2, 10);
 }
 
+/* The port of a VF as the host sees it. NULL: not known. */
+static void set_port(const struct machine *m, int dev, const char *state)
+{
+	struct hw_port *port = arena_alloc(m->arena, sizeof(*port));
+	int rdma = hw_find_rdma(m->inv, m->pool.devs[dev].pci);
+
+	*port = (struct hw_port) { .number = 1, .state = state };
+	m->inv->rdma[rdma].ports = port;
+	m->inv->rdma[rdma].n_ports = 1;
+}
+
+static void a_vf_whose_port_is_down_comes_last(void **state)
+{
+	_cleanup_machine_ struct machine m = machine("numa:1 switch:1 gpu:1 pf:2 vf:3");
+	struct request r = request(&m, 0, 1, 1);
+	struct choose_out out;
+
+	(void)state;
+	for (int i = 0; i < 6; i++)
+		set_port(&m, i, "DOWN");
+	out = choose(&m, &r, false);
+	expect_devs(&out, (const int[]) { 0 }, 1); /* none is better */
+	set_port(&m, 2, "ACTIVE");
+	out = choose(&m, &r, false);
+	expect_devs(&out, (const int[]) { 2 }, 1);
+	set_port(&m, 1, NULL);
+	out = choose(&m, &r, false);
+	expect_devs(&out, (const int[]) { 1 }, 1); /* what is not known may be up */
+	r.want = 2;
+	set_port(&m, 5, "ACTIVE");
+	out = choose(&m, &r, false);
+	expect_devs(&out, (const int[]) { 2, 5 }, 2); /* one of each PF, and the same VF index */
+}
+
 static void a_must_vf_leads_the_index(void **state)
 {
 	_cleanup_machine_ struct machine m = machine(HGX);
@@ -600,6 +634,7 @@ int main(void)
 		cmocka_unit_test(prefers_vf_under_same_switch),
 		cmocka_unit_test(eight_gpus_get_one_vf_of_each_pf),
 		cmocka_unit_test(the_same_vf_index_is_taken_on_every_pf),
+		cmocka_unit_test(a_vf_whose_port_is_down_comes_last),
 		cmocka_unit_test(a_must_vf_leads_the_index),
 		cmocka_unit_test(a_pair_of_gpus_gets_both_nics_of_its_switch),
 		cmocka_unit_test(containers_spread_over_equal_pfs),
