@@ -9,6 +9,37 @@ add_compile_definitions(_GNU_SOURCE RAILMATE_VERSION="${PROJECT_VERSION}")
 add_compile_options(-Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wwrite-strings
 	-Wformat=2 -Wdate-time -Wvla -Wundef -fno-common)
 add_link_options(-Wl,--as-needed)
+
+# Hardening, whatever the distribution's compiler does by itself; tests/checks/elf.py reads what came of it.
+# A flag that the compiler does not know for this processor is left out: -fcf-protection is x86's,
+# -mbranch-protection is arm64's.
+include(CheckCCompilerFlag)
+foreach(flag IN ITEMS -fstack-protector-strong -fstack-clash-protection -fcf-protection=full
+		-mbranch-protection=standard)
+	string(MAKE_C_IDENTIFIER "RAILMATE_HAS${flag}" known)
+	set(CMAKE_REQUIRED_FLAGS -Werror)
+	check_c_compiler_flag(${flag} ${known})
+	unset(CMAKE_REQUIRED_FLAGS)
+	if(${known})
+		add_compile_options(${flag})
+	endif()
+endforeach()
+# Clang before 16 wants a promise beside it.
+set(zero -ftrivial-auto-var-init=zero)
+if(CMAKE_C_COMPILER_ID MATCHES "Clang" AND CMAKE_C_COMPILER_VERSION VERSION_LESS 16)
+	list(APPEND zero -enable-trivial-auto-var-init-zero-knowing-it-will-be-removed-from-clang)
+endif()
+add_compile_options(${zero})
+# Libraries that a test preloads stay -fPIC.
+add_compile_options($<$<NOT:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,MODULE_LIBRARY>>:-fPIE>)
+# railmate-cni is -static-pie, and clang warns of the two together.
+set(static $<STREQUAL:$<TARGET_PROPERTY:NAME>,railmate-cni>)
+set(program $<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>)
+add_link_options($<$<AND:${program},$<NOT:${static}>>:-pie> -Wl,-z,relro,-z,now,-z,noexecstack)
+# It needs an optimiser, and hides from the sanitizers what they are there to see.
+if(NOT RAILMATE_SANITIZE)
+	add_compile_options($<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE> $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=3>)
+endif()
 if(RAILMATE_WERROR)
 	add_compile_options(-Werror)
 endif()

@@ -1,0 +1,157 @@
+#!/usr/bin/python3
+"""The programs are hardened: what their ELF headers and code say, not what the compiler was asked for.
+
+    elf.py BUILD_DIR          the programs as they were linked
+    elf.py --image FILE       the stripped programs of the image (hack/image)
+"""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+
+PROGRAMS = ("railmated", "railmatectl", "railmate-cni")
+WHERE = []
+
+
+def output(*argv):
+    return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=True).stdout
+
+
+def header_faults(path):
+    """What the program headers and the dynamic section lack; stripping leaves them as they are."""
+    text = output("readelf", "-hldW", path)
+    faults = []
+    if not re.search(r"^ +Type: +DYN ", text, re.M):
+        faults.append("is not position independent")
+    if not re.search(r"\(FLAGS_1\).* PIE\b", text):
+        faults.append("is a shared library, not a program")
+    if "GNU_RELRO" not in text:
+        faults.append("has no RELRO")
+    if not re.search(r"\(FLAGS_1\).*\bNOW\b", text):
+        faults.append("binds lazily, so its RELRO is not full")
+    stack = re.search(r"^ +GNU_STACK .* ([R W]{2}[E ]) ", text, re.M)
+    if not stack or "E" in stack.group(1):
+        faults.append("may execute its stack")
+    if re.search(r"^ +LOAD .* RWE ", text, re.M):
+        faults.append("has memory that may be written and executed")
+    if "(RUNPATH)" in text or "(RPATH)" in text:
+        faults.append("looks for its libraries in a path of its own")
+    return faults
+
+
+def symbol_faults(path):
+    """A program with shared libraries asks libc for what it calls."""
+    wanted = set(re.findall(r" UND (\w+)", output("readelf", "-W", "--dyn-syms", path)))
+    faults = []
+    if "__stack_chk_fail" not in wanted:
+        faults.append("has no stack protector")
+    if not any(re.fullmatch(r"__\w+_chk", name) for name in wanted):
+        faults.append("has no fortified call")
+    return faults
+
+
+def code_faults(path):
+    """In a static program libc's own functions have both: only calls out of our functions count."""
+    calls, function = {}, None
+    for line in output("objdump", "-d", "--no-show-raw-insn", path).splitlines():
+        start = re.match(r"[0-9a-f]+ <([^>]+)>:$", line)
+        function = start.group(1) if start else function
+        call = re.search(r"\t(?:call|jmp|bl|b) +[0-9a-f]+ <([^>+]+)>", line)
+        if call:
+            calls.setdefault(function, set()).add(call.group(1))
+    faults = []
+    if "__stack_chk_fail" not in calls.get("err_set", ()):
+        faults.append("has no stack protector in err_set()")
+    if not any(name.endswith("_chk") for name in calls.get("err_set", ())):
+        faults.append("has no fortified call in err_set()")
+    return faults
+
+
+def is_static(path):
+    return "INTERP" not in output("readelf", "-lW", path)
+
+
+class Programs(unittest.TestCase):
+    def setUp(self):
+        self.folder = WHERE[0]
+        self.stripped = WHERE[1]
+
+    def test_headers_are_those_of_a_hardened_program(self):
+        for name in PROGRAMS:
+            with self.subTest(name):
+                self.assertEqual(header_faults(self.folder / name), [])
+
+    def test_code_is_that_of_a_hardened_program(self):
+        for name in PROGRAMS:
+            path = self.folder / name
+            if is_static(path) and self.stripped:
+                continue
+            with self.subTest(name):
+                self.assertEqual(code_faults(path) if is_static(path) else symbol_faults(path), [])
+
+    def test_only_the_program_that_the_host_executes_is_static(self):
+        self.assertEqual([name for name in PROGRAMS if is_static(self.folder / name)], ["railmate-cni"])
+
+
+class TheCheckItself(unittest.TestCase):
+    SOURCE = r"""
+    #include <stdio.h>
+    #ifdef CODE_THAT_CHANGES
+    __asm__(".section .both, \"awx\"\n.byte 0\n.previous");
+    #endif
+    __attribute__((noinline)) void err_set(int n) { char text[64]; snprintf(text, sizeof(text), "%d", n); puts(text); }
+    int main(int argc, char **argv) { err_set(argc); return argv == 0; }
+    """
+    GOOD = ("-O2", "-U_FORTIFY_SOURCE", "-fstack-protector-strong", "-fPIE", "-pie", "-Wl,-z,relro,-z,now,-z,noexecstack")
+
+    def made(self, *flags):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        source, program = (pathlib.Path(folder.name, name) for name in ("x.c", "x"))
+        source.write_text(self.SOURCE)
+        subprocess.run(["gcc", *self.GOOD, *flags, source, "-o", program], check=True, timeout=60, capture_output=True)
+        return program
+
+    def test_finds_nothing_in_a_hardened_program(self):
+        for fault_finder, flags in ((symbol_faults, ()), (code_faults, ("-static-pie",))):
+            program = self.made("-D_FORTIFY_SOURCE=3", *flags)
+            self.assertEqual(header_faults(program) + fault_finder(program), [])
+
+    def test_finds_each_thing_that_is_missing(self):
+        for flags, fault in (
+            (("-fno-pie", "-no-pie"), "is not position independent"),
+            (("-Wl,-z,lazy",), "binds lazily, so its RELRO is not full"),
+            (("-Wl,-z,norelro",), "has no RELRO"),
+            (("-Wl,-z,execstack",), "may execute its stack"),
+            (("-DCODE_THAT_CHANGES",), "has memory that may be written and executed"),
+            (("-Wl,-rpath,/opt/lib",), "looks for its libraries in a path of its own"),
+        ):
+            with self.subTest(fault):
+                self.assertIn(fault, header_faults(self.made(*flags)))
+        self.assertEqual(symbol_faults(self.made("-fno-stack-protector")),
+                         ["has no stack protector", "has no fortified call"])
+        self.assertEqual(code_faults(self.made("-fno-stack-protector", "-static-pie")),
+                         ["has no stack protector in err_set()", "has no fortified call in err_set()"])
+
+
+def unpack_image(file, folder):
+    with tarfile.open(file) as tar:
+        layer = json.load(tar.extractfile("manifest.json"))[0]["Layers"][0]
+        with tarfile.open(fileobj=tar.extractfile(layer), mode="r:gz") as root:
+            for name in PROGRAMS:
+                root.extract("usr/bin/" + name, folder)
+    return pathlib.Path(folder, "usr/bin")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as top:
+        if sys.argv[1] == "--image":
+            del sys.argv[1]
+            WHERE[:] = [unpack_image(sys.argv.pop(1), top), True]
+        else:
+            WHERE[:] = [pathlib.Path(sys.argv.pop(1), "cmd"), False]
+        unittest.main()
