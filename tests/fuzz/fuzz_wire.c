@@ -1,0 +1,200 @@
+/* room: kubelet */
+/*
+ * Any bytes as what the kubelet, its checkpoint and the runtime say: who asks and with which GPUs follows
+ * from it, or a reason why not; and whether the runtime does CDI. Four parts, each but the last with two
+ * bytes of length before it: a PodResources list, a list of the Pods API, the checkpoint, and what the
+ * runtime says of itself.
+ */
+#include <assert.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "hw/inventory.h"
+#include "kubelet/checkpoint.h"
+#include "kubelet/identify.h"
+#include "kubelet/messages.h"
+#include "kubelet/podsapi.h"
+#include "kubelet/podspec.h"
+#include "kubelet/runtime.h"
+
+#define RESOURCE "rdma/vf"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Two GPUs of NVIDIA and one of AMD at 0000:10:00.0 and on. */
+static struct hw_pci pci[] = {
+	{ .bdf = { 0, 0x10, 0, 0 }, .class_code = 0x030200, .vendor = 0x10de, .parent = -1, .physfn = -1 },
+	{ .bdf = { 0, 0x11, 0, 0 }, .class_code = 0x030200, .vendor = 0x10de, .parent = -1, .physfn = -1 },
+	{ .bdf = { 0, 0x12, 0, 0 }, .class_code = 0x030200, .vendor = 0x1002, .parent = -1, .physfn = -1 },
+};
+static struct hw_gpu gpus[] = {
+	{ .pci = 0, .vendor = "NVIDIA", .uuid = "GPU-0", .minor = 0, .card = -1 },
+	{ .pci = 1, .vendor = "NVIDIA", .uuid = "GPU-1", .minor = 1, .card = -1 },
+	{ .pci = 2, .vendor = "AMD", .minor = -1, .card = 3 },
+};
+static const struct hw_inventory inv = {
+	.pci = pci, .n_pci = ARRAY_LEN(pci), .gpu = gpus, .n_gpu = ARRAY_LEN(gpus)
+};
+
+static struct bytes take(struct bytes *in)
+{
+	struct bytes part = { NULL, 0 };
+
+	if (in->len < 2)
+		return part;
+	part.len = (size_t)in->data[0] << 8 | in->data[1];
+	part.data = in->data + 2;
+	if (part.len > in->len - 2)
+		part.len = in->len - 2;
+	*in = (struct bytes) { part.data + part.len, in->len - 2 - part.len };
+	return part;
+}
+
+static void check_gpus(const int *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		assert(v[i] >= 0 && (size_t)v[i] < inv.n_pci && (!i || v[i - 1] < v[i]));
+}
+
+static void check_identified(const struct identified *who, const struct pod_list *held)
+{
+	const struct pod *pod;
+
+	assert(who->why && *who->why && str_utf8_valid(who->why, strlen(who->why)));
+	check_gpus(who->gpus, who->n_gpus);
+	check_gpus(who->busy_gpus, who->n_busy_gpus);
+	if (!who->found)
+		return;
+	assert(!who->ambiguous && who->ns && who->pod && who->container);
+	pod = identify_pod(held, who->ns, who->pod);
+	assert(who->spec || (pod && identify_named(pod, who->container)));
+}
+
+/* Twice: what was seen the first time bears on the second. */
+static void check_elimination(const struct pod_list *pods, const struct ids *must, struct arena *a)
+{
+	struct seen_pods *seen = seen_pods_new();
+
+	for (size_t want = 1; want <= 2; want++) {
+		struct identified who = identify_container(pods, RESOURCE, want, must, &inv, seen, a);
+
+		check_identified(&who, pods);
+		seen_pods_doubt(seen);
+	}
+	seen_pods_note(seen, pods, RESOURCE, &inv);
+	seen_pods_free(seen);
+}
+
+static void check_specs(const struct spec_list *list, const struct pod_list *pods, struct arena *a)
+{
+	struct spec_list specs = identify_copy_specs(list, a);
+	struct seen_specs *seen = seen_specs_new();
+
+	for (int round = 0; round < 4; round++) {
+		size_t want = 1 + (size_t)(round & 1);
+		struct spec_candidates c =
+			identify_candidates(&specs, pods, round & 2, RESOURCE, want, round == 3, seen, a);
+		struct identified who;
+
+		for (size_t i = 0; i < c.n; i++)
+			assert(identify_asked(c.v[i].container, RESOURCE) == (int64_t)want &&
+			       !c.v[i].pod->over && !c.v[i].pod->deleted);
+		if (!c.n)
+			continue;
+		who = identify_by_specs(&c, pods, RESOURCE, &inv, seen, a);
+		check_identified(&who, pods);
+		assert(who.found && who.spec == c.v[0].container);
+	}
+	seen_specs_free(seen);
+}
+
+static void check_kubelet(struct bytes resources, struct bytes api, struct arena *a)
+{
+	struct pod_list pods = { NULL, 0 };
+	struct spec_list specs = { NULL, 0 };
+	struct ids none = { NULL, 0 };
+	struct err err = { 0 };
+
+	if (msg_decode_pod_list(resources, a, &pods, &err) < 0)
+		assert(*err.msg && str_utf8_valid(err.msg, strlen(err.msg)));
+	if (podsapi_decode(api, a, &specs, &err) < 0)
+		assert(*err.msg && str_utf8_valid(err.msg, strlen(err.msg)));
+	check_elimination(&pods, &none, a);
+	if (pods.n && pods.v[0].n_containers && pods.v[0].containers[0].n_held)
+		check_elimination(&pods, &pods.v[0].containers[0].held[0].ids, a);
+	identify_sort(pods.v, pods.n);
+	check_specs(&specs, &pods, a);
+}
+
+/* In memory, under a name: a new file for each input would be most of the work. */
+static const char *as_file(struct bytes text)
+{
+	static char path[32];
+	static int fd = -1;
+
+	if (fd < 0) {
+		fd = memfd_create("checkpoint", MFD_CLOEXEC);
+		assert(fd >= 0);
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	}
+	assert(!ftruncate(fd, 0) && pwrite(fd, text.data, text.len, 0) == (ssize_t)text.len);
+	return path;
+}
+
+static void check_checkpoint(struct bytes text, struct arena *a)
+{
+	struct pod_list pods;
+
+	if (!text.len)
+		return;
+	pods = checkpoint_pods(as_file(text), a);
+	for (size_t i = 0; i < pods.n; i++) {
+		const struct pod *pod = &pods.v[i];
+
+		assert(pod->name && !*pod->ns && identify_pod(&pods, "", pod->name) == pod);
+		for (size_t k = 0; k < pod->n_containers; k++) {
+			size_t n;
+			int *found;
+
+			assert(identify_named(pod, pod->containers[k].name) == &pod->containers[k]);
+			n = identify_gpus(&pod->containers[k], RESOURCE, &inv, a, &found);
+			check_gpus(found, n);
+		}
+	}
+}
+
+static void check_runtime(struct bytes in, struct arena *a)
+{
+	const struct bytes version = take(&in);
+	struct runtime_version v = { "containerd", "2.1.0" };
+	const char *config = NULL, *sentence = NULL;
+	struct err err = { 0 };
+
+	if (msg_decode_runtime_version(version, a, &v, &err) < 0)
+		assert(*err.msg);
+	if (msg_decode_runtime_status(in, a, &config, &err) < 0)
+		assert(*err.msg);
+	if (runtime_judge(v.name, v.version, config, a, &sentence) == RUNTIME_CDI)
+		assert(!sentence);
+	else
+		assert(*sentence && str_utf8_valid(sentence, strlen(sentence)));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	_cleanup_arena_ struct arena *a = arena_new(16384);
+	struct bytes rest = { data, size };
+	struct bytes resources = take(&rest), api = take(&rest);
+
+	check_kubelet(resources, api, a);
+	check_checkpoint(take(&rest), a);
+	check_runtime(rest, a);
+	return 0;
+}
