@@ -7,6 +7,13 @@
 
 #include "base/str.h"
 
+/* It may end in a log, on a terminal or in a pod's status, and names in it come from outside. */
+static void make_printable(struct err *err)
+{
+	str_utf8_trim(err->msg);
+	str_printable(err->msg, strlen(err->msg), "");
+}
+
 int err_set(struct err *err, int code, const char *fmt, ...)
 {
 	va_list ap;
@@ -17,7 +24,7 @@ int err_set(struct err *err, int code, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
 	va_end(ap);
-	str_utf8_trim(err->msg);
+	make_printable(err);
 	return -code;
 }
 
@@ -35,7 +42,7 @@ int err_sys(struct err *err, const char *fmt, ...)
 	va_end(ap);
 	if (n >= 0 && (size_t)n < sizeof(err->msg))
 		snprintf(err->msg + n, sizeof(err->msg) - (size_t)n, ": %s", strerror(code));
-	str_utf8_trim(err->msg);
+	make_printable(err);
 	return -code;
 }
 
@@ -55,6 +62,6 @@ int err_wrap(struct err *err, const char *fmt, ...)
 	va_end(ap);
 	if (n >= 0 && (size_t)n < sizeof(err->msg))
 		snprintf(err->msg + n, sizeof(err->msg) - (size_t)n, ": %s", inner);
-	str_utf8_trim(err->msg);
+	make_printable(err);
 	return -err->code;
 }

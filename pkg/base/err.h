@@ -1,6 +1,7 @@
 /*
  * What went wrong: a code and one sentence. Lives on the caller's stack, allocates nothing. A sentence
- * that is too long is cut between UTF-8 characters: it may travel in a gRPC status into a pod's status.
+ * that is too long is cut between UTF-8 characters: it may travel in a gRPC status into a pod's status. What a
+ * terminal may not be shown (str_printable) is '?' in it.
  *
  * Convention of every fallible function in railmate: return 0 or a negative errno, take
  * `struct err *err` last, and leave outputs untouched on failure. The leaf names the object

@@ -85,10 +85,22 @@ static void put_escaped(struct strbuf *b, unsigned char c)
 		strbuf_printf(b, "\\%c", c);
 	else if (c <= '\r' && named[c])
 		strbuf_puts(b, named[c]);
-	else if (c < 0x20)
+	else if (c < 0x20 || c == 0x7f)
 		strbuf_printf(b, "\\u%04x", c);
 	else
 		strbuf_putc(b, (char)c);
+}
+
+/* A whole sequence that a terminal may not be shown: for a reader it is the same character. */
+static void put_hidden(struct strbuf *b, const char *s, size_t n)
+{
+	uint32_t c = str_utf8_code_point(s, n);
+
+	if (c < 0x10000)
+		strbuf_printf(b, "\\u%04x", c);
+	else
+		strbuf_printf(b, "\\u%04x\\u%04x", 0xd800 + ((c - 0x10000) >> 10),
+			      0xdc00 + ((c - 0x10000) & 0x3ff));
 }
 
 /* How many bytes at the front stand for themselves. */
@@ -115,8 +127,10 @@ static void put_string(struct strbuf *b, const char *s)
 		n = str_utf8_sequence(s + i, len - i);
 		if (n == 1)
 			put_escaped(b, (unsigned char)s[i]);
-		else if (n)
+		else if (n && str_printable_sequence(s + i, n))
 			strbuf_add(b, s + i, n);
+		else if (n)
+			put_hidden(b, s + i, n);
 		else
 			strbuf_puts(b, "\xef\xbf\xbd");
 	}

@@ -1,7 +1,8 @@
 /*
  * A streaming JSON writer: correct commas and escapes, nothing else. Values are written in the
  * order of the calls; balanced begin/end calls are the caller's duty (asserted). Strings that
- * are not UTF-8 come out with U+FFFD in place of each bad byte, so the text is always valid.
+ * are not UTF-8 come out with U+FFFD in place of each bad byte, so the text is always valid;
+ * what a terminal may not be shown is escaped.
  * Reading JSON is the config room's business (jansson).
  */
 #ifndef RAILMATE_BASE_JSON_H

@@ -2,7 +2,10 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
+
+#include "base/str.h"
 
 static enum log_level max_level = LOG_LEVEL_INFO;
 static log_sink_fn sink;
@@ -30,15 +33,6 @@ static void to_stderr(enum log_level level, const char *line)
 	fprintf(stderr, "%s.%03ldZ %s %s\n", when, now.tv_nsec / 1000000, level_names[level], line);
 }
 
-/* Names that come from outside may hold a line feed or an escape sequence. */
-static void keep_one_line(char *line)
-{
-	for (; *line; line++) {
-		if ((unsigned char)*line < 0x20 || *line == 0x7f)
-			*line = '?';
-	}
-}
-
 __attribute__((format(printf, 3, 0))) static void emit(enum log_level level, const char *subsystem,
 						       const char *fmt, va_list ap)
 {
@@ -50,7 +44,8 @@ __attribute__((format(printf, 3, 0))) static void emit(enum log_level level, con
 	n = snprintf(line, sizeof(line), "%s: ", subsystem);
 	if (n >= 0 && (size_t)n < sizeof(line))
 		vsnprintf(line + n, sizeof(line) - (size_t)n, fmt, ap);
-	keep_one_line(line);
+	str_utf8_trim(line);
+	str_printable(line, strlen(line), ""); /* names come from outside */
 	if (sink)
 		sink(sink_arg, level, line);
 	else

@@ -37,16 +37,24 @@ char *xstrdup(const char *s)
 	return check(strdup(s));
 }
 
+char *xvasprintf(const char *fmt, va_list ap)
+{
+	char *out;
+
+	if (vasprintf(&out, fmt, ap) < 0)
+		out = NULL;
+	return check(out);
+}
+
 char *xasprintf(const char *fmt, ...)
 {
 	va_list ap;
 	char *out;
 
 	va_start(ap, fmt);
-	if (vasprintf(&out, fmt, ap) < 0)
-		out = NULL;
+	out = xvasprintf(fmt, ap);
 	va_end(ap);
-	return check(out);
+	return out;
 }
 
 void *xgrow(void *p, size_t *cap, size_t need, size_t size)

@@ -6,11 +6,13 @@
 #ifndef RAILMATE_BASE_MEM_H
 #define RAILMATE_BASE_MEM_H
 
+#include <stdarg.h>
 #include <stddef.h>
 
 void *xcalloc(size_t n, size_t size);
 char *xstrdup(const char *s);
 char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+char *xvasprintf(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0)));
 
 /* Grow a heap array so that at least `need` elements fit; doubles, updates *cap. */
 void *xgrow(void *p, size_t *cap, size_t need, size_t size);

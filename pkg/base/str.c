@@ -174,6 +174,53 @@ size_t str_utf8_sequence(const char *text, size_t len)
 	return n;
 }
 
+uint32_t str_utf8_code_point(const char *s, size_t n)
+{
+	static const unsigned char lead[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
+	uint32_t c = (unsigned char)s[0] & lead[n];
+
+	for (size_t i = 1; i < n; i++)
+		c = c << 6 | ((unsigned char)s[i] & 0x3f);
+	return c;
+}
+
+/* Unicode 15: Cc, Zl, Zp and Cf but for those that are part of a script's letters (Arabic signs and their
+ * like). */
+static bool is_hidden(uint32_t c)
+{
+	static const struct {
+		uint32_t first, last;
+	} hidden[] = {
+		{ 0x00, 0x1f },	    { 0x7f, 0x9f },	{ 0xad, 0xad },	      { 0x61c, 0x61c },
+		{ 0x180e, 0x180e }, { 0x200b, 0x200f }, { 0x2028, 0x202e },   { 0x2060, 0x206f },
+		{ 0xfeff, 0xfeff }, { 0xfff9, 0xfffb }, { 0xe0000, 0xe0fff },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(hidden) && hidden[i].first <= c; i++) {
+		if (c <= hidden[i].last)
+			return true;
+	}
+	return false;
+}
+
+size_t str_printable_sequence(const char *s, size_t len)
+{
+	size_t n = str_utf8_sequence(s, len);
+
+	return n && !is_hidden(str_utf8_code_point(s, n)) ? n : 0;
+}
+
+void str_printable(char *s, size_t len, const char *keep)
+{
+	for (size_t i = 0, n; i < len; i += n ? n : 1) {
+		n = str_printable_sequence(s + i, len - i);
+		if (n || (s[i] && strchr(keep, s[i])))
+			continue;
+		n = str_utf8_sequence(s + i, len - i);
+		memset(s + i, '?', n ? n : 1);
+	}
+}
+
 /* Eight ASCII bytes at the front: most of what we check is nothing else. */
 static bool ascii_word(const char *s)
 {

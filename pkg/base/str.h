@@ -34,7 +34,14 @@ bool str_starts(const char *s, const char *prefix);
 char *str_trim(char *s); /* cuts white space at both ends, in place */
 /* Bytes of the well-formed UTF-8 sequence that s begins with; 0: it begins with none. len > 0. */
 size_t str_utf8_sequence(const char *s, size_t len);
+uint32_t str_utf8_code_point(const char *s, size_t n); /* of a sequence of n bytes */
 bool str_utf8_valid(const char *s, size_t len);
+/* The same, if a terminal or a log may be shown the character: 0 also for controls (C0, DEL, C1) and for what is not seen or turns the
+ * order of the text around (bidirectional and other format characters, line separators). */
+size_t str_printable_sequence(const char *s, size_t len);
+/* In place: '?' for each byte of what may not be shown. keep: the controls that stay, "" or "\n\t". For every name that comes from
+ * outside (sysfs, pods, files, the network), where it is printed. */
+void str_printable(char *s, size_t len, const char *keep);
 /* Cuts an incomplete sequence at the end of s, in place: what a full fixed buffer leaves behind. */
 void str_utf8_trim(char *s);
 

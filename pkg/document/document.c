@@ -124,7 +124,7 @@ static void build(struct walk *w, const json_t *json, struct item *out)
 
 #define SHOWN_MAX 60
 
-/* At most max bytes of text, valid UTF-8, control characters and bad bytes as '?'. */
+/* At most max bytes of text, all of it printable. */
 static const char *clean(const char *text, size_t max, struct arena *arena)
 {
 	char *out = arena_printf(arena, "%.*s", (int)max, text);
@@ -132,11 +132,7 @@ static const char *clean(const char *text, size_t max, struct arena *arena)
 
 	if (!whole)
 		str_utf8_trim(out);
-	for (size_t i = 0, n; out[i]; i += n ? n : 1) {
-		n = str_utf8_sequence(out + i, strlen(out + i));
-		if (!n || (unsigned char)out[i] < 0x20 || out[i] == 0x7f)
-			out[i] = '?';
-	}
+	str_printable(out, strlen(out), "");
 	return whole ? out : arena_printf(arena, "%s...", out);
 }
 

@@ -177,11 +177,9 @@ static const char *refusal_sentence(const struct strbuf *body, struct arena *a)
 		message = item_string(status, "message");
 	out = arena_printf(a, "%.*s", REFUSAL_SHOWN_MAX, message ? message : strbuf_str(body));
 	str_utf8_trim(out);
-	for (size_t i = 0, n; out[i]; i += n ? n : 1) {
-		n = str_utf8_sequence(out + i, strlen(out + i));
-		if (!n || (unsigned char)out[i] < ' ' || out[i] == 0x7f)
-			out[i] = out[i] == '\n' ? ' ' : '?';
-	}
+	for (char *p = out; (p = strchr(p, '\n'));)
+		*p = ' ';
+	str_printable(out, strlen(out), "");
 	return str_trim(out);
 }
 

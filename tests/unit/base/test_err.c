@@ -85,6 +85,20 @@ static void a_long_sentence_is_cut_between_characters(void **state)
 	}
 }
 
+static void a_sentence_is_printable(void **state)
+{
+	struct err err = { 0 };
+
+	(void)state;
+	err_set(&err, EINVAL, "%s", "a\x1b[2J\n\xc2\x9b.");
+	assert_string_equal(err.msg, "a?[2J???.");
+	err_wrap(&err, "\a");
+	assert_string_equal(err.msg, "?: a?[2J???.");
+	errno = EIO;
+	err_sys(&err, "\xe2\x80\xae");
+	assert_string_equal(err.msg, "???: Input/output error");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -94,6 +108,7 @@ int main(void)
 		cmocka_unit_test(wrap_of_an_unset_err_is_no_success),
 		cmocka_unit_test(null_is_allowed),
 		cmocka_unit_test(a_long_sentence_is_cut_between_characters),
+		cmocka_unit_test(a_sentence_is_printable),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,7 +60,7 @@ static void strings_are_escaped(void **state)
 	static const char *const rows[][2] = {
 		{ "", "\"\"" },
 		{ "a\"b\\c/", "\"a\\\"b\\\\c/\"" },
-		{ "\b\f\n\r\t\v\x01\x1f\x7f", "\"\\b\\f\\n\\r\\t\\u000b\\u0001\\u001f\x7f\"" },
+		{ "\b\f\n\r\t\v\x01\x1f\x7f", "\"\\b\\f\\n\\r\\t\\u000b\\u0001\\u001f\\u007f\"" },
 		{ "\xe2\x82\xac", "\"\xe2\x82\xac\"" },
 		{ "\xc3\xa9\xff\xc3\xa9", "\"\xc3\xa9\xef\xbf\xbd\xc3\xa9\"" },
 		{ "\xe2\x82", "\"\xef\xbf\xbd\xef\xbf\xbd\"" },
@@ -91,6 +91,17 @@ static void keys_are_escaped_too(void **state)
 	assert_string_equal(strbuf_str(&b), "{\"a\\\"\\n\xef\xbf\xbd\":1}");
 }
 
+static void what_a_terminal_may_not_be_shown_is_escaped(void **state)
+{
+	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+	struct json j;
+
+	(void)state;
+	json_init(&j, &b, 0);
+	json_string(&j, "\x7f\xc2\x9b\xe2\x80\xae\xf3\xa0\x80\x81\xc3\xa9");
+	assert_string_equal(strbuf_str(&b), "\"\\u007f\\u009b\\u202e\\udb40\\udc01\xc3\xa9\"");
+}
+
 static void what_is_json_already_stays_as_it_is(void **state)
 {
 	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
@@ -113,6 +124,7 @@ int main(void)
 		cmocka_unit_test(indented_text_breaks_lines),
 		cmocka_unit_test(strings_are_escaped),
 		cmocka_unit_test(keys_are_escaped_too),
+		cmocka_unit_test(what_a_terminal_may_not_be_shown_is_escaped),
 		cmocka_unit_test(what_is_json_already_stays_as_it_is),
 	};
 

@@ -64,6 +64,10 @@ static void an_event_is_one_line(void **state)
 	(void)state;
 	log_info("a", "name 'x\nerror daemon: forged\x1b[31m'");
 	assert_string_equal(got.line, "a: name 'x?error daemon: forged?[31m'");
+	log_info("a", "\xc2\x9b"
+		      "31m \x9b"
+		      "31m \xe2\x80\xae.");
+	assert_string_equal(got.line, "a: ??31m ?31m ???.");
 }
 
 static void a_long_line_is_cut(void **state)

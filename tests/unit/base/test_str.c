@@ -211,6 +211,38 @@ static void trims_only_an_incomplete_end(void **state)
 	}
 }
 
+static void shows_no_control_and_nothing_hidden(void **state)
+{
+	static const char *const rows[][3] = {
+		{ "mlx5_0 \xc3\xa9 \xe2\x80\xa6 \xf0\x9f\x98\x80", "",
+		  "mlx5_0 \xc3\xa9 \xe2\x80\xa6 \xf0\x9f\x98\x80" },
+		{ "a\x1b]0;x\a\x7f", "", "a?]0;x??" },
+		{ "a\n\tb\r", "", "a??b?" },
+		{ "a\n\tb\r", "\n\t", "a\n\tb?" },
+		{ "a\xc2\x9b"
+		  "31m\xc2\x80\xc2\xa0",
+		  "", "a??31m??\xc2\xa0" }, /* C1, and the blank behind them */
+		{ "a\x9b"
+		  "31m",
+		  "", "a?31m" }, /* no UTF-8: what an 8-bit terminal takes for C1 */
+		{ "\xe2\x80\xae"
+		  "gpj\xe2\x81\xa6\xd8\x9c",
+		  "", "???gpj?????" },					     /* order turned around */
+		{ "\xe2\x80\x8b\xef\xbb\xbf\xe2\x80\xa8", "", "?????????" }, /* not seen; another line */
+		{ "\xf3\xa0\x80\x81", "", "????" },
+		{ "\xe2\x80", "", "??" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		char text[64];
+
+		strcpy(text, rows[i][0]);
+		str_printable(text, strlen(text), rows[i][1]);
+		assert_string_equal(text, rows[i][2]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -224,6 +256,7 @@ int main(void)
 		cmocka_unit_test(trims_both_ends),
 		cmocka_unit_test(knows_utf8),
 		cmocka_unit_test(trims_only_an_incomplete_end),
+		cmocka_unit_test(shows_no_control_and_nothing_hidden),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
