@@ -90,18 +90,23 @@ static const char usage_text[] =
 
 int fail(int code, const char *fmt, ...)
 {
+	_cleanup_free_ char *sentence = NULL;
 	va_list ap;
 
-	fputs("railmatectl: ", stderr);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	sentence = xvasprintf(fmt, ap);
 	va_end(ap);
-	fputc('\n', stderr);
+	str_printable(sentence, strlen(sentence), "\n");
+	fprintf(stderr, "railmatectl: %s\n", sentence);
 	return code;
 }
 
-int print_out(const struct strbuf *text)
+/* Names of devices, pods and hosts are what others made them: none reaches the terminal as a control
+ * character. */
+int print_out(struct strbuf *text)
 {
+	if (text->len)
+		str_printable(text->s, text->len, "\n\t");
 	if (fwrite(strbuf_str(text), 1, text->len, stdout) != text->len || fflush(stdout) != 0)
 		return fail(EXIT_FAILED, "cannot write to standard output: %m");
 	return EXIT_DONE;

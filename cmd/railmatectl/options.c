@@ -1,6 +1,6 @@
 /* How the subcommands read their options. */
 #include <getopt.h>
-#include <stdio.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "railmatectl.h"
@@ -26,12 +26,17 @@ int read_options(int argc, char **argv, const struct word *words, size_t n)
 	return EXIT_DONE;
 }
 
+/* main() has put the program's name before it, for getopt. */
+static const char *command_name(char **argv)
+{
+	return strchr(argv[0], ' ') + 1;
+}
+
 int read_only_options(int argc, char **argv, const struct word *words, size_t n)
 {
 	int r = read_options(argc, argv, words, n);
 
 	if (r != EXIT_DONE || optind == argc)
 		return r;
-	fprintf(stderr, "%s takes no argument '%s'\n", argv[0], argv[optind]);
-	return EXIT_USAGE;
+	return fail(EXIT_USAGE, "%s takes no argument '%s'", command_name(argv), argv[optind]);
 }

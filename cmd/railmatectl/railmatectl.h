@@ -46,8 +46,8 @@ int cmd_doctor(int argc, char **argv);
 
 /* "railmatectl: <sentence>" on standard error; returns code. */
 int fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Everything to standard output, or EXIT_FAILED with a sentence (a full disk, a closed pipe). */
-int print_out(const struct strbuf *text);
+/* Everything to standard output, made printable in place, or EXIT_FAILED with a sentence (a full disk, a closed pipe). */
+int print_out(struct strbuf *text);
 
 /* The picture and the JSON of a node. */
 void topo_text(const struct machine *m, struct strbuf *out);

@@ -103,7 +103,7 @@ static int print_capture(const struct snapshot_options *opt, const struct strbuf
 	return print_out(&out);
 }
 
-static int write_all(const struct snapshot_options *opt, const struct strbuf *text)
+static int write_all(const struct snapshot_options *opt, struct strbuf *text)
 {
 	bool to_stdout = !opt->output && !opt->tar;
 	int code = EXIT_DONE;

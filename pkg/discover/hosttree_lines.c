@@ -8,15 +8,18 @@
 
 static void put_escaped(struct strbuf *out, const char *s, size_t len, bool is_path)
 {
-	for (size_t i = 0; i < len; i++) {
+	for (size_t i = 0, n; i < len; i += n ? n : 1) {
 		unsigned char c = (unsigned char)s[i];
 		bool blank_at_end = c == ' ' && (is_path || i + 1 == len);
 
-		if (c == '\n')
+		n = str_printable_sequence(s + i, len - i);
+		if (n > 1)
+			strbuf_add(out, s + i, n);
+		else if (c == '\n')
 			strbuf_puts(out, "\\n");
 		else if (c == '\\')
 			strbuf_puts(out, "\\\\");
-		else if (c < 0x20 || c == 0x7f || blank_at_end)
+		else if (!n || blank_at_end)
 			strbuf_printf(out, "\\x%02x", c);
 		else
 			strbuf_putc(out, (char)c);
