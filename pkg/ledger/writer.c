@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "base/mem.h"
@@ -20,6 +21,7 @@ struct waiter {
 struct ledger_writer {
 	struct ledger_file *file;
 	pthread_t thread;
+	bool running;	      /* the thread is there; only the caller's thread looks */
 	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t wake;
 	bool stopping;
@@ -75,19 +77,27 @@ static void *run(void *arg)
 }
 
 /* Signals belong to the main thread, and little is ever on this stack. */
-static void start(struct ledger_writer *w)
+static int start(struct ledger_writer *w, struct err *err)
 {
 	sigset_t all, before;
 	pthread_attr_t attr;
+	int r;
 
+	if (w->running)
+		return 0;
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	if (pthread_create(&w->thread, &attr, run, w) != 0)
-		abort();
+	r = pthread_create(&w->thread, &attr, run, w);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
+	if (r != 0)
+		return err_set(err, r,
+			       "start the thread that writes the ledger: %s (is the limit of pids reached?)",
+			       strerror(r));
+	w->running = true;
+	return 0;
 }
 
 struct ledger_writer *ledger_writer_start(struct ledger_file *f)
@@ -98,16 +108,24 @@ struct ledger_writer *ledger_writer_start(struct ledger_file *f)
 	w->last = &w->first;
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->wake, NULL);
-	start(w);
+	start(w, NULL); /* or with the next text */
 	return w;
 }
 
 void ledger_writer_put(struct ledger_writer *w, char *text, size_t len,
 		       void (*done)(void *arg, const struct err *err), void *arg)
 {
-	struct waiter *one = xcalloc(1, sizeof(*one));
+	struct waiter *one;
+	struct err err = { 0 };
 	char *old;
 
+	if (start(w, &err) < 0) {
+		free(text);
+		if (done)
+			done(arg, &err);
+		return;
+	}
+	one = xcalloc(1, sizeof(*one));
 	one->done = done;
 	one->arg = arg;
 	pthread_mutex_lock(&w->lock);
@@ -121,15 +139,21 @@ void ledger_writer_put(struct ledger_writer *w, char *text, size_t len,
 	free(old);
 }
 
-void ledger_writer_stop(struct ledger_writer *w)
+static void finish(struct ledger_writer *w)
 {
-	if (!w)
-		return;
 	pthread_mutex_lock(&w->lock);
 	w->stopping = true;
 	pthread_cond_signal(&w->wake);
 	pthread_mutex_unlock(&w->lock);
 	pthread_join(w->thread, NULL);
+}
+
+void ledger_writer_stop(struct ledger_writer *w)
+{
+	if (!w)
+		return;
+	if (w->running)
+		finish(w);
 	pthread_mutex_destroy(&w->lock);
 	pthread_cond_destroy(&w->wake);
 	free(w);

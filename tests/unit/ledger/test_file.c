@@ -1,5 +1,7 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -9,8 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,6 +22,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "base/mem.h"
 #include "base/str.h"
 #include "ledger/file.h"
 #include "sample.h"
@@ -448,6 +453,55 @@ static void a_store_that_fails_tells_everybody_who_waited_for_it(void **state)
 	ledger_file_close(f);
 }
 
+/* As a cgroup's limit of pids does it; for good, so in a process of its own. */
+static void forbid_threads(void)
+{
+	struct sock_filter rules[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog filter = { ARRAY_LEN(rules), rules };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) < 0)
+		_exit(99);
+}
+
+static void keep_sentence(void *arg, const struct err *err)
+{
+	strcpy(arg, err ? err->msg : "stored");
+}
+
+static void store_without_a_thread(void)
+{
+	struct ledger_file *f = open_file();
+	char said[sizeof(((struct err *)NULL)->msg)] = "not told";
+	struct ledger_writer *w;
+
+	forbid_threads();
+	w = ledger_writer_start(f);
+	ledger_writer_put(w, strdup("x"), 1, keep_sentence, said);
+	ledger_writer_stop(w);
+	ledger_file_close(f);
+	_exit(!str_starts(said, "start the thread that writes the ledger: Resource temporarily unavailable"));
+}
+
+static void a_thread_that_cannot_start_is_a_store_that_failed(void **state)
+{
+	pid_t child = fork();
+	int status;
+
+	(void)state;
+	assert_true(child >= 0);
+	if (child == 0)
+		store_without_a_thread();
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -477,6 +531,8 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(
 			everybody_is_told_once_in_order_and_the_newest_text_is_on_disk, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_thread_that_cannot_start_is_a_store_that_failed, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(a_store_that_fails_tells_everybody_who_waited_for_it, set_up,
 						tear_down),
 	};
