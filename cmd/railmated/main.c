@@ -1,6 +1,7 @@
 /* railmated: command line → configuration → daemon_run(). */
 #include <getopt.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -390,6 +391,7 @@ static int serve(const struct command_line *cl, const struct config *cfg)
 {
 	struct err err = { 0 };
 
+	signal(SIGPIPE, SIG_IGN); /* who reads the log may be gone */
 	log_info("daemon", "railmated " RAILMATE_VERSION " starts: %s, machine below %s, kubelet in %s",
 		 cl->config_file ? cl->config_file : "built-in pool rdma/vf", cl->daemon.root,
 		 cl->daemon.kubelet_dir);
@@ -441,9 +443,12 @@ int main(int argc, char **argv)
 	struct config *cfg;
 	int r;
 
+	daemon_hold_signals(true);
 	r = parse_command_line(argc, argv, &cl);
 	if (r != EXIT_DONE)
 		return r;
+	if (cl.check)
+		daemon_hold_signals(false);
 	/* One heap: most of the dozen threads are gRPC's and idle, and each would keep one of its own. */
 	mallopt(M_ARENA_MAX, 1);
 	log_setup(cl.level, NULL, NULL);

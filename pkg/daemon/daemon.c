@@ -420,6 +420,7 @@ static int watch_all(struct daemon *d, struct err *err)
 	watch_signal(d, &d->sigterm, SIGTERM);
 	watch_signal(d, &d->sigint, SIGINT);
 	watch_signal(d, &d->sighup, SIGHUP);
+	daemon_hold_signals(false);
 	start_timers(d);
 	r = watch_dir_open(d->opt->kubelet_dir, &d->dir, err);
 	if (r < 0)
@@ -505,6 +506,17 @@ static int run(struct daemon *d, struct err *err)
 	unlisted_free(d->unlisted);
 	qos_free(d->qos);
 	return r;
+}
+
+void daemon_hold_signals(bool hold)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	pthread_sigmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
 }
 
 int daemon_run(const struct daemon_options *opt, const struct config *cfg, struct err *err)

@@ -33,6 +33,10 @@ struct daemon_options {
 	unsigned rescan_seconds;   /* the safety net beside the events; 0 never */
 };
 
+/* The signals below wait for daemon_run(), or no longer. First of all in main(): SIGHUP would end a process that is not ready for it, and
+ * the first process of a container would never get one that came before it was. */
+void daemon_hold_signals(bool hold);
+
 /*
  * Runs until SIGTERM or SIGINT; SIGHUP scans again. cfg is borrowed. To be called before any other thread runs.
  * Returns 0, or a negative errno with a sentence.

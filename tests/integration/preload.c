@@ -1,0 +1,53 @@
+/*
+ * Preloaded into railmated. Its own threads (not those of libraries) from the one with the number
+ * $FAIL_THREAD_FROM, 1 is the first, to $FAIL_THREAD_TO cannot be started, as where a cgroup's limit of pids
+ * is reached. Signal number $RAISE_AT_START arrives when main() has hardly begun: at its call of mallopt().
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+static long number_of(const char *variable)
+{
+	const char *value = getenv(variable);
+
+	return value ? strtol(value, NULL, 10) : 0;
+}
+
+static int is_own(void *caller)
+{
+	Dl_info info;
+
+	return dladdr(caller, &info) && !strstr(info.dli_fname, ".so");
+}
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg)
+{
+	static atomic_int started;
+	int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+	long number;
+
+	if (is_own(__builtin_return_address(0))) {
+		number = atomic_fetch_add(&started, 1) + 1;
+		if (number >= number_of("FAIL_THREAD_FROM") && number <= number_of("FAIL_THREAD_TO"))
+			return EAGAIN;
+	}
+	*(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
+	return real(thread, attr, start, arg);
+}
+
+int mallopt(int parameter, int value)
+{
+	int (*real)(int, int);
+	long signo = number_of("RAISE_AT_START");
+
+	if (signo)
+		raise((int)signo);
+	*(void **)&real = dlsym(RTLD_NEXT, "mallopt");
+	return real(parameter, value);
+}

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""railmated where the machine grants less than usual: threads that cannot start, signals that come too early."""
+
+import os
+import signal
+import subprocess
+import unittest
+
+from harness import PATIENCE, VF, Case, Daemon, main, program, until, vfs_of
+
+
+@unittest.skipIf("SANITIZED" in os.environ, "a sanitizer calls for every library, and has a mallopt() of its own")
+class Limits(Case):
+    def preloaded(self, node, **environment):
+        daemon = Daemon(node.daemon_argv(), node.path(f"railmated{len(node.processes)}.log"), stdin=subprocess.DEVNULL,
+                        env={**os.environ, "LD_PRELOAD": program("preload"), **environment})
+        node.processes.append(daemon)
+        return daemon
+
+    def threads(self, node, first, last):
+        return self.preloaded(node, FAIL_THREAD_FROM=str(first), FAIL_THREAD_TO=str(last))
+
+    def test_a_thread_of_grpcs_service_that_cannot_start_is_a_sentence(self):
+        for number, name in ((1, "rpc-accept"), (2, "rpc")):
+            node = self.node(None)
+            daemon = self.threads(node, number, number)
+            self.assertEqual(daemon.child.wait(PATIENCE), 1, daemon.stderr())
+            node.processes.remove(daemon)
+            (line,) = [line for line in daemon.stderr().splitlines() if " error " in line]
+            self.assertIn(f"error daemon: start the thread {name}:", line)
+
+    def test_the_ledgers_writer_is_started_as_soon_as_it_can_be(self):
+        node = self.node()
+        kubelet = node.start_kubelet()
+        node.start_gpu_plugin()
+        daemon = self.threads(node, 3, 4)
+        kubelet.wait(VF, 1)
+        held = set(vfs_of(kubelet.admit("p", f"main:{VF}=2")))
+        self.assertEqual(len(held), 2)
+        until(lambda: "start the thread that writes the ledger" in daemon.stderr(), "the sentence")
+        until(lambda: os.path.exists(os.path.join(node.state_dir, "ledger.json")), "the ledger is stored later")
+        with open(os.path.join(node.state_dir, "ledger.json"), encoding="utf-8") as f:
+            text = f.read()
+        self.assertTrue(all(vf in text for vf in held), text)
+        self.assertEqual(daemon.end(), 0, daemon.stderr())
+
+    def test_a_hangup_that_comes_too_early_ends_nothing(self):
+        node = self.node()
+        kubelet = node.start_kubelet()
+        self.preloaded(node, RAISE_AT_START=str(int(signal.SIGHUP)))
+        kubelet.wait(VF, 1)
+
+    def test_an_end_that_comes_too_early_is_an_end_like_any_other(self):
+        for number, word in ((signal.SIGTERM, "Terminated"), (signal.SIGINT, "Interrupt")):
+            node = self.node()
+            daemon = self.preloaded(node, RAISE_AT_START=str(int(number)))
+            self.assertEqual(daemon.child.wait(PATIENCE), 0, daemon.stderr())
+            self.assertIn(f"daemon: {word}: stopping", daemon.stderr())
+
+
+if __name__ == "__main__":
+    main()
