@@ -47,7 +47,7 @@ static const char usage_text[] =
 	"                          the socket of a fitting name beside ours; none: nobody (auto)\n"
 	"  --kubelet-url URL       for --pod-specs=kubelet (https://$NODE_IP:10250, else 127.0.0.1)\n"
 	"  --kubelet-ca FILE       who signed the kubelet's certificate (ca.crt of the service account)\n"
-	"  --kubelet-insecure      take any certificate for the kubelet's\n"
+	"  --kubelet-insecure      take any certificate for the kubelet's, and send it no token\n"
 	"  --node-name NAME        for --pod-specs=api-server ($NODE_NAME)\n"
 	"  --service-account DIR   token and ca.crt (/var/run/secrets/kubernetes.io/serviceaccount)\n"
 	"  --cgroup-dir DIR        the node's cgroups: a pod that runs keeps its VFs, whatever the kubelet\n"

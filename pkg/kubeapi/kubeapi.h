@@ -23,9 +23,9 @@ struct rpc;
 struct kubeapi_options {
 	const char *name;	/* of the source, for people: "kubelet /pods" */
 	const char *url;	/* https:// */
-	const char *token_file;	/* read anew for each fetch, because tokens rotate; NULL: none is sent */
+	const char *token_file;	/* read anew for each fetch, because tokens rotate; NULL: none is sent. With one the process leaves no core. */
 	const char *ca_file;	/* who may have signed the server's certificate; only these */
-	bool insecure;		/* take any certificate, ca_file is not read */
+	bool insecure;		/* take any certificate, ca_file is not read; the token is not sent then */
 };
 
 /* Options are copied. Loads libcurl; its absence is an error in one sentence. [any thread, one at a time] */

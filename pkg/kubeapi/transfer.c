@@ -9,6 +9,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -29,7 +31,8 @@
 struct transfer {
 	const struct libcurl *curl;
 	char *url, *token_file, *ca_file;
-	bool insecure;
+	bool insecure; /* anybody may be at the other end: no token for it */
+	bool withheld; /* there would have been one */
 	transfer_done_fn done;
 	void *arg;
 
@@ -200,6 +203,8 @@ static int refused(struct transfer *t, long status, struct err *err)
 		if (meanings[i].status == status)
 			meaning = meanings[i].meaning;
 	}
+	if (t->withheld && (status == 401 || status == 403))
+		meaning = "wants a token, which is not sent to a server whose certificate is not checked";
 	said = refusal_sentence(&t->refusal, t->answer->arena);
 	return err_set(err, EACCES, "%s: the server %s: HTTP %ld%s%s", t->url, meaning, status,
 		       *said ? ", " : "", said);
@@ -354,6 +359,15 @@ static void transfer_free(struct transfer *t)
 	free(t);
 }
 
+/* A core of this process could hold the token, and lie on the host for anybody who collects them. */
+static void keep_out_of_cores(void)
+{
+	const struct rlimit none = { 0, 0 };
+
+	setrlimit(RLIMIT_CORE, &none);
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* where cores go to a program, the limit does not count */
+}
+
 int transfer_open(const struct kubeapi_options *opt, transfer_done_fn done, void *arg, struct transfer **ret,
 		  struct err *err)
 {
@@ -365,9 +379,12 @@ int transfer_open(const struct kubeapi_options *opt, transfer_done_fn done, void
 	if (r < 0)
 		return r;
 	t = xcalloc(1, sizeof(*t));
+	if (opt->token_file)
+		keep_out_of_cores();
 	*t = (struct transfer) { .curl = c, .insecure = opt->insecure, .done = done, .arg = arg };
 	t->url = xstrdup(opt->url);
-	t->token_file = opt->token_file ? xstrdup(opt->token_file) : NULL;
+	t->token_file = opt->token_file && !opt->insecure ? xstrdup(opt->token_file) : NULL;
+	t->withheld = opt->token_file && opt->insecure;
 	t->ca_file = opt->insecure ? NULL : xstrdup(opt->ca_file);
 	t->multi = c->multi_init();
 	t->easy = c->easy_init();

@@ -313,6 +313,13 @@ class Refusals(HttpsCase):
                 server.answer = reply(status, body, "text/plain")
                 self.assert_fails(client.fetch(), server.url, *words)
 
+    def test_who_wants_a_token_that_is_not_sent_is_said(self):
+        server = self.server("wrong-host")
+        client = self.client(server.url, "--insecure", "--token", self.token("secret"), ca=None)
+        for status in (401, 403):
+            server.answer = reply(status, b"no", "text/plain")
+            self.assert_fails(client.fetch(), server.url, "wants a token", "certificate is not checked", f"HTTP {status}")
+
     def test_a_refusal_of_any_length_is_cut(self):
         server = self.server()
         server.answer = reply(403, "ä".encode() * 3_000_000, "text/plain")
@@ -397,6 +404,8 @@ class Trust(HttpsCase):
     def test_only_an_explicit_word_makes_it_careless(self):
         server = self.server("wrong-host")
         self.assertIsNone(self.client(server.url, "--insecure", ca=None).fetch()["why"])
+        self.assertIsNone(self.client(server.url, "--insecure", "--token", self.token("secret"), ca=None).fetch()["why"])
+        self.assertEqual([headers.get("Authorization") for _, headers in server.requests], [None, None])
         for url, options, says in ((server.url, [], "whose certificates"),
                                    (server.url.replace("https", "http"), ["--insecure"], "https://")):
             client = Client("--url", url, *options)
@@ -610,12 +619,22 @@ class Railmated(HttpsCase, Case):
         until(lambda: server.requests, "the question")
         self.assertEqual(daemon.end(), 0, daemon.stderr())
 
-    def test_a_careless_connection_is_told(self):
+    def test_no_core_holds_the_token(self):
+        self.give_token()
+        server = self.server()
+        _, daemon = self.start("--pod-specs=kubelet", *self.kubelet_options(server))
+        self.says(daemon, "2 pods")
+        with open(f"/proc/{daemon.pid}/limits", encoding="ascii") as f:
+            (limit,) = [line.split()[4:6] for line in f if line.startswith("Max core file size")]
+        self.assertEqual(limit, ["0", "0"])
+
+    def test_a_careless_connection_is_told_and_gets_no_token(self):
         self.give_token()
         server = self.server("wrong-host")
         _, daemon = self.start("--pod-specs=kubelet", "--kubelet-insecure", *self.kubelet_options(server))
         self.says(daemon, "2 pods")
         self.assertIn("is not checked", self.warnings(daemon)[0])
+        self.assertEqual({headers.get("Authorization") for _, headers in server.requests}, {None})
 
     def test_what_cannot_be_asked_is_refused_at_the_start(self):
         for options, env, status, words in (
