@@ -21,7 +21,8 @@
 /* Exit codes; railmated(8) lists them. */
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_REFUSED = 3 };
 
-#define DEFAULT_CONFIG "/etc/pcidp/config.json"
+#define DEFAULT_CONFIG	"/etc/pcidp/config.json"
+#define DEFAULT_CDI_DIR "/var/run/cdi"
 
 static const char usage_text[] =
 	"usage: railmated [OPTION…]\n"
@@ -63,7 +64,7 @@ static const char usage_text[] =
 	"  --state-dir DIR         the ledger: which VF is held by which container; none: memory only\n"
 	"                          (/var/lib/railmate)\n"
 	"  --cdi-dir DIR           where the runtime looks for CDI specs, for pools that bind late\n"
-	"                          (/var/run/cdi)\n"
+	"                          (" DEFAULT_CDI_DIR ")\n"
 	"  --cdi WAY               on: kubelet and runtime do CDI; off: they do not, pools that bind late "
 	"are\n"
 	"                          not served; auto: if the kubelet is 1.29 or later and\n"
@@ -415,6 +416,28 @@ static void check_run_dir(struct daemon_options *o)
 	o->run_dir = NULL;
 }
 
+static bool binds_late(const struct config *cfg)
+{
+	for (size_t i = 0; i < cfg->n_pools; i++) {
+		if (cfg->pools[i].binding == BINDING_LATE)
+			return true;
+	}
+	return false;
+}
+
+/* The runtime would not see specs that are written into the image. */
+static void check_cdi_dir(const struct config *cfg, struct daemon_options *o)
+{
+	if (!binds_late(cfg) || o->cdi == CDI_OFF || !str_eq(o->cdi_dir, DEFAULT_CDI_DIR) ||
+	    !rundir_is_in_image("/", o->cdi_dir))
+		return;
+	log_warn("daemon",
+		 "%s is not a folder of the host: pools that bind late are not served; mount it from the "
+		 "host (deploy/components/late)",
+		 o->cdi_dir);
+	o->cdi = CDI_OFF;
+}
+
 int main(int argc, char **argv)
 {
 	struct command_line cl = {
@@ -427,7 +450,7 @@ int main(int argc, char **argv)
 			    .run_dir = RUNDIR_DEFAULT,
 			    .netns_dir = "/run/netns",
 			    .state_dir = "/var/lib/railmate",
-			    .cdi_dir = "/var/run/cdi",
+			    .cdi_dir = DEFAULT_CDI_DIR,
 			    .registration = REGISTER_CLASSIC,
 			    .pod_resources = true,
 			    .pod_resources_timeout_ms = 200,
@@ -475,6 +498,8 @@ int main(int argc, char **argv)
 			"--use-cdi is accepted: containers get the same device nodes in the Allocate answer, "
 			"without a CDI spec");
 	check_run_dir(&cl.daemon);
+	if (!cl.check)
+		check_cdi_dir(cfg, &cl.daemon);
 	r = cl.check ? print_pools(cfg) : serve(&cl, cfg);
 	config_free(cfg);
 	return r;

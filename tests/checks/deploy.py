@@ -76,13 +76,15 @@ class Deploy(unittest.TestCase):
 
     def test_every_component_can_be_had_alone_or_with_others(self):
         components = {path.parent.name for path in (DEPLOY / "components").glob("*/kustomization.yaml")}
-        self.assertEqual(components, {"cni", "netns", "runtime", "watcher"})
+        self.assertEqual(components, {"cni", "late", "netns", "runtime", "watcher"})
         text = (DEPLOY / "kustomization.yaml").read_text()
         all_of_them = yaml.safe_load(re.sub(r"^# (components:|- )", r"\1", text, flags=re.M))
         self.assertEqual(all_of_them["components"], [f"components/{name}" for name in sorted(components)])
         for name in components:
             alone = yaml.safe_load((DEPLOY / name / "kustomization.yaml").read_text())
-            self.assertEqual((alone["resources"], alone["components"]), (["../base"], [f"../components/{name}"]))
+            needed = {name} | ({"late"} if name == "cni" else set())
+            self.assertEqual((alone["resources"], alone["components"]),
+                             (["../base"], [f"../components/{n}" for n in sorted(needed)]))
             component = yaml.safe_load((DEPLOY / "components" / name / "kustomization.yaml").read_text())
             self.assertEqual((component["kind"], component.get("resources")), ("Component", None))
 
@@ -104,6 +106,20 @@ class Deploy(unittest.TestCase):
         mounts = {m["name"] for c in pod["containers"] + pod["initContainers"] for m in c["volumeMounts"]}
         self.assertEqual(mounts, {v["name"] for v in pod["volumes"]})
         self.assertIn("--registration=watcher", pod["containers"][0]["args"])
+
+    def test_only_who_binds_late_can_write_cdi_specs(self):
+        paths = {v["hostPath"]["path"] for v in self.pod["volumes"] if "hostPath" in v}
+        self.assertFalse({path for path in paths if "cdi" in path}, "whoever writes there is root on the node")
+        (patch,) = yaml.safe_load((DEPLOY / "components/late/kustomization.yaml").read_text())["patches"]
+        mount, volume = (o["value"] for o in yaml.safe_load(patch["patch"]))
+        self.assertEqual((mount["name"], mount["mountPath"]), (volume["name"], volume["hostPath"]["path"]))
+        usage = subprocess.run([RAILMATED, "--help"], capture_output=True, text=True, timeout=60).stdout
+        self.assertIn(f'({mount["mountPath"]})', usage)
+
+    def test_nothing_is_writable_but_what_is_written(self):
+        writable = {m["mountPath"] for m in self.container["volumeMounts"] if not m.get("readOnly")}
+        self.assertEqual(writable, {"/var/lib/kubelet/device-plugins", "/var/run/k8s.cni.cncf.io/devinfo/dp",
+                                    "/var/lib/railmate", "/run/railmate"})
 
     def test_the_init_container_installs_the_cni_plugin(self):
         (patch,) = yaml.safe_load((DEPLOY / "components/cni/kustomization.yaml").read_text())["patches"]

@@ -1,5 +1,7 @@
 """railmated's command line and configuration, before it serves anything."""
 import json
+import os
+import tempfile
 import unittest
 
 from program import DAEMON, ProgramTest, run
@@ -86,6 +88,28 @@ class CommandLine(ProgramTest):
 
     def test_a_missing_config_file_is_named(self):
         self.refused(run(DAEMON, "--config-file", "/no/such/config.json"), 3, "/no/such/config.json")
+
+    @unittest.skipUnless(os.geteuid() == 0, "makes a mount")
+    def test_specs_that_no_runtime_would_see_are_not_written(self):
+        """In an image without the host's CDI directory. The image is this machine's root under an overlay."""
+        script = """
+            mount --make-rprivate / && mount -t tmpfs none "$1" && cd "$1" && mkdir up work image &&
+            mount -t overlay none -o lowerdir=/,upperdir=up,workdir=work image && cp "$2" image/daemon && cp "$3" image/config.json &&
+            rm -rf image/var/run image/run && mkdir -p image/run && ln -s ../run image/var/run || exit 99
+            $4
+            exec chroot image /daemon --config-file /config.json --run-dir none --root /no/such/root
+        """
+        late = {"resourceList": [{**GOOD["resourceList"][0], "railmate": {"binding": "late"}}]}
+        with_mount = "mkdir image/run/cdi && mount -t tmpfs none image/run/cdi"
+        for config, extra, told in ((late, "", True), (late, with_mount, False), (GOOD, "", False)):
+            with self.subTest(config=config, extra=extra), tempfile.TemporaryDirectory() as top:
+                done = run("unshare", "-m", "bash", "-c", script.replace("$4", extra), "-", top, DAEMON,
+                           self.write(json.dumps(config)))
+                if done.returncode == 99:
+                    self.skipTest("no overlay over / here: " + done.stderr)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertEqual("/var/run/cdi is not a folder of the host: pools that bind late are not served" in done.stderr,
+                                 told, done.stderr)
 
     def test_a_root_that_is_not_there_ends_it(self):
         self.assertEqual(run(DAEMON, "--root", "/no/such/root").returncode, 1)
