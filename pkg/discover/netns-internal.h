@@ -22,6 +22,12 @@ struct netns_walk {
  */
 int netns_each(const char *dir, bool (*fn)(void *arg, const char *name), void *arg, struct netns_walk *ret);
 
+/* Who runs in a namespace says how much there is to read; more of anything is of no use to NCCL. */
+#define NETNS_CROWD_MAX 4096
+struct ifaddrs;
+/* The interfaces and addresses of the namespace we are in, for freeifaddrs(). -E2BIG: there are more than NETNS_CROWD_MAX. */
+int netns_addresses(struct ifaddrs **ret);
+
 /* The PCI function of a network interface of the namespace we are in; false: it has none. */
 bool netns_function_of(const char *netdev, struct bdf *ret);
 int netns_mtu_of(const char *netdev); /* 0 unknown */

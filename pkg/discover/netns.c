@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <linux/ethtool.h>
 #include <linux/magic.h>
 #include <linux/sockios.h>
@@ -21,6 +22,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "discover/sysroot.h"
+#include "netlink/netlink.h"
 
 #define OWN "/proc/thread-self/ns/net"
 #define SYS "/sys"
@@ -125,6 +127,16 @@ int netns_each(const char *path, bool (*fn)(void *arg, const char *name), void *
 }
 
 /* --- inside --- */
+
+int netns_addresses(struct ifaddrs **ret)
+{
+	bool crowded;
+	int r = netlink_is_crowded(NETNS_CROWD_MAX, &crowded, NULL);
+
+	if (r < 0 || crowded)
+		return r < 0 ? r : -E2BIG;
+	return getifaddrs(ret) < 0 ? -errno : 0;
+}
 
 static int ask(const char *netdev, unsigned long request, struct ifreq *ifr)
 {

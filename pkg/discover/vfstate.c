@@ -25,6 +25,7 @@ struct look {
 	struct arena *arena;
 	struct vf_state *states;
 	size_t n, n_missing; /* whose netdev is not found yet */
+	const char *crowded; /* a namespace that was not read because there is too much in it; NULL: none */
 };
 
 /* --- addresses --- */
@@ -349,8 +350,12 @@ static bool look_inside(void *arg, const char *name)
 	struct look *l = arg;
 	_cleanup_addresses_ struct ifaddrs *all = NULL;
 	struct finding f = { .l = l, .name = name };
+	int r;
 
-	if (getifaddrs(&all) < 0)
+	r = netns_addresses(&all);
+	if (r == -E2BIG && !l->crowded)
+		l->crowded = arena_strdup(l->arena, name);
+	if (r < 0)
 		return false;
 	f.all = all;
 	for (const struct ifaddrs *i = all; i && l->n_missing; i = i->ifa_next) {
@@ -387,6 +392,12 @@ static const char *why_missing(const struct look *l, const char *dir, const stru
 				    "entered: %s%s",
 				    strerror(walk->refused),
 				    walk->refused == EPERM ? " (it takes CAP_SYS_ADMIN)" : "");
+	if (l->crowded)
+		return arena_printf(
+			l->arena,
+			"its network interface is in another network namespace, and %s was not read: "
+			"it has more than %d addresses or interfaces",
+			l->crowded, NETNS_CROWD_MAX);
 	if (walk->n_files && !walk->n_entered)
 		return arena_printf(
 			l->arena,
@@ -418,7 +429,7 @@ static void settle_missing(struct look *l, const char *why)
 int vf_look_by(const struct vf_ways *ways, const struct sysroot *root, const char *netns_dir,
 	       const struct bdf *bdfs, size_t n, struct arena *arena, struct vf_state *ret, struct err *err)
 {
-	struct look l = { ways, root, arena, ret, n, 0 };
+	struct look l = { ways, root, arena, ret, n, 0, NULL };
 	int exclusive = netns_mode(root), r;
 	struct netns_walk walk = { 0 };
 

@@ -37,6 +37,9 @@ struct netlink_vf {
 /* The VFs of a PF's netdev in the order of the kernel (by index), in the arena. None: it has none, or its driver does not tell. */
 int netlink_vfs(const char *netdev, struct arena *arena, const struct netlink_vf **ret, size_t *ret_n, struct err *err);
 
+/* Are there more addresses, or more interfaces, than max in the network namespace of this thread? Reads no further than that. */
+int netlink_is_crowded(size_t max, bool *ret, struct err *err);
+
 /* DCB of a PF's netdev. What the driver leaves out is unknown in *ret. */
 int netlink_dcb(const char *netdev, struct hw_dcb *ret, struct err *err);
 

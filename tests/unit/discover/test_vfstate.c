@@ -466,6 +466,38 @@ static void without_ipoib_no_namespace_is_entered_for_it(void **state)
 	assert_null(now.netdev);
 }
 
+static void *crowd(void *arg)
+{
+	_cleanup_close_ int fd = -1;
+	struct making *w = arg;
+
+	make(w);
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0); /* the namespace's */
+	for (uint32_t i = 1; w->ok && i <= NETNS_CROWD_MAX; i++) {
+		struct sockaddr_in sin = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x0b000000 + i) };
+		struct ifreq ifr = { 0 };
+
+		snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "lo:%u", i);
+		memcpy(&ifr.ifr_addr, &sin, sizeof(sin));
+		w->ok = ioctl(fd, SIOCSIFADDR, &ifr) == 0;
+	}
+	return NULL;
+}
+
+static void a_namespace_with_more_addresses_than_anybody_needs_is_not_read(void **state)
+{
+	struct making w = { "new", "0a000002", false };
+
+	(void)state;
+	begin_namespaces();
+	in_a_thread(crowd, &w);
+	assert_true(w.ok);
+	look_into(DRIVER RDMA ETHERNET);
+	assert_int_equal(now.seen, VF_SEEN_OUTSIDE);
+	assert_false(now.addrs_known);
+	assert_non_null(strstr(now.why, "new was not read: it has more than 4096 addresses"));
+}
+
 static void a_directory_that_is_not_there_is_told(void **state)
 {
 	(void)state;
@@ -616,6 +648,7 @@ int main(void)
 		NAMESPACE(without_the_right_to_enter_the_host_is_what_is_told),
 		NAMESPACE(an_interface_of_infiniband_is_looked_for_where_there_is_ipoib),
 		NAMESPACE(without_ipoib_no_namespace_is_entered_for_it),
+		NAMESPACE(a_namespace_with_more_addresses_than_anybody_needs_is_not_read),
 		NAMESPACE(a_directory_that_is_not_there_is_told),
 		NAMESPACE(namespaces_that_are_not_mounted_here_are_told),
 		NAMESPACE(an_rdma_device_that_moved_along_is_read_inside),
