@@ -181,6 +181,8 @@ class Beds(unittest.TestCase):
         self.top = pathlib.Path(folder.name)
         self.script("hack/install-deps", "")
         shutil.copy(TOP / "hack/e2e", self.top / "hack/e2e")
+        (self.top / "tests/e2e").mkdir(parents=True)
+        (self.top / "tests/e2e/peers").write_text("# three\npair 1.9.2 forky\npair 1.6.4 forky\npair 1.9.2 bookworm\n")
 
     def script(self, name, text):
         path = self.top / name
@@ -190,7 +192,7 @@ class Beds(unittest.TestCase):
 
     def run_bed(self, *, newest, old, without_cdi):
         self.script("tests/e2e/kubelet/run", f"""case "$2 $4" in
-            "newest forky") {newest} ;; "1.33 forky") {old} ;; "newest bookworm") {without_cdi} ;; esac""")
+            "1.9.2 forky") {newest} ;; "1.6.4 forky") {old} ;; "1.9.2 bookworm") {without_cdi} ;; esac""")
         return self.run_e2e("kubelet")
 
     def run_e2e(self, bed):

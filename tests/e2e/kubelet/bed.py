@@ -6,6 +6,12 @@ BED = pathlib.Path(__file__).resolve().parent
 TOP = BED.parent.parent.parent
 
 
+def peers(kind):
+    """The words behind this one, of every such line in tests/e2e/peers."""
+    lines = [line.split() for line in (BED.parent / "peers").read_text().splitlines()]
+    return [words[1:] for words in lines if words and words[0] == kind]
+
+
 class Lacking(Exception):
     """This machine cannot run the bed, and why."""
 
