@@ -6,6 +6,7 @@
 #include <string.h>
 #include <uv.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -38,6 +39,11 @@
 #define SETTLE_MS 200
 /* A runtime reads a spec that changed within some milliseconds (reference kubelet.md §4). */
 #define CDI_SETTLE_MS 20
+/* While another railmated has the ledger: the pods that come between its end and our registration are refused
+ * for good. */
+#define LOCK_TICK_MS	  5
+#define LOCK_SLOW_MS	  100
+#define LOCK_LONG_WAIT_MS 60000 /* an update is over by then */
 
 struct daemon {
 	const struct daemon_options *opt;
@@ -46,6 +52,9 @@ struct daemon {
 	struct rpc *rpc;
 	struct state state;
 	struct node *node; /* the newest one; main thread */
+	bool serving;	   /* false: another railmated has the ledger */
+	int64_t waits_since_ms;
+	struct err *failure; /* of what the loop does; main thread */
 
 	struct plugin_env env;
 	char *registry_dir, *pod_resources, *checkpoint;
@@ -58,7 +67,7 @@ struct daemon {
 	struct watch_hw *hw;
 	uv_loop_t loop;
 	uv_signal_t sigterm, sigint, sighup;
-	uv_timer_t settle, rescan;
+	uv_timer_t settle, rescan, lock;
 	uv_poll_t dir_poll, hw_poll[2];
 	struct control *control;
 	struct unlisted *unlisted;
@@ -293,6 +302,12 @@ static int load_next_node(struct daemon *d, struct node **ret, struct err *err)
 	return load_node_seeded(d->root, d->cfg, d->node, seeds, n, ret, err);
 }
 
+static void show_node(struct daemon *d)
+{
+	topofile_keep(d->opt->run_dir, d->node);
+	publish(d);
+}
+
 /* A failed scan keeps the last good picture: the kubelet must not lose devices to a passing error. */
 static int scan(struct daemon *d, struct err *err)
 {
@@ -312,8 +327,8 @@ static int scan(struct daemon *d, struct err *err)
 	node_unref(d->node);
 	d->node = node;
 	log_pools(node);
-	topofile_keep(d->opt->run_dir, node);
-	publish(d);
+	if (d->serving)
+		show_node(d);
 	return 0;
 }
 
@@ -408,7 +423,8 @@ static void start_timers(struct daemon *d)
 
 	uv_timer_init(&d->loop, &d->settle);
 	uv_timer_init(&d->loop, &d->rescan);
-	d->settle.data = d->rescan.data = d;
+	uv_timer_init(&d->loop, &d->lock);
+	d->settle.data = d->rescan.data = d->lock.data = d;
 	if (ms)
 		uv_timer_start(&d->rescan, on_rescan, ms, ms);
 }
@@ -467,12 +483,80 @@ static void fill_env(struct daemon *d)
 	};
 }
 
+/* --- one at a time --- */
+
 static void open_control(struct daemon *d)
 {
 	const struct control_backend backend = control_backend_of(&d->env);
 
 	if (d->opt->control_socket)
 		d->control = control_open(&d->loop, d->opt->control_socket, d->rpc, &backend);
+}
+
+/* Held VFs may be out of sight (in a pod's network); the picture has to know all of them. */
+static bool knows_all_held(const struct daemon *d)
+{
+	for (size_t i = 0; i < d->state.n_seeds; i++) {
+		const struct node_seed *seed = &d->state.seeds[i];
+		const struct pool *pool = node_pool(d->node, seed->resource);
+
+		if (pool && !pool_find(pool, seed->vf))
+			return false;
+	}
+	return true;
+}
+
+/* With the ledger. A picture that was made while we waited is served at once. */
+static int serve(struct daemon *d, struct err *err)
+{
+	d->serving = true;
+	if (d->node && !knows_all_held(d))
+		node_unref(STEAL(d->node));
+	if (d->node)
+		show_node(d);
+	else if (scan(d, err) < 0)
+		return -err->code;
+	open_control(d);
+	return 0;
+}
+
+static void on_lock(uv_timer_t *timer)
+{
+	struct daemon *d = timer->data;
+	struct err err = { 0 };
+	int r = state_open(&d->state, d->opt->state_dir, d->root, &err);
+
+	if (r == -EBUSY) {
+		if (uv_timer_get_repeat(timer) == LOCK_TICK_MS &&
+		    clock_mono_ms() - d->waits_since_ms > LOCK_LONG_WAIT_MS) {
+			log_warn("ledger", "%s, and still serves; are there two DaemonSets of railmate?",
+				 err.msg);
+			uv_timer_set_repeat(timer, LOCK_SLOW_MS);
+		}
+		return;
+	}
+	uv_timer_stop(timer);
+	if (serve(d, d->failure) < 0)
+		uv_stop(&d->loop);
+}
+
+/* All that can be done before the other one ends is done now. */
+static int wait_for_ledger(struct daemon *d, struct err *err)
+{
+	state_peek(&d->state, d->opt->state_dir);
+	d->waits_since_ms = clock_mono_ms();
+	uv_timer_start(&d->lock, on_lock, LOCK_TICK_MS, LOCK_TICK_MS);
+	return scan(d, err);
+}
+
+static int begin(struct daemon *d, struct err *err)
+{
+	struct err busy = { 0 };
+
+	if (state_open(&d->state, d->opt->state_dir, d->root, &busy) == 0)
+		return serve(d, err);
+	log_info("ledger", "%s: waiting for its end", busy.msg);
+	return wait_for_ledger(d, err);
 }
 
 static int run(struct daemon *d, struct err *err)
@@ -492,11 +576,11 @@ static int run(struct daemon *d, struct err *err)
 	if (r == 0)
 		r = watch_all(d, err);
 	if (r == 0)
-		r = scan(d, err);
+		r = begin(d, err);
 	if (r == 0) {
 		rpc_post(d->rpc, warm_up_on_rpc, d);
-		open_control(d);
 		uv_run(&d->loop, UV_RUN_DEFAULT);
+		r = -err->code;
 	}
 	rpc_post(d->rpc, close_on_rpc, d);
 	rpc_stop(d->rpc);
@@ -521,15 +605,13 @@ void daemon_hold_signals(bool hold)
 
 int daemon_run(const struct daemon_options *opt, const struct config *cfg, struct err *err)
 {
-	struct daemon d = { .opt = opt, .cfg = cfg };
+	struct daemon d = { .opt = opt, .cfg = cfg, .failure = err };
 	int r;
 
 	r = sysroot_open(opt->root, &d.root, err);
 	if (r < 0)
 		return r;
-	r = state_open(&d.state, opt->state_dir, d.root, err);
-	if (r == 0)
-		r = rpc_start(&d.rpc, err);
+	r = rpc_start(&d.rpc, err);
 	if (r == 0)
 		r = run(&d, err);
 	state_close(&d.state);

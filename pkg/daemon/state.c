@@ -12,17 +12,11 @@
 #include "ledger/ledger.h"
 #include "netlink/rdma_users.h"
 
-/* A rolling update: the old one leaves within seconds. */
-#define PATIENCE_MS 10000
-
-static int open_file(struct state *s, const char *dir, struct err *err)
+static void drop_ledger(struct state *s)
 {
-	int r = ledger_file_open(dir, 0, &s->file, err);
-
-	if (r != -EBUSY)
-		return r;
-	log_info("ledger", "%s: waiting up to %d s for its end", err->msg, PATIENCE_MS / 1000);
-	return ledger_file_open(dir, PATIENCE_MS, &s->file, err);
+	ledger_free(STEAL(s->ledger));
+	free(STEAL(s->seeds));
+	s->n_seeds = 0;
 }
 
 static int load(struct state *s, struct err *err)
@@ -42,10 +36,11 @@ static int load(struct state *s, struct err *err)
 /* The disk is no reason not to serve: without it, what is held is asked of the kubelet after a restart. */
 static int open_ledger(struct state *s, const char *dir, struct err *err)
 {
-	int r = dir ? open_file(s, dir, err) : 0;
+	int r = dir ? ledger_file_open(dir, 0, &s->file, err) : 0;
 
 	if (r == -EBUSY)
 		return r;
+	drop_ledger(s); /* what state_peek() saw */
 	if (r == 0 && dir)
 		r = load(s, err);
 	if (r < 0)
@@ -90,6 +85,15 @@ int state_open(struct state *ret, const char *dir, const struct sysroot *root, s
 	return 0;
 }
 
+void state_peek(struct state *ret, const char *dir)
+{
+	struct err ignored = { 0 };
+
+	drop_ledger(ret);
+	if (ledger_file_peek(dir, &ret->ledger, &ignored) == 0)
+		note_seeds(ret);
+}
+
 static int count_users(void *ctx, const char *rdma, unsigned *ret_users)
 {
 	struct rdma_users *users = ctx;
@@ -116,8 +120,7 @@ struct keeper *state_make_keeper(struct state *s, struct rpc *rpc, void (*change
 
 void state_close(struct state *s)
 {
-	ledger_free(STEAL(s->ledger));
+	drop_ledger(s);
 	ledger_file_close(STEAL(s->file));
 	rdma_users_close(STEAL(s->users));
-	free(STEAL(s->seeds));
 }

@@ -1,6 +1,5 @@
 /*
- * What is known from before this start: the ledger of --state-dir. Opened on the main thread, before any other runs; given to the
- * rpc thread as a keeper.
+ * What is known from before this start: the ledger of --state-dir. Opened on the main thread; given to the rpc thread as a keeper.
  */
 #ifndef RAILMATE_DAEMON_STATE_H
 #define RAILMATE_DAEMON_STATE_H
@@ -25,9 +24,11 @@ struct state {
 	size_t n_seeds;
 };
 
-/* dir NULL: memory only. One that cannot be used is said in the log, and the ledger kept in memory, but another daemon that
- * does not leave it within ten seconds is an error. ret is zeroed. */
+/* dir NULL: memory only. One that cannot be used is said in the log, and the ledger kept in memory. -EBUSY, with a sentence that names the
+ * other daemon: it has the ledger; ret then is as before, and may be tried again. ret is zeroed, or comes from state_peek(). */
 int state_open(struct state *ret, const char *dir, const struct sysroot *root, struct err *err);
+/* Another daemon has the ledger of dir: what it holds by now becomes the seeds. A ledger that cannot be read is an empty one. */
+void state_peek(struct state *ret, const char *dir);
 /* The ledger and its file go to the keeper, which says in the log what it has to say. users stays here. On the rpc thread. */
 struct keeper *state_make_keeper(struct state *s, struct rpc *rpc, void (*changed)(void *ctx), void *ctx);
 void state_close(struct state *s); /* when the rpc thread has ended */

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import time
 
 from harness import GPU, VF, Case, main, until, vfs_of
@@ -158,27 +157,6 @@ class Disk(LedgerCase):
         until(lambda: set(p + q) <= set(self.holds(node)), "the ledger on disk again")
         until(lambda: "the ledger is on disk again" in daemon.stderr(), "that it works again")
         self.assertEqual(daemon.stderr().count("the ledger is kept in memory"), 1)
-
-
-class Two(LedgerCase):
-    def test_the_second_one_waits_for_the_end_of_the_first(self):
-        node = self.node()
-        kubelet, first = node.start()
-        second = node.start_daemon()
-        until(lambda: f"in use by another railmated, pid {first.pid}: waiting" in second.stderr(), "that it waits")
-        self.assertEqual(first.end(), 0, first.stderr())
-        until(lambda: "registered with the kubelet" in second.stderr(), "that it registers")
-        kubelet.wait(VF, 1)
-        self.assertIsNone(second.child.poll())
-
-    def test_the_second_one_gives_up_and_names_the_first(self):
-        node = self.node()
-        kubelet, first = node.start()
-        second = subprocess.run(node.daemon_argv(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                text=True, timeout=60)
-        self.assertEqual(second.returncode, 1, second.stderr)
-        self.assertIn(f"{node.state_dir} is in use by another railmated, pid {first.pid}\n", second.stderr)
-        self.assertEqual(len(vfs_of(kubelet.admit("p", f"main:{VF}=2"))), 2)
 
 
 class Away(LedgerCase):
