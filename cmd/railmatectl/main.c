@@ -34,6 +34,7 @@ static const char usage_text[] =
 	"from its\n"
 	"                          log (NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,ENV), files or standard "
 	"input\n"
+	"  ready FILE              is the railmated ready that writes this file? The probe of deploy/base\n"
 	"  snapshot                capture this machine as host.tree text\n"
 	"  snapshot unpack FILE DIR\n"
 	"                          materialise a host.tree below an empty or new directory\n"
@@ -187,7 +188,7 @@ struct command {
 static const struct command commands[] = {
 	{ "topo", cmd_topo },	      { "plan", cmd_plan },	    { "explain", cmd_explain },
 	{ "simulate", cmd_simulate }, { "snapshot", cmd_snapshot }, { "verify", cmd_verify },
-	{ "doctor", cmd_doctor },
+	{ "doctor", cmd_doctor },     { "ready", cmd_ready },
 };
 
 /* getopt's own words begin with argv[0]. */

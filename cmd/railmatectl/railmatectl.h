@@ -43,6 +43,7 @@ int cmd_simulate(int argc, char **argv);
 int cmd_snapshot(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
+int cmd_ready(int argc, char **argv);
 
 /* "railmatectl: <sentence>" on standard error; returns code. */
 int fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

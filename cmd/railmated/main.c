@@ -72,6 +72,9 @@ static const char usage_text[] =
 	"  --runtime-socket PATH   who is asked whether the container runtime does CDI, for pools that bind\n"
 	"                          late; auto: the first of the usual sockets that is there; none: nobody\n"
 	"                          (auto)\n"
+	"  --ready-file FILE       written when this railmated serves, or could as soon as another one "
+	"ends;\n"
+	"                          for railmatectl ready; none: no file (none)\n"
 	"  --rescan SECONDS        look at the hardware again this often, beside events; 0 never (60)\n"
 	"  --root DIR              the machine below DIR instead of / (for tests and captured machines)\n"
 	"  --use-cdi               accepted: containers get the same device nodes without CDI\n"
@@ -332,6 +335,7 @@ static const struct flag flags[] = {
 	{ "cdi-dir", required_argument, set_text, FIELD(daemon.cdi_dir) },
 	{ "cdi", required_argument, set_cdi, 0 },
 	{ "runtime-socket", required_argument, set_runtime_socket, 0 },
+	{ "ready-file", required_argument, set_text_or_none, FIELD(daemon.ready_file) },
 	{ "rescan", required_argument, set_rescan, 0 },
 	{ "root", required_argument, set_text, FIELD(daemon.root) },
 	{ "log-level", required_argument, set_log_level, 0 },

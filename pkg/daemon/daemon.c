@@ -14,6 +14,7 @@
 #include "daemon/control.h"
 #include "daemon/load.h"
 #include "daemon/qos.h"
+#include "daemon/ready.h"
 #include "daemon/specs.h"
 #include "daemon/state.h"
 #include "daemon/topofile.h"
@@ -54,6 +55,7 @@ struct daemon {
 	struct node *node; /* the newest one; main thread */
 	bool serving;	   /* false: another railmated has the ledger */
 	int64_t waits_since_ms;
+	struct ready ready;
 	struct err *failure; /* of what the loop does; main thread */
 
 	struct plugin_env env;
@@ -485,6 +487,18 @@ static void fill_env(struct daemon *d)
 
 /* --- one at a time --- */
 
+static void nothing(void *arg)
+{
+	(void)arg;
+}
+
+/* The sockets of the plugins are there. */
+static void say_serving(struct daemon *d)
+{
+	rpc_run(d->rpc, nothing, NULL);
+	ready_say(&d->ready, "serving");
+}
+
 static void open_control(struct daemon *d)
 {
 	const struct control_backend backend = control_backend_of(&d->env);
@@ -517,6 +531,7 @@ static int serve(struct daemon *d, struct err *err)
 	else if (scan(d, err) < 0)
 		return -err->code;
 	open_control(d);
+	say_serving(d);
 	return 0;
 }
 
@@ -546,7 +561,10 @@ static int wait_for_ledger(struct daemon *d, struct err *err)
 	state_peek(&d->state, d->opt->state_dir);
 	d->waits_since_ms = clock_mono_ms();
 	uv_timer_start(&d->lock, on_lock, LOCK_TICK_MS, LOCK_TICK_MS);
-	return scan(d, err);
+	if (scan(d, err) < 0)
+		return -err->code;
+	ready_say(&d->ready, "waiting");
+	return 0;
 }
 
 static int begin(struct daemon *d, struct err *err)
@@ -611,9 +629,11 @@ int daemon_run(const struct daemon_options *opt, const struct config *cfg, struc
 	r = sysroot_open(opt->root, &d.root, err);
 	if (r < 0)
 		return r;
+	ready_begin(&d.ready, opt->ready_file);
 	r = rpc_start(&d.rpc, err);
 	if (r == 0)
 		r = run(&d, err);
+	ready_end(&d.ready);
 	state_close(&d.state);
 	node_unref(d.node);
 	free(d.plugins);

@@ -30,6 +30,7 @@ struct daemon_options {
 	bool predict_gpus;	   /* ask the GPU plugin which GPUs will come */
 	const char *gpu_plugin;	   /* its socket; NULL: found by its name */
 	struct specs_options specs; /* who tells what pods ask for */
+	const char *ready_file;	   /* there while this daemon is ready (ready.h); NULL: none */
 	unsigned rescan_seconds;   /* the safety net beside the events; 0 never */
 };
 

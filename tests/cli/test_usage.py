@@ -15,6 +15,7 @@ class Usage(ProgramTest):
                             ((CTL, "plan", "--vfs"), "railmatectl: plan: option '--vfs' requires an argument"),
                             ((CTL, "snapshot", "--nonsense"), "railmatectl: snapshot: unrecognized option"),
                             ((CTL, "topo", "here"), "railmatectl: topo takes no argument 'here'"),
+                            ((CTL, "ready"), "railmatectl: ready: name the file of railmated's --ready-file"),
                             ((CTL, "topology"), "railmatectl: unknown command 'topology'"),
                             ((DAEMON, "--nonsense"), "unrecognized option '--nonsense'"),
                             ((DAEMON, "--run-dir", "run"), "railmated: --run-dir: 'run' is not an absolute path"),

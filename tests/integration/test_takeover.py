@@ -3,9 +3,11 @@
 
 import os
 import signal
+import socket
 import statistics
+import subprocess
 
-from harness import VF, Case, main, until, vfs_of
+from harness import PATIENCE, VF, Case, main, program, until, vfs_of
 
 ROUNDS = 15
 
@@ -46,6 +48,53 @@ class TakeOver(Case):
               f"{[round(q, 1) for q in statistics.quantiles(floors)]} ms")
         if not os.environ.get("SANITIZED"):  # which are slow in another way each time
             self.assertLess(gap, 4 * floor + 15)
+
+    def ready(self, file):
+        done = subprocess.run([program("railmatectl"), "ready", file], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, timeout=60)
+        return done.returncode, done.stdout.strip()
+
+    def test_each_instance_says_whether_it_is_ready(self):
+        node = self.node()
+        files = [node.path("first"), node.path("second")]
+        with open(files[0], "w", encoding="utf-8") as left:
+            left.write("serving\n")  # by one that was killed
+        kubelet, first = node.start(daemon=("--ready-file", files[0]))
+        until(lambda: self.ready(files[0]) == (0, "serving"), "the first to be ready")
+        self.assertEqual(self.ready(files[1])[0], 1)
+        second = node.start_daemon("--ready-file", files[1])
+        until(lambda: self.ready(files[1]) == (0, "waiting"), "the second to be ready")
+        self.assertEqual(self.ready(files[0]), (0, "serving"))
+        self.assertEqual(first.end(), 0, first.stderr())
+        self.assertEqual(self.ready(files[0])[0], 1)
+        until(lambda: self.ready(files[1]) == (0, "serving"), "the second to serve")
+        self.assertEqual(len(vfs_of(kubelet.admit("p", f"main:{VF}=2"))), 2)
+
+    def test_systemd_gets_one_word_when_it_serves_without_a_kubelet(self):
+        """The unit of deploy/systemd starts before the kubelet."""
+        node = self.node()
+        for name in (node.path("notify"), f"@{node.path('notify')}"):
+            with self.subTest(name), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+                systemd.bind(name.replace("@", "\0"))
+                systemd.settimeout(PATIENCE)
+                os.environ["NOTIFY_SOCKET"] = name
+                self.addCleanup(os.environ.pop, "NOTIFY_SOCKET", None)
+                daemon = node.start_daemon()
+                self.assertEqual(systemd.recv(100), b"READY=1")
+                self.assertTrue(os.path.exists(os.path.join(node.kubelet_dir, "rdma_vf.sock")))
+                self.assertEqual(daemon.end(), 0, daemon.stderr())
+                systemd.setblocking(False)
+                self.assertRaises(BlockingIOError, systemd.recv, 100)
+
+    def test_one_that_cannot_say_so_serves_all_the_same(self):
+        node = self.node()
+        os.environ["NOTIFY_SOCKET"] = "nonsense"
+        self.addCleanup(os.environ.pop, "NOTIFY_SOCKET", None)
+        file = node.path("absent", "ready")
+        kubelet, daemon = node.start(daemon=("--ready-file", file))
+        until(lambda: f"{file}.tmp" in daemon.stderr(), "a word about the file")
+        self.assertIn("send READY=1 to NOTIFY_SOCKET nonsense: Invalid argument", daemon.stderr())
+        self.assertEqual(len(vfs_of(kubelet.admit("p", f"main:{VF}=2"))), 2)
 
     def test_held_vfs_stay_held(self):
         for sig in (signal.SIGTERM, signal.SIGKILL):
