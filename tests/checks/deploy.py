@@ -67,6 +67,16 @@ class Deploy(unittest.TestCase):
         mounts = {mount["name"] for mount in self.container["volumeMounts"]}
         self.assertEqual(mounts, {volume["name"] for volume in self.pod["volumes"]})
 
+    def test_an_update_ends_the_old_instance_when_the_new_one_is_ready(self):
+        update = document("daemonset.yaml")["spec"]["updateStrategy"]["rollingUpdate"]
+        self.assertEqual((update["maxUnavailable"], update["maxSurge"]), (0, 1))
+        command = self.container["startupProbe"]["exec"]["command"]
+        self.assertEqual(command[:2], ["/usr/bin/railmatectl", "ready"])
+        self.assertIn(f"--ready-file={command[2]}", self.container["args"])
+        (mount,) = [m for m in self.container["volumeMounts"] if command[2].startswith(m["mountPath"] + "/")]
+        (volume,) = [v for v in self.pod["volumes"] if v["name"] == mount["name"]]
+        self.assertIn("emptyDir", volume)  # of each instance its own
+
     def test_the_daemons_socket_is_where_the_programs_of_the_host_look_for_it(self):
         (mount,) = [m for m in self.container["volumeMounts"] if m["name"] == "run"]
         (volume,) = [v for v in self.pod["volumes"] if v["name"] == "run"]
