@@ -39,7 +39,7 @@ PODS_API = KUBELET_ROOT / "pods-api"
 DEVINFO = pathlib.Path("/var/run/k8s.cni.cncf.io/devinfo/dp")
 CDI, RUN, STATE = pathlib.Path("/var/run/cdi"), pathlib.Path("/run/railmate"), pathlib.Path("/var/lib/railmate")
 CGROUP = pathlib.Path("/sys/fs/cgroup")
-SOCKET = "/run/containerd/containerd.sock"
+SOCKET, READY = "/run/containerd/containerd.sock", pathlib.Path("/run/railmated/ready")
 RAILMATE, PROBE, PAUSE = "docker.io/library/railmate:e2e", "railmate.test/probe:1", "railmate.test/pause:1"
 NODE = "node"
 OURS = {"railmatectl": "cmd", "fakegpu": "tests/fakekubelet", "podres": "tests/e2e/kubelet",
@@ -417,6 +417,15 @@ class Node:
                  for words in ("Pod admission denied", 'Got registration request.*"rdma/vf"'))
         return [line and (ms_of_day(line[1]) - began) % 86400000 for line in lines]
 
+    def gap_ms(self):
+        """From the newest end of our list to the next list, as the kubelet's log has it; None: there is no such pair yet."""
+        ends = self.kubelet_lines('"Endpoint became unhealthy" resourceName="rdma/vf"')
+        lists = self.kubelet_lines('"State pushed for device plugin" resource="rdma/vf"')
+        if not ends or not lists:
+            return None
+        gap = ms_of_day(lists[-1].split()[1]) - ms_of_day(ends[-1].split()[1])
+        return gap if gap > 0 else None
+
     def kubelet_dies(self):
         self.kubelet.kill()
         self.kubelet.wait(START_LIMIT)
@@ -460,6 +469,12 @@ class Node:
                               text=True, timeout=START_LIMIT)
         return json.loads(done.stdout)
 
+    def own_folder(self, name):
+        """The emptyDir of deploy/base."""
+        folder = self.work / name
+        folder.mkdir()
+        return folder
+
     def start_railmate(self, *options):
         """From the image, with the rights and mounts of deploy/base/daemonset.yaml. Returns its name."""
         self.n_started += 1
@@ -467,7 +482,7 @@ class Node:
         binds = [(PLUGINS, PLUGINS, "rw"), (POD_RESOURCES, POD_RESOURCES, "ro"), (PODS_API, PODS_API, "ro"),
                  (DEVINFO, DEVINFO, "rw"), (CDI, CDI, "rw"), (RUN, RUN, "rw"), (STATE, STATE, "rw"), (CGROUP, CGROUP, "ro"),
                  (self.machine, "/machine", "ro"), (self.work / "pools", "/etc/pcidp", "ro"),
-                 (self.work / "relay", "/relay", "rw"), (SOCKET, SOCKET, "rw")]
+                 (self.work / "relay", "/relay", "rw"), (SOCKET, SOCKET, "rw"), (self.own_folder(name), READY.parent, "rw")]
         account = self.work / "account"
         if account.exists():
             binds += [(account, "/account", "ro"), (account / "hosts", "/etc/hosts", "ro")]
@@ -477,7 +492,7 @@ class Node:
             f"{name}.log", *self.ctr_command(), "-n", "railmate", "run", "--rm", "--net-host", "--read-only",
             "--seccomp", "--runc-binary", self.args.runc, "--cgroup", f"{self.args.cgroup}/{name}", *mounts, RAILMATE,
             name, "/usr/bin/railmated", "--root", "/machine", "--log-level", "debug",
-            "--runtime-socket", SOCKET, *options)
+            "--runtime-socket", SOCKET, f"--ready-file={READY}", *options)
         until(lambda: "starts:" in self.railmate_log(name), f"{name} to start", START_LIMIT)
         return name
 
@@ -504,6 +519,11 @@ class Node:
 
     def railmate_log(self, name):
         return (self.logs / f"{name}.log").read_text(errors="replace")
+
+    def ready(self, name):
+        """As the probe of deploy/base sees it: "waiting", "serving"; "": not ready."""
+        return self.ctr("-n", "railmate", "tasks", "exec", "--exec-id", f"ready-{time.monotonic_ns()}", name,
+                        "/usr/bin/railmatectl", "ready", READY, check=False).strip()
 
     def signal_railmate(self, name, sig):
         self.ctr("-n", "railmate", "task", "kill", "--signal", sig, name)
