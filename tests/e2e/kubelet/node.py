@@ -186,6 +186,7 @@ def small_image(tag, busybox, command):
 
 class Node:
     """A cluster of one node, as scenarios.py wants it."""
+    has_api, ip = False, "127.0.0.1"
 
     def __init__(self, args):
         self.args, self.logs, self.work = args, args.logs, args.work
@@ -263,14 +264,16 @@ class Node:
         except FileNotFoundError:
             return None
 
+    def kubelet_command(self):
+        return (self.args.kubelet, "--hostname-override", NODE, "--node-ip", self.ip, "--root-dir", KUBELET_ROOT, "--v", "4",
+                "--cert-dir", self.work / "certificates")
+
     def start_kubelet(self):
         """Returns when its registration socket appeared; the one of a predecessor may still lie there."""
         old = self.socket_birth()
         config = self.work / "kubelet.json"
         config.write_text(json.dumps(kubelet_config(self.work, self.args.cgroup, self.kubelet_options)))
-        self.kubelet = self.spawn("kubelet.log", self.args.kubelet, "--config", config, "--hostname-override", NODE,
-                                  "--node-ip", "127.0.0.1", "--root-dir", KUBELET_ROOT, "--v", "4",
-                                  "--cert-dir", self.work / "certificates")
+        self.kubelet = self.spawn("kubelet.log", *self.kubelet_command(), "--config", config)
         until(lambda: self.socket_birth() != old and self.raw_pods() is not None, "the kubelet", START_LIMIT)
         return self.socket_birth()
 
@@ -650,11 +653,16 @@ def main():
     for name in ("kubelet", "containerd", "runc", "busybox", "build", "logs", "work"):
         parser.add_argument("--" + name, type=pathlib.Path, required=True)
     parser.add_argument("--cgroup", required=True)
+    parser.add_argument("--api", action="store_true", help="with an API server, and the scenarios that want one")
     parser.add_argument("words", nargs="*")
     args = parser.parse_args()
     die_with_parent()
     os.environ["LC_ALL"] = "C.UTF-8"
-    node = Node(args)
+    if args.api:
+        import control  # which imports this file
+        node = control.ControlledNode(args)
+    else:
+        node = Node(args)
     try:
         node.start()
     except (AssertionError, subprocess.SubprocessError, OSError) as e:

@@ -234,10 +234,10 @@ def check_optimal(c, gpus, vfs, free):
 SCENARIOS = []
 
 
-def scenario(function=None, *, binding="early", where=lambda c: True):
-    """binding: of the pool. where: does it belong to this pair of kubelet and runtime?"""
+def scenario(function=None, *, binding="early", where=lambda c: True, api=False):
+    """binding: of the pool. where: does it belong to this pair of kubelet and runtime? api: to a node with an API server?"""
     def add(f):
-        f.binding, f.where = binding, where
+        f.binding, f.where, f.api = binding, where, api
         SCENARIOS.append(f)
         return f
     return add(function) if function else add
@@ -607,7 +607,7 @@ def run_all(backend, words, logs):
     counts = {"ok": 0, "skip": 0, "FAIL": 0}
     began = time.monotonic()
     for function in SCENARIOS:
-        if not function.where(c) or (words and not any(re.search(word, title(function)) for word in words)):
+        if function.api != getattr(backend, "has_api", False) or not function.where(c) or (words and not any(re.search(word, title(function)) for word in words)):
             continue
         start = time.monotonic()
         verdict, remark = run_one(c, function)

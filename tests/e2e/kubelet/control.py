@@ -1,0 +1,127 @@
+"""
+A node whose kubelet has an API server: etcd and kube-apiserver run beside it, and pods come and go through the API, by
+names that may come again. No scheduler and no controllers: a pod names its node, and what is bound here is what the kubelet sees.
+Standard library only.
+"""
+import contextlib
+import json
+import signal
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+
+import node
+import scenarios
+from scenarios import until
+
+ADDRESS = "10.77.0.1"  # of the API server, which refuses one that is only a loopback's
+URL = f"https://{ADDRESS}:6443"
+TOKEN = "bed"
+PODS = "/api/v1/namespaces/default/pods"
+KUBECONFIG = {
+    "apiVersion": "v1", "kind": "Config", "current-context": "bed",
+    "clusters": [{"name": "bed", "cluster": {"server": URL, "insecure-skip-tls-verify": True}}],
+    "users": [{"name": "bed", "user": {"token": TOKEN}}],
+    "contexts": [{"name": "bed", "context": {"cluster": "bed", "user": "bed"}}],
+}
+
+
+class ControlledNode(node.Node):
+    has_api, ip = True, ADDRESS
+
+    def __init__(self, args):
+        super().__init__(args)
+        self.kubeconfig = self.work / "kubeconfig.json"
+        self.trust = ssl.create_default_context()
+        self.trust.check_hostname, self.trust.verify_mode = False, ssl.CERT_NONE
+
+    # --- the control plane ---
+
+    def control_program(self, name):
+        return self.args.kubelet.parent / name
+
+    def start_control_plane(self):
+        node.call("ip", "addr", "add", f"{ADDRESS}/32", "dev", "lo")
+        keys = self.work / "keys"
+        keys.mkdir()
+        node.call("openssl", "genrsa", "-out", keys / "accounts.key", "2048", stderr=subprocess.DEVNULL)
+        (keys / "tokens").write_text(f"{TOKEN},bed,bed,system:masters\n")
+        self.kubeconfig.write_text(json.dumps(KUBECONFIG))
+        self.etcd = self.spawn("etcd.log", self.control_program("etcd"), "--data-dir", self.work / "etcd", "--unsafe-no-fsync")
+        self.apiserver = self.spawn(
+            "kube-apiserver.log", self.control_program("kube-apiserver"), "--etcd-servers=http://127.0.0.1:2379",
+            f"--advertise-address={ADDRESS}", "--endpoint-reconciler-type=none", f"--cert-dir={keys}",
+            "--service-cluster-ip-range=10.96.0.0/16", "--service-account-issuer=https://bed",
+            f"--service-account-key-file={keys}/accounts.key", f"--service-account-signing-key-file={keys}/accounts.key",
+            f"--token-auth-file={keys}/tokens", "--authorization-mode=AlwaysAllow",
+            "--disable-admission-plugins=ServiceAccount")  # nothing makes the accounts of a namespace here
+
+    def api(self, method, path, body=None):
+        """The answer; None: there is no such thing."""
+        request = urllib.request.Request(URL + path, method=method, data=json.dumps(body).encode() if body else None, headers={
+            "Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=node.START_LIMIT, context=self.trust) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as e:
+            if e.code == 404:
+                return None
+            raise AssertionError(f"{method} {path}: {e.code} {e.read().decode(errors='replace')}") from None
+
+    def api_is_up(self):
+        with contextlib.suppress(OSError, AssertionError):
+            return self.api("GET", "/api/v1/namespaces/default")
+        return None
+
+    @contextlib.contextmanager
+    def api_away(self):
+        """The API server does not answer."""
+        self.apiserver.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.apiserver.send_signal(signal.SIGCONT)
+            until(self.api_is_up, "the API server to answer again", node.START_LIMIT)
+
+    # --- the node ---
+
+    def kubelet_command(self):
+        return *super().kubelet_command(), "--kubeconfig", self.kubeconfig
+
+    def start(self):
+        self.start_control_plane()
+        self.start_containerd()
+        self.load_images()
+        until(self.api_is_up, "the API server", node.START_LIMIT)
+        self.start_kubelet()
+        self.start_gpu_plugin()
+        self.start_railmate()
+        self.wait_registered()
+
+    def not_rebooted(self):
+        return super().not_rebooted() | {self.etcd.pid, self.apiserver.pid}
+
+    # --- pods ---
+
+    def name_of(self, pod):
+        return pod
+
+    def create(self, pod):
+        pod["spec"]["nodeName"] = node.NODE
+        pod["spec"]["tolerations"] = [{"operator": "Exists"}]
+        self.api("POST", PODS, pod)
+
+    def delete(self, pod):
+        self.api("DELETE", f"{PODS}/{pod}")
+
+    def delete_by_force(self, pod):
+        """As kubectl delete --force --grace-period=0: the API forgets it at once, whatever its processes do."""
+        self.api("DELETE", f"{PODS}/{pod}", {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0})
+
+    def api_status(self, pod):
+        found = self.api("GET", f"{PODS}/{pod}")
+        return found and found["status"]
+
+    def describe(self):
+        return super().describe() + ", with an API server"
