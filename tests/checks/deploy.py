@@ -26,6 +26,44 @@ def document(name):
     return documents(name)[0]
 
 
+class Unit(unittest.TestCase):
+    """deploy/systemd/railmated.service: what the DaemonSet may, and before the kubelet."""
+
+    def setUp(self):
+        self.text = (DEPLOY / "systemd/railmated.service").read_text()
+
+    def words(self, key):
+        return " ".join(re.findall(rf"^{key}=(.*)$", self.text, re.M)).split()
+
+    def test_railmated_takes_its_arguments(self):
+        program, *arguments = self.words("ExecStart")
+        self.assertEqual(program, "/usr/bin/railmated")
+        run = subprocess.run([RAILMATED, *arguments, "--check-config"], capture_output=True, timeout=60)
+        self.assertEqual(run.returncode, 0)
+
+    def test_it_is_there_before_the_kubelet(self):
+        self.assertIn("kubelet.service", self.words("Before"))
+        self.assertEqual(self.words("Type"), ["notify"])
+
+    def test_it_may_write_what_the_daemon_set_may(self):
+        pod = document("daemonset.yaml")["spec"]["template"]["spec"]
+        paths = {v["name"]: v["hostPath"]["path"] for v in pod["volumes"] if "hostPath" in v}
+        wanted = {paths[m["name"]] for m in pod["containers"][0]["volumeMounts"] if m["name"] in paths and not m.get("readOnly")}
+        has = {path.lstrip("-") for path in self.words("ReadWritePaths")}
+        has |= {"/var/lib/" + name for name in self.words("StateDirectory")}
+        has |= {"/run/" + name for name in self.words("RuntimeDirectory")}
+        self.assertEqual(wanted, has - {"/var/lib/kubelet/plugins_registry"})  # of the component watcher
+        self.assertEqual(self.words("RuntimeDirectoryPreserve"), ["yes"])  # containers have mounts of it
+
+    @unittest.skipUnless(shutil.which("systemd-analyze"), "no systemd-analyze")
+    def test_systemd_understands_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "railmated.service"
+            file.write_text(self.text.replace("/usr/bin/railmated", str(pathlib.Path(RAILMATED).resolve())))
+            done = subprocess.run(["systemd-analyze", "verify", "--man=no", file], capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+
 class Deploy(unittest.TestCase):
     def setUp(self):
         self.pod = document("daemonset.yaml")["spec"]["template"]["spec"]
