@@ -16,6 +16,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -25,12 +26,14 @@ import urllib.request
 
 import churn  # noqa: F401 (its scenarios come behind those of scenarios.py)
 import failures  # noqa: F401
+import faults  # noqa: F401
 import late  # noqa: F401
 import relay
 import scenarios
 from scenarios import until
 
 HERE = pathlib.Path(__file__).resolve().parent
+UNIT = HERE.parent.parent.parent / "deploy/systemd/railmated.service"
 FIXTURE = HERE.parent.parent / "fixtures/hgx-h100/host.tree"
 KUBELET_ROOT = pathlib.Path("/var/lib/kubelet")
 PLUGINS = KUBELET_ROOT / "device-plugins"
@@ -38,11 +41,12 @@ POD_RESOURCES = KUBELET_ROOT / "pod-resources"
 PODS_API = KUBELET_ROOT / "pods-api"
 DEVINFO = pathlib.Path("/var/run/k8s.cni.cncf.io/devinfo/dp")
 CDI, RUN, STATE = pathlib.Path("/var/run/cdi"), pathlib.Path("/run/railmate"), pathlib.Path("/var/lib/railmate")
+FOLDERS = PLUGINS, POD_RESOURCES, PODS_API, DEVINFO, CDI, RUN, STATE
 CGROUP = pathlib.Path("/sys/fs/cgroup")
 SOCKET, READY = "/run/containerd/containerd.sock", pathlib.Path("/run/railmated/ready")
 RAILMATE, PROBE, PAUSE = "docker.io/library/railmate:e2e", "railmate.test/probe:1", "railmate.test/pause:1"
 NODE = "node"
-OURS = {"railmatectl": "cmd", "fakegpu": "tests/fakekubelet", "podres": "tests/e2e/kubelet",
+OURS = {"railmatectl": "cmd", "railmated": "cmd", "fakegpu": "tests/fakekubelet", "podres": "tests/e2e/kubelet",
         "podspecs": "tests/integration"}  # where the build has them
 START_LIMIT = 60 * scenarios.SLOWNESS
 
@@ -147,8 +151,7 @@ def memory_folders(work):
     """Everything that the kubelet and the runtime write lies in memory."""
     for target in ("/run", "/var/lib", "/var/log", work):
         mount("tmpfs", target)
-    for folder in (PLUGINS, POD_RESOURCES, PODS_API, DEVINFO, CDI, RUN, STATE, work / "manifests", work / "pools",
-                   work / "relay/plugins", work / "relay/pod-resources"):
+    for folder in (*FOLDERS, work / "manifests", work / "pools", work / "relay/plugins", work / "relay/pod-resources"):
         folder.mkdir(parents=True, exist_ok=True)
     POD_RESOURCES.chmod(0o750)
 
@@ -221,10 +224,10 @@ class Node:
     def program(self, name):
         return self.args.build / OURS[name] / name
 
-    def spawn(self, log, *argv):
+    def spawn(self, log, *argv, **env):
         with open(self.logs / log, "ab") as out:
             return subprocess.Popen([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                                    env=self.env)
+                                    env={**self.env, **{name: str(value) for name, value in env.items()}})
 
     def ctr_command(self):
         return self.runtime_dir() / "ctr", "--address", SOCKET
@@ -594,6 +597,82 @@ class Node:
 
     def device_dir(self, vf):
         return (self.machine / "sys/bus/pci/devices" / vf).resolve()
+
+    def processes(self):
+        """container id → (its first process, its VFs), of every container that has VFs and a process, whatever the kubelet thinks."""
+        found = {}
+        for folder in sorted(pathlib.Path("/proc").glob("[0-9]*"), key=lambda p: int(p.name)):
+            with contextlib.suppress(OSError):
+                vfs = re.search(rb"(?:^|\0)PCIDEVICE_RDMA_VF=([^\0]*)", (folder / "environ").read_bytes())
+                place = vfs and re.search(r"/pod[^/\n]+/([0-9a-f]{64})", (folder / "cgroup").read_text())
+                if place:
+                    found.setdefault(place[1], (int(folder.name), frozenset(vfs[1].decode().split(","))))
+        return found
+
+    # --- the unit of deploy/systemd ---
+
+    def start_unit(self):
+        """railmated as the unit starts it, and what comes after it waits for: the word that it is ready."""
+        line = re.search(r"^ExecStart=/usr/bin/railmated(.*)$", UNIT.read_text(), re.M)[1]
+        config = self.work / "pools/config.json"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+            systemd.bind(str(self.work / "notify"))
+            systemd.settimeout(START_LIMIT)
+            self.unit = self.spawn("railmated-unit.log", self.program("railmated"), *line.split(), "--root", self.machine,
+                                   "--runtime-socket", SOCKET, *(["--config-file", config] if config.exists() else []),
+                                   NOTIFY_SOCKET=self.work / "notify")
+            scenarios.equal(systemd.recv(100), b"READY=1", "what the unit says to systemd")
+        (self.work / "notify").unlink()
+
+    @contextlib.contextmanager
+    def unit_instead(self):
+        """The node's railmated is the unit, for a while."""
+        self.stop_railmate(self.newest_railmate())
+        self.start_unit()
+        self.wait_registered()
+        try:
+            yield
+        finally:
+            self.unit.terminate()
+            self.unit.wait(START_LIMIT)
+            self.start_railmate()
+            self.wait_registered()
+
+    # --- the power is cut ---
+
+    def not_rebooted(self):
+        """Processes that are not of the node."""
+        return {1, os.getpid()}
+
+    def power_off(self):
+        """No process gets to say anything. /run and the cgroups are gone, /var is still there."""
+        while pids := {int(p.name) for p in pathlib.Path("/proc").glob("[0-9]*")} - self.not_rebooted():
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):  # orphans are ours: this is process 1
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+            time.sleep(0.05)
+        self.railmates.clear()
+        with open("/proc/self/mounts", encoding="utf-8") as file:
+            mounts = [line.split()[1] for line in file]
+        for place in reversed([m for m in mounts if m.startswith(("/run/", f"{KUBELET_ROOT}/pods/"))]):
+            call("umount", "-l", place, check=False)
+        for item in pathlib.Path("/run").iterdir():
+            shutil.rmtree(item) if item.is_dir() and not item.is_symlink() else item.unlink()
+        for folder in FOLDERS:
+            folder.mkdir(parents=True, exist_ok=True)
+        for top in (place / self.args.cgroup.strip("/") for place in [CGROUP, *CGROUP.glob("*")]):
+            for folder, _, _ in os.walk(top, topdown=False):
+                with contextlib.suppress(OSError):
+                    if pathlib.Path(folder) != top:  # which is the kubelet's root
+                        os.rmdir(folder)
+
+    def boot(self):
+        """As far as a kubelet that has started; the plugins come later, as pods do."""
+        self.start_containerd()
+        self.start_kubelet()
 
     def break_vf(self, vf):
         """Its driver lets it go; returns how to undo that."""
