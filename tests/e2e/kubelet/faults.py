@@ -2,7 +2,7 @@
 What a node goes through in a bad hour: names that come again, pods that are deleted too young, disks that are full or hang, files that are
 lost, an API server that is away, everything killed, a reboot. After each of them: no VF was in two live containers at any moment, no container
 that could live was harmed, and pods with VFs run. Live is a container that has a process, whatever kubelet and railmated think.
-Beside what the other scenarios ask of a cluster: processes(), power_off(), boot(), and of one with an API
+Beside what the other scenarios ask of a cluster: processes(), small_disk(), hanging_disk(), power_off(), boot(), and of one with an API
 server delete_by_force(pod), api_status(pod), api_away(). Standard library only.
 """
 import contextlib
@@ -14,7 +14,7 @@ import types
 
 from failures import DEAF, refused
 from late import all_slots, is_newest
-from scenarios import LIMIT, VF, check, container, equal, pod, scenario, until
+from scenarios import LIMIT, SLOWNESS, VF, check, container, equal, pod, scenario, until
 
 LOOK = 0.1  # seconds between two looks at the processes
 
@@ -185,6 +185,8 @@ def pods_that_are_deleted_young_live_on(c):
     check_nothing_is_stuck(c)
 
 
+# --- the disk of the ledger ---
+
 def comings_and_goings(c, rounds):
     """Pods of several sizes, each round in other places; those of the last round run."""
     names = []
@@ -192,6 +194,40 @@ def comings_and_goings(c, rounds):
         c.end(*names)
         names = [c.run(container("main", 0, vfs)) for vfs in ((5, 1, 3), (2, 4, 4), (3, 5, 1))[i % 3]]
     return names
+
+
+@either(bindings=["early"])
+def the_disk_is_full_while_pods_come_and_go(c):
+    """railmated is killed before the disk has space again: what it finds on the disk is old."""
+    with c.small_disk() as fill, one_owner_each(c):
+        stays = c.run(container("main", 0, 2))
+        young = comings_and_goings(c, 1)
+        fill()
+        c.end(*young)
+        young = comings_and_goings(c, 2)
+        before = held_by(c, stays, *young)
+        equal(len(before), 4, "containers that run")
+        c.stop_railmate(c.newest_railmate(), "SIGKILL")
+        c.start_railmate()
+        c.wait_registered()
+        run_in_the_end(c, container("main", 0, 40))
+        check_unharmed(c, before)
+    check_nothing_is_stuck(c)
+
+
+@either(bindings=["early"])
+def the_disk_hangs_while_a_pod_starts(c):
+    """No error, no answer: the container starts all the same, soon."""
+    with c.hanging_disk() as hang:
+        before = held_by(c, c.run(container("main", 0, 2)))
+        with hang(), one_owner_each(c):
+            began = time.monotonic()
+            c.run(container("main", 0, 2))
+            took = time.monotonic() - began
+            check(took < 10 * SLOWNESS, f"it runs after {took:.1f} s")
+        check_unharmed(c, before)
+        check_nothing_is_stuck(c)
+    return f"runs after {took:.1f} s"
 
 
 # --- what dies ---

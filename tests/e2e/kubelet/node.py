@@ -46,7 +46,7 @@ CGROUP = pathlib.Path("/sys/fs/cgroup")
 SOCKET, READY = "/run/containerd/containerd.sock", pathlib.Path("/run/railmated/ready")
 RAILMATE, PROBE, PAUSE = "docker.io/library/railmate:e2e", "railmate.test/probe:1", "railmate.test/pause:1"
 NODE = "node"
-OURS = {"railmatectl": "cmd", "railmated": "cmd", "fakegpu": "tests/fakekubelet", "podres": "tests/e2e/kubelet",
+OURS = {"railmatectl": "cmd", "railmated": "cmd", "hanging_disk.so": "tests/e2e/kubelet", "fakegpu": "tests/fakekubelet", "podres": "tests/e2e/kubelet",
         "podspecs": "tests/integration"}  # where the build has them
 START_LIMIT = 60 * scenarios.SLOWNESS
 
@@ -199,7 +199,7 @@ class Node:
         self.kubelet, self.railmates, self.n_started, self.binding = None, {}, 0, "early"
         # Without, a pod's containers are in /k8s.io, outside of our cgroup, and stay there when all is over.
         self.kubelet_options = {"cgroupsPerQOS": True}
-        self.seen_lines = {}
+        self.seen_lines, self.railmate_env = {}, []
 
     @functools.cached_property
     def kubelet_version(self):
@@ -496,7 +496,8 @@ class Node:
                   for a in ("--mount", f"type=bind,src={src},dst={dst},options=rbind:{mode}")]
         self.railmates[name] = self.spawn(
             f"{name}.log", *self.ctr_command(), "-n", "railmate", "run", "--rm", "--net-host", "--read-only",
-            "--seccomp", "--runc-binary", self.args.runc, "--cgroup", f"{self.args.cgroup}/{name}", *mounts, RAILMATE,
+            "--seccomp", "--runc-binary", self.args.runc, "--cgroup", f"{self.args.cgroup}/{name}", *mounts,
+            *(word for variable in self.railmate_env for word in ("--env", variable)), RAILMATE,
             name, "/usr/bin/railmated", "--root", "/machine", "--log-level", "debug",
             "--runtime-socket", SOCKET, f"--ready-file={READY}", *options)
         until(lambda: "starts:" in self.railmate_log(name), f"{name} to start", START_LIMIT)
@@ -608,6 +609,62 @@ class Node:
                 if place:
                     found.setdefault(place[1], (int(folder.name), frozenset(vfs[1].decode().split(","))))
         return found
+
+    # --- its disk, and what is lost ---
+
+    def another_railmate(self):
+        self.stop_railmate(self.newest_railmate())
+        self.start_railmate()
+        self.wait_registered()
+
+    @contextlib.contextmanager
+    def small_disk(self):
+        """The state directory on a disk of its own; gives the function that fills it."""
+        self.stop_railmate(self.newest_railmate())
+        mount("tmpfs", STATE, "-o", "size=256k")
+        self.start_railmate()
+        self.wait_registered()
+
+        def fill():
+            with open(STATE / "filling", "wb", buffering=0) as file, contextlib.suppress(OSError):
+                while True:
+                    file.write(bytes(4096))
+        try:
+            yield fill
+        finally:
+            self.stop_railmate(self.newest_railmate())
+            call("umount", "-l", STATE)
+            self.lose_ledger()
+            self.start_railmate()
+            self.wait_registered()
+
+    @contextlib.contextmanager
+    def hanging_disk(self):
+        """A railmated whose disk can hang; gives the context in which it does."""
+        shutil.copy(self.program("hanging_disk.so"), self.work / "relay")
+        sign = self.work / "relay/hangs"
+        self.railmate_env = ["LD_PRELOAD=/relay/hanging_disk.so", "DISK_HANGS=/relay/hangs"]
+
+        @contextlib.contextmanager
+        def hang():
+            sign.touch()
+            try:
+                yield
+            finally:
+                sign.unlink()
+        try:
+            self.another_railmate()
+            yield hang
+        finally:
+            self.railmate_env = []
+            self.another_railmate()
+
+    def lose_specs(self):
+        for file in CDI.glob("*.json"):
+            file.unlink()
+
+    def lose_ledger(self):
+        (STATE / "ledger.json").unlink(missing_ok=True)
 
     # --- the unit of deploy/systemd ---
 
