@@ -34,6 +34,9 @@ folder=$(mktemp -d)
 (trap '' TERM; exec setsid sleep AGES) &
 trap 'sleep 0.5; echo "cleaned up"; rm -r "$folder"; exit 1' TERM
 sleep 600 & wait $!""",
+    "honest": """
+trap 'echo "5 passed, 2 failed, 1 skipped"; exit 1' TERM
+sleep 600 & wait $!""",
     "deaf": "trap '' TERM\nwhile :; do sleep 0.1; done",
     "leaver": 'setsid sleep AGES &\ntouch "$TMPDIR/left"\necho "$TMPDIR" >"$0.left"\necho "1 passed, 0 failed"',
 }
@@ -136,6 +139,11 @@ class Ci(unittest.TestCase):
         self.assertIn("cleaned up", (self.top / "logs" / self.log_of("slow")).read_text())
         self.assertLess(time.monotonic() - began, 30)
 
+    def test_time_that_is_up_does_not_lose_what_passed(self):
+        code, verdict, last = self.one("bed 1 honest")
+        self.assertRegex(verdict, r"^FAILED, stopped at its limit of 1 s, 5 scenarios passed, \d+ s$")
+        self.assertEqual((code, last), (1, "8 passed, 2 failed, 1 skipped"))
+
     def test_whoever_does_not_listen_is_ended(self):
         code, verdict, last = self.one("bed 1 deaf")
         self.assertRegex(verdict, "^FAILED, stopped at its limit of 1 s")
@@ -202,6 +210,22 @@ class Beds(unittest.TestCase):
 
     GOOD = "echo '5 passed, 0 failed'"
     LACKS = "echo 'kubelet bed: skipped: this machine lacks a mouse'; exit 77"
+
+    def test_a_node_with_an_api_server_is_run_where_there_is_one(self):
+        with open(self.top / "tests/e2e/peers", "a", encoding="ascii") as peers:
+            peers.write("cluster 1.9.2\n")
+        self.script("tests/e2e/kubelet/run", f"[ $1 = --api ] && echo '1 passed, 0 failed' || {self.GOOD}")
+        code, lines = self.run_e2e("kubelet")
+        self.assertEqual((code, lines[-1]), (0, "16 passed, 0 failed, 0 skipped"))
+
+    def test_time_that_is_up_is_said_with_the_sum(self):
+        self.script("tests/e2e/kubelet/run", f"""case "$2 $4" in
+            "1.9.2 forky") {self.GOOD} ;; *) trap 'echo "2 passed, 1 failed"; exit 1' TERM; sleep 60 & wait $! ;; esac""")
+        done = subprocess.run(["timeout", "2", self.top / "hack/e2e", "kubelet"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=60)
+        lines = done.stdout.rstrip().splitlines()
+        self.assertEqual((done.returncode, lines[-1]), (124, "7 passed, 2 failed, 0 skipped"), done.stdout)
+        self.assertIn("kubelet bed: time is up, not run: --kubelet 1.9.2 --suite bookworm", lines)
 
     def test_pairs_are_added_up(self):
         code, lines = self.run_bed(newest=self.GOOD, old="echo '4 passed, 0 failed, 2 skipped'", without_cdi=self.GOOD)

@@ -784,15 +784,26 @@ def die_with_parent():
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
+def time_is_up(*_):
+    """Once: what is said then takes a moment, too."""
+    for sig in (signal.SIGALRM, signal.SIGTERM):
+        signal.signal(sig, signal.SIG_IGN)
+    raise scenarios.TimeIsUp
+
+
 def main():
     parser = argparse.ArgumentParser()
     for name in ("kubelet", "containerd", "runc", "busybox", "build", "logs", "work"):
         parser.add_argument("--" + name, type=pathlib.Path, required=True)
     parser.add_argument("--cgroup", required=True)
+    parser.add_argument("--seconds", type=int, required=True, help="when they are over, or at SIGTERM, the sum is printed")
     parser.add_argument("--api", action="store_true", help="with an API server, and the scenarios that want one")
     parser.add_argument("words", nargs="*")
     args = parser.parse_args()
     die_with_parent()
+    for sig in (signal.SIGALRM, signal.SIGTERM):
+        signal.signal(sig, time_is_up)
+    signal.alarm(args.seconds)
     os.environ["LC_ALL"] = "C.UTF-8"
     if args.api:
         import control  # which imports this file
@@ -801,8 +812,8 @@ def main():
         node = Node(args)
     try:
         node.start()
-    except (AssertionError, subprocess.SubprocessError, OSError) as e:
-        print(f"kubelet bed: the node did not come up: {e}\nlogs: {args.logs}\n0 passed, 1 failed")
+    except (AssertionError, subprocess.SubprocessError, OSError, scenarios.TimeIsUp) as e:
+        print(f"kubelet bed: the node did not come up: {e or 'time is up'}\nlogs: {args.logs}\n0 passed, 1 failed")
         return 1
     return scenarios.run_all(node, args.words, args.logs)
 
