@@ -1,10 +1,11 @@
 """
 A node whose kubelet has an API server: etcd and kube-apiserver run beside it, and pods come and go through the API, by
-names that may come again. No scheduler and no controllers: a pod names its node, and what is bound here is what the kubelet sees.
+names that may come again. A pod names its node; a scheduler and the controller of DaemonSets run only while deploy/base does.
 Standard library only.
 """
 import contextlib
 import json
+import os
 import signal
 import ssl
 import subprocess
@@ -25,6 +26,24 @@ KUBECONFIG = {
     "users": [{"name": "bed", "user": {"token": TOKEN}}],
     "contexts": [{"name": "bed", "context": {"cluster": "bed", "user": "bed"}}],
 }
+
+
+# deploy/ as it is, on the machine of the fixture.
+OVERLAY = """
+resources: [%(deploy)s]
+images: [{name: railmate, newName: %(image)s, newTag: %(tag)s}]
+patches:
+- target: {kind: DaemonSet, name: railmate}
+  patch: |
+    - {op: add, path: /spec/template/spec/containers/0/args/-, value: --root=/machine}
+    - {op: add, path: /spec/template/spec/containers/0/volumeMounts/-, value: {name: machine, mountPath: /machine, readOnly: true}}
+    - {op: add, path: /spec/template/spec/volumes/-, value: {name: machine, hostPath: {path: %(machine)s}}}
+- target: {kind: ConfigMap, name: railmate-config}
+  patch: |
+    - op: replace
+      path: /data/config.json
+      value: '{"resourceList": [{"resourcePrefix": "rdma", "resourceName": "vf", "selectors": {"devices": ["101e"], "isRdma": true}}]}'
+"""
 
 
 class ControlledNode(node.Node):
@@ -83,6 +102,42 @@ class ControlledNode(node.Node):
         finally:
             self.apiserver.send_signal(signal.SIGCONT)
             until(self.api_is_up, "the API server to answer again", node.START_LIMIT)
+
+    # --- deploy/base ---
+
+    def kubectl(self, *argv):
+        done = node.call(self.control_program("kubectl"), "--kubeconfig", self.kubeconfig, "-n", "kube-system", *argv, check=False,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, limit=2 * node.START_LIMIT)
+        scenarios.check(done.returncode == 0, f"kubectl {' '.join(map(str, argv))}: {done.stdout}")
+        return done.stdout
+
+    @contextlib.contextmanager
+    def daemon_set(self):
+        """The node's railmated is the pod of deploy/base, for a while."""
+        image, tag = node.RAILMATE.rsplit(":", 1)
+        overlay = self.work / "overlay"
+        overlay.mkdir()
+        (overlay / "kustomization.yaml").write_text(OVERLAY % {
+            "deploy": os.path.relpath(node.TOP / "deploy", overlay.resolve()), "image": image, "tag": tag, "machine": self.machine})
+        self.ctr("-n", "k8s.io", "images", "import", self.image)
+        name = next(n for n in self.ctr("-n", "k8s.io", "images", "list", "-q").split() if "railmate:" in n)
+        self.ctr("-n", "k8s.io", "images", "tag", "--force", name, node.RAILMATE)
+        for program, *more in (("kube-scheduler",), ("kube-controller-manager", "--controllers=daemonset-controller")):
+            self.spawn(f"{program}.log", self.control_program(program), "--kubeconfig", self.kubeconfig, "--leader-elect=false",
+                       f"--cert-dir={self.work}/keys", *more)
+        self.stop_railmate(self.newest_railmate())
+        self.kubectl("apply", "-k", overlay)
+        try:
+            self.kubectl("rollout", "status", "ds/railmate", f"--timeout={node.START_LIMIT:.0f}s")
+            self.wait_registered()
+            yield
+        finally:
+            self.kubectl("delete", "-k", overlay, "--cascade=background")
+            for pod in self.api("GET", "/api/v1/namespaces/kube-system/pods")["items"]:
+                self.api("DELETE", f"/api/v1/namespaces/kube-system/pods/{pod['metadata']['name']}")
+            until(lambda: not self.api("GET", "/api/v1/namespaces/kube-system/pods")["items"], "the DaemonSet's pods to go")
+            self.start_railmate()
+            self.wait_registered()
 
     # --- the node ---
 

@@ -14,7 +14,7 @@ import types
 
 from failures import DEAF, refused
 from late import all_slots, is_newest
-from scenarios import LIMIT, SLOWNESS, VF, check, container, equal, pod, scenario, until
+from scenarios import GAP_MS, LIMIT, SLOWNESS, VF, check, container, equal, pod, scenario, until
 
 LOOK = 0.1  # seconds between two looks at the processes
 
@@ -293,3 +293,30 @@ def a_reboot_with_the_unit_before_the_kubelet_keeps_all_pods(c):
                 admitted_again(c, names)
             c.wait_registered()
             check_nothing_is_stuck(c)
+
+
+# --- an update ---
+
+@scenario(where=is_newest, api=True)
+def an_update_of_the_daemon_set(c):
+    """deploy/base rolls while pods come: the old instance is ended when the new one is ready, and pods lose next to nothing."""
+    took, lost = [], []
+    with c.daemon_set(), one_owner_each(c):
+        before = held_by(c, c.run(container("main", 0, 4)))
+        for _ in range(2):
+            c.kubectl("rollout", "restart", "ds/railmate")
+            newest, names = c.gap_ms(), []
+            while c.gap_ms() in (None, newest):
+                names.append(c.new(container("main", 0, 1)))
+                until(lambda: refused(c, names[-1]) or c.running(names[-1]), "a pod to run, or to be refused")
+                if len(names) > 8:
+                    c.end(names.pop(0))
+            c.kubectl("rollout", "status", "ds/railmate", f"--timeout={LIMIT:.0f}s")
+            took.append(c.gap_ms())
+            lost += [name for name in names if refused(c, name)]
+            c.end(*names)
+        check_unharmed(c, before)
+        c.end(*c.live)
+    check(max(took) <= GAP_MS * SLOWNESS, f"the kubelet had no devices for {took} ms, {GAP_MS} are allowed")
+    check(len(lost) <= 1, f"{len(lost)} pods were refused")
+    return f"no devices for {', '.join(f'{ms:.0f}' for ms in took)} ms, {len(lost)} pods refused"

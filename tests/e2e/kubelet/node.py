@@ -33,7 +33,8 @@ import scenarios
 from scenarios import until
 
 HERE = pathlib.Path(__file__).resolve().parent
-UNIT = HERE.parent.parent.parent / "deploy/systemd/railmated.service"
+TOP = HERE.parent.parent.parent
+UNIT = TOP / "deploy/systemd/railmated.service"
 FIXTURE = HERE.parent.parent / "fixtures/hgx-h100/host.tree"
 KUBELET_ROOT = pathlib.Path("/var/lib/kubelet")
 PLUGINS = KUBELET_ROOT / "device-plugins"
