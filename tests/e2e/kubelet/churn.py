@@ -1,5 +1,5 @@
 """
-Pods of all sizes that come and go, some hundred of them, in whatever order the kubelet allocates: what each got is held
+Pods of all sizes that come and go, a hundred of them, in whatever order the kubelet allocates: what each got is held
 against the best that was free at that moment, computed without railmate's code. Standard library only.
 """
 import random
@@ -8,7 +8,7 @@ import time
 from late import all_slots, check_cdi, check_in_order, is_newest, unresolved
 from scenarios import GPU, VF, check, check_container, check_optimal, container, equal, scenario, until
 
-PODS = 200
+PODS = 100
 SIZES = [1] * 8 + [2] * 4 + [4] * 2 + [8]  # GPUs, and as many VFs
 
 
@@ -63,7 +63,7 @@ def crowds(c, look, each=lambda: None):
 
 
 @scenario(binding="late", where=is_newest)
-def two_hundred_pods_that_bind_late(c):
+def a_hundred_pods_that_bind_late(c):
     """All of them optimal, whoever is first; no spec is left over, none is missing."""
     first, before = [], unresolved(c)
 
@@ -80,7 +80,7 @@ def two_hundred_pods_that_bind_late(c):
 
 
 @scenario(where=is_newest)
-def two_hundred_pods_that_bind_early(c):
+def a_hundred_pods_that_bind_early(c):
     """GPU-first ones are all optimal; of the others it is counted how often the prediction came true."""
     seen = {"GPU-first": 0, "VF-first": 0, "predicted": 0, "as predicted": 0, "VF-first optimal": 0}
 
