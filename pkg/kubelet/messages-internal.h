@@ -14,6 +14,9 @@
  */
 void *message_unpack(const ProtobufCMessageDescriptor *desc, struct bytes in, struct arena *a,
 		     struct err *err);
+/* The same, with less memory: for what any client of our socket can send. */
+void *message_unpack_request(const ProtobufCMessageDescriptor *desc, struct bytes in, struct arena *a,
+			     struct err *err);
 /* A copy of `in` whose strings are text: what is no UTF-8, and NUL, became '?'. */
 struct bytes message_as_text(const ProtobufCMessageDescriptor *desc, struct bytes in, struct arena *a);
 struct bytes message_pack(const void *message, struct arena *a);

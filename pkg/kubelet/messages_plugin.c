@@ -72,10 +72,10 @@ static V1beta1__PreferredAllocationRequest *unpack_preferred(struct bytes in, st
 {
 	const ProtobufCMessageDescriptor *desc = &v1beta1__preferred_allocation_request__descriptor;
 	struct err why = { 0 };
-	void *m = message_unpack(desc, in, a, &why);
+	void *m = message_unpack_request(desc, in, a, &why);
 
 	if (!m && why.code == EILSEQ)
-		return message_unpack(desc, message_as_text(desc, in, a), a, err);
+		return message_unpack_request(desc, message_as_text(desc, in, a), a, err);
 	if (!m && err)
 		*err = why;
 	return m;
@@ -153,7 +153,8 @@ struct bytes msg_encode_preferred_reply(const struct id_lists *l, struct arena *
 
 int msg_decode_allocate(struct bytes in, struct arena *a, struct id_lists *ret, struct err *err)
 {
-	V1beta1__AllocateRequest *m = message_unpack(&v1beta1__allocate_request__descriptor, in, a, err);
+	V1beta1__AllocateRequest *m =
+		message_unpack_request(&v1beta1__allocate_request__descriptor, in, a, err);
 	struct ids *v;
 
 	if (!m)
@@ -281,7 +282,7 @@ struct bytes msg_encode_allocate_reply(const struct edits *v, size_t n, struct a
 int msg_decode_pre_start(struct bytes in, struct arena *a, struct ids *ret, struct err *err)
 {
 	V1beta1__PreStartContainerRequest *m =
-		message_unpack(&v1beta1__pre_start_container_request__descriptor, in, a, err);
+		message_unpack_request(&v1beta1__pre_start_container_request__descriptor, in, a, err);
 
 	if (!m)
 		return -EBADMSG;

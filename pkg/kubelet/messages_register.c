@@ -89,7 +89,7 @@ int msg_decode_registration_status(struct bytes in, struct arena *a, struct regi
 				   struct err *err)
 {
 	Pluginregistration__RegistrationStatus *m =
-		message_unpack(&pluginregistration__registration_status__descriptor, in, a, err);
+		message_unpack_request(&pluginregistration__registration_status__descriptor, in, a, err);
 
 	if (!m)
 		return -EBADMSG;

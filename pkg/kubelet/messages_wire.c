@@ -7,7 +7,18 @@
 #include "base/err.h"
 #include "base/str.h"
 
-#define DECODED_BYTES_MAX ((size_t)64 << 20)
+struct limits {
+	size_t bytes;	 /* decoded */
+	size_t messages; /* in repeated fields */
+};
+static const struct limits answer_limits = { (size_t)64 << 20, SIZE_MAX };
+/* A request names ids of one pool, of one container in every kubelet there was. */
+static const struct limits request_limits = { (size_t)4 << 20, 1024 };
+
+/* What a message may still hold. */
+struct allowance {
+	size_t ids, messages;
+};
 
 enum { WIRE_VARINT = 0, WIRE_64BIT = 1, WIRE_LENGTH = 2, WIRE_32BIT = 5 };
 
@@ -76,7 +87,7 @@ static int check_string(const ProtobufCMessageDescriptor *desc, const ProtobufCF
 
 /* Walk the wire format by the schema: the only place where a string's real length is still known. Our
  * schemas do not recur, so neither does this beyond their depth. */
-static int check_message(const ProtobufCMessageDescriptor *desc, struct bytes in, size_t *ids_left,
+static int check_message(const ProtobufCMessageDescriptor *desc, struct bytes in, struct allowance *left,
 			 struct err *err)
 {
 	const ProtobufCFieldDescriptor *field;
@@ -93,11 +104,15 @@ static int check_message(const ProtobufCMessageDescriptor *desc, struct bytes in
 		if (!field || !body.data)
 			continue;
 		if (field->type == PROTOBUF_C_TYPE_MESSAGE)
-			r = check_message(field->descriptor, body, ids_left, err);
+			r = check_message(field->descriptor, body, left, err);
 		else if (field->type == PROTOBUF_C_TYPE_STRING)
 			r = check_string(desc, field, body, err);
-		if (r == 0 && field->type == PROTOBUF_C_TYPE_STRING &&
-		    field->label == PROTOBUF_C_LABEL_REPEATED && (*ids_left)-- == 0)
+		if (r < 0 || field->label != PROTOBUF_C_LABEL_REPEATED)
+			continue;
+		if (field->type == PROTOBUF_C_TYPE_MESSAGE && left->messages-- == 0)
+			return err_set(err, EBADMSG, "%s: too many values of %s", desc->short_name,
+				       field->name);
+		if (field->type == PROTOBUF_C_TYPE_STRING && left->ids-- == 0)
 			return err_set(err, EBADMSG, "%s: more than %d values of %s", desc->short_name,
 				       MESSAGE_IDS_MAX, field->name);
 	}
@@ -129,25 +144,37 @@ static void budget_free(void *data, void *p)
 	(void)p;
 }
 
-void *message_unpack(const ProtobufCMessageDescriptor *desc, struct bytes in, struct arena *a,
-		     struct err *err)
+static void *unpack(const ProtobufCMessageDescriptor *desc, struct bytes in, const struct limits *limits,
+		    struct arena *a, struct err *err)
 {
-	struct budget budget = { a, DECODED_BYTES_MAX, false };
+	struct budget budget = { a, limits->bytes, false };
 	ProtobufCAllocator allocator = { budget_alloc, budget_free, &budget };
-	size_t ids_left = MESSAGE_IDS_MAX;
+	struct allowance left = { MESSAGE_IDS_MAX, limits->messages };
 	void *m;
 
-	if (check_message(desc, in, &ids_left, err) < 0)
+	if (check_message(desc, in, &left, err) < 0)
 		return NULL;
 	m = protobuf_c_message_unpack(desc, &allocator, in.len, in.data);
 	if (m)
 		return m;
 	if (budget.exhausted)
 		err_set(err, EBADMSG, "%s: %zu bytes that take more than %zu MiB to decode", desc->short_name,
-			in.len, DECODED_BYTES_MAX >> 20);
+			in.len, limits->bytes >> 20);
 	else
 		err_set(err, EBADMSG, "%s: a field has the wrong type", desc->short_name);
 	return NULL;
+}
+
+void *message_unpack(const ProtobufCMessageDescriptor *desc, struct bytes in, struct arena *a,
+		     struct err *err)
+{
+	return unpack(desc, in, &answer_limits, a, err);
+}
+
+void *message_unpack_request(const ProtobufCMessageDescriptor *desc, struct bytes in, struct arena *a,
+			     struct err *err)
+{
+	return unpack(desc, in, &request_limits, a, err);
 }
 
 static void string_as_text(uint8_t *s, size_t len)
@@ -190,7 +217,8 @@ struct bytes message_as_text(const ProtobufCMessageDescriptor *desc, struct byte
 struct bytes message_pack(const void *message, struct arena *a)
 {
 	const ProtobufCMessage *m = message;
-	size_t len = protobuf_c_message_get_packed_size(m), unlimited = SIZE_MAX;
+	struct allowance unlimited = { SIZE_MAX, SIZE_MAX };
+	size_t len = protobuf_c_message_get_packed_size(m);
 	uint8_t *out = arena_alloc(a, len);
 	struct bytes b = { out, protobuf_c_message_pack(m, out) };
 

@@ -490,26 +490,66 @@ static void every_decoder_refuses_garbage(void **state)
 	assert_int_equal(msg_decode_registration_status(in, a, &out.status, &err), -EBADMSG);
 }
 
-static struct bytes many_ids(size_t n)
+static struct ids ids_of(size_t n)
 {
 	const char **v = arena_array(a, n, sizeof(*v));
-	struct ids ids = { v, n };
 
 	for (size_t i = 0; i < n; i++)
 		v[i] = "x";
+	return (struct ids) { v, n };
+}
+
+static struct bytes many_ids(size_t n)
+{
+	struct ids ids = ids_of(n);
+
 	return msg_encode_pre_start(&ids, a);
+}
+
+static struct bytes many_preferred(size_t n)
+{
+	struct ids ids = ids_of(n);
+
+	return msg_encode_preferred_reply(&(struct id_lists) { &ids, 1 }, a);
 }
 
 static void number_of_ids_is_bounded(void **state)
 {
+	struct id_lists lists;
+	struct err err = { 0 };
+
+	(void)state;
+	assert_int_equal(msg_decode_preferred_reply(many_preferred(MESSAGE_IDS_MAX), a, &lists, &err), 0);
+	assert_int_equal(lists.v[0].n, MESSAGE_IDS_MAX);
+	assert_int_equal(msg_decode_preferred_reply(many_preferred(MESSAGE_IDS_MAX + 1), a, &lists, &err),
+			 -EBADMSG);
+	assert_string_equal(err.msg,
+			    "ContainerPreferredAllocationResponse: more than 65536 values of deviceIDs");
+}
+
+/* Four times the VFs that a node can have; and what no kubelet would ask. */
+static void memory_of_one_request_is_bounded(void **state)
+{
+	static const uint8_t empty[] = { 0x0a, 0x00 };
+	size_t n = 1024;
+	uint8_t *wire = arena_alloc(a, sizeof(empty) * (n + 1));
+	struct id_lists lists;
 	struct err err = { 0 };
 	struct ids ids;
 
 	(void)state;
-	assert_int_equal(msg_decode_pre_start(many_ids(MESSAGE_IDS_MAX), a, &ids, &err), 0);
-	assert_int_equal(ids.n, MESSAGE_IDS_MAX);
-	assert_int_equal(msg_decode_pre_start(many_ids(MESSAGE_IDS_MAX + 1), a, &ids, &err), -EBADMSG);
-	assert_string_equal(err.msg, "PreStartContainerRequest: more than 65536 values of devices_ids");
+	assert_int_equal(msg_decode_pre_start(many_ids(8128), a, &ids, &err), 0);
+	assert_int_equal(ids.n, 8128);
+	assert_int_equal(msg_decode_pre_start(many_ids(MESSAGE_IDS_MAX), a, &ids, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "that take more than 4 MiB to decode"));
+	for (size_t i = 0; i <= n; i++)
+		memcpy(&wire[sizeof(empty) * i], empty, sizeof(empty));
+	assert_int_equal(msg_decode_allocate((struct bytes) { wire, sizeof(empty) * n }, a, &lists, &err), 0);
+	assert_int_equal(lists.n, n);
+	assert_int_equal(
+		msg_decode_allocate((struct bytes) { wire, sizeof(empty) * (n + 1) }, a, &lists, &err),
+		-EBADMSG);
+	assert_string_equal(err.msg, "AllocateRequest: too many values of container_requests");
 }
 
 static void memory_of_one_message_is_bounded(void **state)
@@ -568,6 +608,7 @@ int main(void)
 		T(unknown_fields_are_skipped),
 		T(every_decoder_refuses_garbage),
 		T(number_of_ids_is_bounded),
+		T(memory_of_one_request_is_bounded),
 		T(memory_of_one_message_is_bounded),
 		T(number_of_devices_is_bounded),
 	};
