@@ -47,7 +47,7 @@ struct listener {
 	bool ending; /* we have ended it; the kubelet has not seen that yet */
 };
 
-enum warning { WARN_SERVE, WARN_REGISTER, WARN_DEVINFO, WARN_PODS, WARN_START, WARN_LATE, WARN_FILES, WARN_TRUTH, WARN_MAX };
+enum warning { WARN_SERVE, WARN_REGISTER, WARN_DEVINFO, WARN_PODS, WARN_START, WARN_LATE, WARN_FILES, WARN_TRUTH, WARN_REFUSED, WARN_MAX };
 
 struct plugin {
 	const struct plugin_env *env;
@@ -111,13 +111,14 @@ struct plugin {
 	struct late *late;
 
 	int64_t warned_ms[WARN_MAX]; /* 0 never */
+	unsigned warned[WARN_MAX];   /* since then */
 };
 
 unsigned plugin_jitter(struct plugin *p, unsigned ms); /* ± a quarter */
 struct plugin_options plugin_options(const struct plugin *p);
 const struct pool *plugin_pool(const struct plugin *p);	/* NULL: the node has no such pool */
 
-/* At most one warning of a kind each minute; what is left out is told at debug level. */
+/* At most one warning of a kind each minute, ten of WARN_REFUSED; the others are logged at debug level. */
 void plugin_warn(struct plugin *p, enum warning kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void plugin_warn_reset(struct plugin *p, enum warning kind); /* it works again: tell the next failure at once */
 

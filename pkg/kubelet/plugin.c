@@ -22,6 +22,8 @@
 #define SOCKET_PATH_MAX 107
 #define SERVE_RETRY_MS	1000
 #define WARN_EVERY_MS	60000
+/* Each is a pod that failed, unless a client other than the kubelet calls. */
+#define REFUSALS_A_MINUTE 10
 
 unsigned plugin_jitter(struct plugin *p, unsigned ms)
 {
@@ -44,19 +46,22 @@ const struct pool *plugin_pool(const struct plugin *p)
 
 void plugin_warn(struct plugin *p, enum warning kind, const char *fmt, ...)
 {
-	int64_t now = clock_mono_ms(), *last = &p->warned_ms[kind];
+	unsigned most = kind == WARN_REFUSED ? REFUSALS_A_MINUTE : 1;
+	int64_t now = clock_mono_ms();
 	char line[640];
 	va_list ap;
 
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
-	if (*last && now - *last < WARN_EVERY_MS) {
-		log_debug("kubelet", "%s: %s", p->resource, line);
-		return;
+	if (!p->warned_ms[kind] || now - p->warned_ms[kind] >= WARN_EVERY_MS) {
+		p->warned_ms[kind] = now;
+		p->warned[kind] = 0;
 	}
-	*last = now;
-	log_warn("kubelet", "%s: %s", p->resource, line);
+	if (p->warned[kind]++ < most)
+		log_warn("kubelet", "%s: %s", p->resource, line);
+	else
+		log_debug("kubelet", "%s: %s", p->resource, line);
 }
 
 void plugin_warn_reset(struct plugin *p, enum warning kind)
@@ -263,7 +268,7 @@ static void allocate(void *ctx, struct rpc_call *call, struct bytes request)
 		record_all(p, &grants, true);
 	} else {
 		p->stats.allocate_errors++;
-		log_warn("kubelet", "%s: Allocate refused: %s", p->resource, err.msg);
+		plugin_warn(p, WARN_REFUSED, "Allocate refused: %s", err.msg);
 		plugin_refuse(call, &err);
 		record_all(p, &grants, false);
 	}

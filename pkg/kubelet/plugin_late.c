@@ -29,6 +29,8 @@
 #define PROBE_AGAIN_MS	 200
 #define PROBES_QUIET_MS	 2000  /* one that starts needs a while; then it is worth a line */
 #define REFUSED_AGAIN_MS 10000 /* a runtime that has no CDI may be replaced under us */
+#define WAITS_EVERY_MS	 60000
+#define WAITS_MAX	 10
 /* Kubernetes 1.29, the first one that passes CDI devices on, speaks grpc-go 1.58; 1.28 spoke 1.54. */
 #define GRPC_GO		"grpc-go/1."
 #define GRPC_GO_CDI_MIN 58
@@ -418,6 +420,21 @@ struct starting {
 	const char *resource;
 };
 
+/* Of all plugins together, for the one that was asked may be gone by now: ten lines a minute. The kubelet
+ * asks again, and is not the only one who can. */
+static bool may_warn(void)
+{
+	static int64_t since_ms;
+	static unsigned lines;
+	int64_t now_ms = clock_mono_ms();
+
+	if (!since_ms || now_ms - since_ms >= WAITS_EVERY_MS) {
+		since_ms = now_ms;
+		lines = 0;
+	}
+	return lines++ < WAITS_MAX;
+}
+
 static void bound(void *arg, const struct err *err, const struct bound *v, size_t n)
 {
 	const struct starting *s = arg;
@@ -430,7 +447,10 @@ static void bound(void *arg, const struct err *err, const struct bound *v, size_
 		return;
 	}
 	copy = *err;
-	log_warn("kubelet", "%s: a container waits: %s", s->resource, err->msg);
+	if (may_warn())
+		log_warn("kubelet", "%s: a container waits: %s", s->resource, err->msg);
+	else
+		log_debug("kubelet", "%s: a container waits: %s", s->resource, err->msg);
 	plugin_refuse(s->call, &copy);
 }
 
