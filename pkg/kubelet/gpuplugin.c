@@ -179,11 +179,11 @@ static int likeliest_first(const void *x, const void *y)
 static bool is_alive(const struct gpuplugin *g, const struct found *f)
 {
 	const struct peer *peer = peer_find(g, f->path);
-	pid_t pid;
+	struct rpc_peer listener = { .pid = 0 };
 
 	if (peer && peer->known && socket_same(&peer->id, &f->id))
 		return true;
-	return socket_accepts(f->path, &pid) && pid != getpid();
+	return socket_accepts(f->path, &listener) && listener.pid != getpid();
 }
 
 #define FOUND_MAX 64

@@ -97,7 +97,7 @@ static void try_to_register(struct plugin *p)
 	if (!socket_same(&now, &p->kubelet))
 		plugin_pods_reset(p);
 	p->kubelet = now;
-	if (!socket_accepts(path, NULL)) {
+	if (!socket_accepts(path, &(struct rpc_peer) { .pid = 0 })) {
 		plugin_register_event(p, REG_EV_REFUSED);
 		return;
 	}

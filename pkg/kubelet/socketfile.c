@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "rpc/rpc.h"
 
 bool socket_look(const char *path, struct socket_id *ret)
 {
@@ -30,21 +31,16 @@ bool socket_same(const struct socket_id *a, const struct socket_id *b)
 	return a->dev == b->dev && a->ino == b->ino && a->born_ns == b->born_ns;
 }
 
-bool socket_accepts(const char *path, pid_t *ret_pid)
+bool socket_accepts(const char *path, struct rpc_peer *ret_peer)
 {
 	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	struct ucred peer = { .pid = 0 };
-	socklen_t len = sizeof(peer);
 
-	if (ret_pid)
-		*ret_pid = 0;
 	if (fd < 0 || strlen(path) >= sizeof(address.sun_path))
 		return true;
 	memcpy(address.sun_path, path, strlen(path) + 1);
 	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
 		return errno != ECONNREFUSED;
-	if (ret_pid && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0)
-		*ret_pid = peer.pid;
+	rpc_peer_of(fd, ret_peer);
 	return true;
 }

@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct rpc_peer;
+
 /* Which socket file this is. An inode number alone may come back at once. */
 struct socket_id {
 	dev_t dev;
@@ -16,7 +18,7 @@ struct socket_id {
 bool socket_look(const char *path, struct socket_id *ret); /* false: no socket there */
 bool socket_same(const struct socket_id *a, const struct socket_id *b);
 /* A plain connect() tells in microseconds what a gRPC channel would find out slowly. What cannot be told is true: let the call itself
- * fail, with a sentence. ret_pid (may be NULL): who listens, 0 when it cannot be told (another PID namespace). */
-bool socket_accepts(const char *path, pid_t *ret_pid);
+ * fail, with a sentence. ret_peer: who listens; set where the connection was made. */
+bool socket_accepts(const char *path, struct rpc_peer *ret_peer);
 
 #endif

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/bytes.h"
 
@@ -48,6 +49,15 @@ void rpc_set_user_agent(struct rpc *rpc, const char *name);
 bool rpc_post(struct rpc *rpc, void (*fn)(void *arg), void *arg);
 /* The same, and wait until it ran. Not from the rpc thread. [any] */
 bool rpc_run(struct rpc *rpc, void (*fn)(void *arg), void *arg);
+
+/* --- peers --- */
+
+/* The process that connected, or that listens. pid is 0 for one outside of our pid namespace (a container sees the node's kubelet so);
+ * number then tells processes apart, on Linux 6.9 and later; 0: unknown. */
+struct rpc_peer { uid_t uid; pid_t pid; uint64_t number; };
+enum rpc_kin { RPC_PEER_OTHER, RPC_PEER_SAME, RPC_PEER_UNKNOWN };
+bool rpc_peer_of(int fd, struct rpc_peer *ret); /* false: fd is no connected socket. [any] */
+enum rpc_kin rpc_peer_compare(const struct rpc_peer *a, const struct rpc_peer *b); /* [any] */
 
 /* --- serving --- */
 
