@@ -1,124 +1,95 @@
-/* The thread "rpc-accept": waits on the listening sockets and posts what it accepts to the rpc thread. */
+/*
+ * The thread "rpc-accept": accepts connections, and posts to the rpc thread those that begin as HTTP/2 does.
+ * One that says nothing costs a descriptor, and no more than SILENT_MS of it. It also forwards what passes
+ * the guards.
+ */
 #include "rpc/rpc-internal.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "rpc/guard.h"
+#include "rpc/limits.h"
 
 /* How long to leave the sockets alone when the process or the machine is out of descriptors. */
 #define BREATH_MS 100
+/* The first bytes of a client: RFC 9113 §3.4. */
+#define PREFACE "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+/* What an event is about: in the upper bits of its data; the number of it is below. */
+enum about { ABOUT_LIST, ABOUT_LISTENER, ABOUT_SILENT, ABOUT_PEER, ABOUT_INNER, ABOUT_CONNECTION };
+#define ABOUT_SHIFT 60
 
 struct listener {
 	uint64_t server;
 	int fd;
+	bool guarded;
+	struct rpc_peer trusted; /* but for this one; uid -1: no one */
+};
+
+/* Accepted, and its first bytes are not there yet. */
+struct silent {
+	uint64_t id, server;
+	int fd;
+	int64_t since_ms;
+	bool ready; /* they are there: the rpc thread has not had time yet */
+	struct rpc_peer peer;
+};
+
+struct guarded {
+	uint64_t id;
+	struct guard *guard;
+	bool paused;
 };
 
 struct acceptor {
 	struct rpc *rpc;
 	pthread_t thread;
-	int event; /* the list changed, or stop */
+	int epoll;
+	int event;	     /* the list changed, or stop */
+	sem_t adopting;	     /* how many more the rpc thread may be given */
+	atomic_bool starved; /* more are ready */
 	pthread_mutex_t lock;
 	struct listener *listeners;
 	size_t n, cap;
-	uint64_t generation; /* of the list */
+	uint64_t *kept; /* guards to trust from now on */
+	size_t n_kept, kept_cap;
 	bool stop;
+	/* the thread's */
+	struct silent silent[SILENT_MAX]; /* the oldest first */
+	size_t n_silent;
+	uint64_t last_silent;
+	bool exhausted;
+	struct guarded *guards;
+	size_t n_guards, guards_cap;
+	uint64_t last_guard;
 };
 
 struct accepted {
-	struct rpc *rpc;
-	uint64_t server;
-	int fd;
+	struct acceptor *acceptor;
+	struct silent is;
+	uint64_t guard; /* 0: none */
 };
 
-static void hand_over(void *arg)
+static int listen_to(struct acceptor *a, int fd, uint32_t events, enum about about, uint64_t number)
 {
-	struct accepted *a = arg;
+	struct epoll_event e = { .events = events, .data.u64 = (uint64_t)about << ABOUT_SHIFT | number };
 
-	server_adopt(a->rpc, a->server, a->fd);
-	free(a);
-}
-
-/* 0: nothing more to accept now; otherwise the errno that stopped us. */
-static int accept_all(struct acceptor *a, const struct listener *l)
-{
-	struct accepted *accepted;
-	int fd;
-
-	for (;;) {
-		fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
-			continue;
-		if (fd < 0)
-			return errno == EAGAIN ? 0 : errno;
-		accepted = xcalloc(1, sizeof(*accepted));
-		*accepted = (struct accepted) { .rpc = a->rpc, .server = l->server, .fd = fd };
-		if (!rpc_post(a->rpc, hand_over, accepted)) {
-			close(fd);
-			free(accepted);
-		}
-	}
-}
-
-/* What to poll: the event first, then the listeners unless we pause. Returns false at the end. */
-static bool prepare(struct acceptor *a, struct pollfd **fds, size_t *cap, size_t *ret_n,
-		    uint64_t *ret_generation)
-{
-	bool go_on;
-
-	pthread_mutex_lock(&a->lock);
-	*fds = xgrow(*fds, cap, a->n + 1, sizeof(**fds));
-	(*fds)[0] = (struct pollfd) { .fd = a->event, .events = POLLIN };
-	for (size_t i = 0; i < a->n; i++)
-		(*fds)[i + 1] = (struct pollfd) { .fd = a->listeners[i].fd, .events = POLLIN };
-	*ret_n = a->n + 1;
-	*ret_generation = a->generation;
-	go_on = !a->stop;
-	pthread_mutex_unlock(&a->lock);
-	return go_on;
-}
-
-/* Under the lock, and only while the list is the one that was polled: a descriptor in it is then still open
- * and ours. */
-static bool take(struct acceptor *a, const struct pollfd *fds, uint64_t generation)
-{
-	bool exhausted = false;
-
-	pthread_mutex_lock(&a->lock);
-	for (size_t i = 0; a->generation == generation && i < a->n; i++)
-		if (fds[i + 1].revents && accept_all(a, &a->listeners[i]) != 0)
-			exhausted = true;
-	pthread_mutex_unlock(&a->lock);
-	return exhausted;
-}
-
-static void *accept_thread(void *arg)
-{
-	struct acceptor *a = arg;
-	struct pollfd *fds = NULL;
-	size_t cap = 0, n;
-	bool exhausted = false;
-	uint64_t generation, ignored;
-
-	pthread_setname_np(pthread_self(), "rpc-accept");
-	while (prepare(a, &fds, &cap, &n, &generation)) {
-		if (poll(fds, exhausted ? 1 : n, exhausted ? BREATH_MS : -1) < 0)
-			continue;
-		if (fds[0].revents && read(a->event, &ignored, sizeof(ignored)) < 0)
-			continue;
-		if (!exhausted)
-			exhausted = take(a, fds, generation);
-		else
-			exhausted = false;
-	}
-	free(fds);
-	return NULL;
+	return epoll_ctl(a->epoll, EPOLL_CTL_ADD, fd, &e);
 }
 
 static void notify(struct acceptor *a)
@@ -130,19 +101,438 @@ static void notify(struct acceptor *a)
 	(void)n;
 }
 
+static size_t find(const struct acceptor *a, uint64_t server)
+{
+	size_t i = 0;
+
+	while (i < a->n && a->listeners[i].server != server)
+		i++;
+	return i;
+}
+
+/* --- guards --- */
+
+static bool needs_guard(struct acceptor *a, const struct silent *s)
+{
+	bool needs = false;
+	size_t i;
+
+	pthread_mutex_lock(&a->lock);
+	i = find(a, s->server);
+	if (i < a->n && a->listeners[i].guarded)
+		needs = rpc_peer_compare(&a->listeners[i].trusted, &s->peer) != RPC_PEER_SAME;
+	pthread_mutex_unlock(&a->lock);
+	return needs;
+}
+
+static void guard_end(struct acceptor *a, size_t i)
+{
+	guard_free(a->guards[i].guard);
+	a->guards[i] = a->guards[--a->n_guards];
+}
+
+static void forward(struct acceptor *a, size_t i)
+{
+	struct guarded *g = &a->guards[i];
+
+	if (!guard_pump(g->guard, clock_mono_ms(), &g->paused))
+		guard_end(a, i);
+}
+
+/* *fd becomes the one that gRPC gets. */
+static bool guard_begin(struct acceptor *a, int *fd, uint64_t *ret_id)
+{
+	struct guard *g = guard_new(*fd, fd);
+	const uint32_t events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+	uint64_t id = ++a->last_guard;
+
+	if (!g)
+		return false;
+	if (listen_to(a, guard_peer(g), events, ABOUT_PEER, id) < 0 ||
+	    listen_to(a, guard_inner(g), events, ABOUT_INNER, id) < 0) {
+		close(*fd);
+		guard_free(g);
+		return false;
+	}
+	a->guards = xgrow(a->guards, &a->guards_cap, a->n_guards + 1, sizeof(*a->guards));
+	a->guards[a->n_guards++] = (struct guarded) { .id = id, .guard = g };
+	*ret_id = id;
+	return true;
+}
+
+static void guard_moves(struct acceptor *a, uint64_t id, bool is_gone)
+{
+	size_t i = 0;
+
+	while (i < a->n_guards && a->guards[i].id != id)
+		i++;
+	if (i == a->n_guards)
+		return;
+	if (is_gone)
+		guard_end(a, i);
+	else
+		forward(a, i);
+}
+
+static bool forward_paused(struct acceptor *a)
+{
+	bool paused = false;
+
+	for (size_t i = a->n_guards; i-- > 0;)
+		if (a->guards[i].paused)
+			forward(a, i);
+	for (size_t i = 0; i < a->n_guards; i++)
+		paused |= a->guards[i].paused;
+	return paused;
+}
+
+static void trust_kept(struct acceptor *a)
+{
+	pthread_mutex_lock(&a->lock);
+	for (size_t k = 0; k < a->n_kept; k++)
+		for (size_t i = 0; i < a->n_guards; i++)
+			if (a->guards[i].id == a->kept[k]) {
+				guard_trust(a->guards[i].guard);
+				a->guards[i].paused = true;
+			}
+	a->n_kept = 0;
+	pthread_mutex_unlock(&a->lock);
+}
+
+/* --- handing over --- */
+
+static void hand_over(void *arg)
+{
+	struct accepted *accepted = arg;
+	const struct silent *s = &accepted->is;
+	struct acceptor *a = accepted->acceptor;
+
+	sem_post(&a->adopting);
+	if (atomic_exchange(&a->starved, false))
+		notify(a);
+	server_adopt(a->rpc, s->server, s->fd, &s->peer, accepted->guard);
+	free(accepted);
+}
+
+static void take_out(struct acceptor *a, size_t i)
+{
+	a->n_silent--;
+	memmove(&a->silent[i], &a->silent[i + 1], (a->n_silent - i) * sizeof(*a->silent));
+}
+
+static void drop(struct acceptor *a, size_t i)
+{
+	close(a->silent[i].fd);
+	take_out(a, i);
+}
+
+static void give(struct acceptor *a, size_t i)
+{
+	struct accepted *accepted = xcalloc(1, sizeof(*accepted));
+	struct silent taken = a->silent[i];
+
+	take_out(a, i);
+	epoll_ctl(a->epoll, EPOLL_CTL_DEL, taken.fd, NULL);
+	*accepted = (struct accepted) { .acceptor = a };
+	if (needs_guard(a, &taken) && !guard_begin(a, &taken.fd, &accepted->guard)) {
+		sem_post(&a->adopting);
+		free(accepted);
+		return;
+	}
+	accepted->is = taken;
+	if (rpc_post(a->rpc, hand_over, accepted))
+		return;
+	sem_post(&a->adopting);
+	close(taken.fd);
+	free(accepted);
+}
+
+static bool has_credit(struct acceptor *a)
+{
+	if (sem_trywait(&a->adopting) == 0)
+		return true;
+	atomic_store(&a->starved, true);
+	return sem_trywait(&a->adopting) == 0;
+}
+
+static bool is_gone(int fd)
+{
+	struct pollfd p = { .fd = fd };
+
+	return poll(&p, 1, 0) > 0 && p.revents;
+}
+
+/* The newest first: under a flood the oldest have the least to lose, and most of them are gone again. */
+static void give_ready(struct acceptor *a)
+{
+	for (size_t i = a->n_silent; i-- > 0;) {
+		if (!a->silent[i].ready)
+			continue;
+		if (is_gone(a->silent[i].fd))
+			drop(a, i);
+		else if (has_credit(a))
+			give(a, i);
+		else
+			return;
+	}
+}
+
+/* --- the silent --- */
+
+/* Have the first bytes come? */
+static void check(struct acceptor *a, size_t i)
+{
+	char bytes[sizeof(PREFACE) - 1];
+	ssize_t n = recv(a->silent[i].fd, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0 || memcmp(bytes, PREFACE, (size_t)n) != 0)
+		drop(a, i);
+	else if (n == sizeof(bytes))
+		a->silent[i].ready = true;
+}
+
+static void spoke(struct acceptor *a, uint64_t id)
+{
+	size_t i = 0;
+
+	while (i < a->n_silent && a->silent[i].id != id)
+		i++;
+	if (i < a->n_silent && !a->silent[i].ready)
+		check(a, i);
+}
+
+static void drop_late(struct acceptor *a)
+{
+	int64_t limit = clock_mono_ms() - SILENT_MS;
+
+	while (a->n_silent && a->silent[0].since_ms <= limit)
+		drop(a, 0);
+}
+
+/* Of a server that has ended. */
+static void drop_strays(struct acceptor *a)
+{
+	for (size_t i = a->n_silent; i-- > 0;) {
+		bool known = false;
+
+		pthread_mutex_lock(&a->lock);
+		for (size_t k = 0; k < a->n; k++)
+			known |= a->listeners[k].server == a->silent[i].server;
+		pthread_mutex_unlock(&a->lock);
+		if (!known)
+			drop(a, i);
+	}
+}
+
+static void begin(struct acceptor *a, uint64_t server, int fd, const struct rpc_peer *peer)
+{
+	struct silent *s;
+
+	if (a->n_silent == SILENT_MAX)
+		drop(a, 0);
+	s = &a->silent[a->n_silent];
+	*s = (struct silent) {
+		.id = ++a->last_silent, .server = server, .fd = fd, .since_ms = clock_mono_ms(), .peer = *peer
+	};
+	/* The edge only: bytes that are there and are not enough must not wake us again. */
+	if (listen_to(a, fd, EPOLLIN | EPOLLRDHUP | EPOLLET, ABOUT_SILENT, s->id) < 0)
+		close(fd);
+	else
+		a->n_silent++;
+}
+
+/* --- accepting --- */
+
+static bool may_come(int fd, struct rpc_peer *ret)
+{
+	return rpc_peer_of(fd, ret) && (ret->uid == 0 || ret->uid == geteuid());
+}
+
+/* The descriptors that are left are for the rest of the process. */
+static bool is_reserved(int fd)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > DESCRIPTORS_KEPT &&
+	       (rlim_t)fd >= limit.rlim_cur - DESCRIPTORS_KEPT;
+}
+
+/* What is taken here, at most ACCEPT_BATCH, is in order. */
+static size_t take(struct acceptor *a, uint64_t server, int *fds)
+{
+	size_t i, n = 0;
+
+	pthread_mutex_lock(&a->lock);
+	i = find(a, server);
+	while (i < a->n && n < ACCEPT_BATCH) {
+		int fd = accept4(a->listeners[i].fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
+			continue;
+		if (fd < 0) {
+			a->exhausted |= errno != EAGAIN;
+			break;
+		}
+		fds[n++] = fd;
+	}
+	pthread_mutex_unlock(&a->lock);
+	return n;
+}
+
+static void accept_some(struct acceptor *a, uint64_t server)
+{
+	int fds[ACCEPT_BATCH];
+	size_t n = take(a, server, fds);
+	struct rpc_peer peer;
+
+	for (size_t i = 0; i < n; i++) {
+		if (is_reserved(fds[i]) || !may_come(fds[i], &peer))
+			close(fds[i]);
+		else
+			begin(a, server, fds[i], &peer);
+	}
+	/* A connection waits, and there is no descriptor for it: the oldest silent one has to go. */
+	if (a->exhausted && a->n_silent) {
+		drop(a, 0);
+		a->exhausted = false;
+	}
+}
+
+/* --- those that the rpc thread has --- */
+
+struct ended {
+	struct rpc *rpc;
+	uint64_t connection;
+};
+
+static void closed(void *arg)
+{
+	struct ended *e = arg;
+
+	connection_ended(e->rpc, e->connection);
+	free(e);
+}
+
+static void post_end(struct acceptor *a, uint64_t connection)
+{
+	struct ended *e = xcalloc(1, sizeof(*e));
+
+	*e = (struct ended) { a->rpc, connection };
+	if (!rpc_post(a->rpc, closed, e))
+		free(e);
+}
+
+static void happened(struct acceptor *a, uint32_t events, uint64_t what)
+{
+	uint64_t number = what & ((UINT64_C(1) << ABOUT_SHIFT) - 1), ignored;
+
+	enum about about = (enum about)(what >> ABOUT_SHIFT);
+
+	switch (about) {
+	case ABOUT_LIST:
+		if (read(a->event, &ignored, sizeof(ignored)) > 0) {
+			drop_strays(a);
+			trust_kept(a);
+		}
+		break;
+	case ABOUT_LISTENER:
+		accept_some(a, number);
+		break;
+	case ABOUT_SILENT:
+		spoke(a, number);
+		break;
+	case ABOUT_PEER:
+	case ABOUT_INNER:
+		guard_moves(a, number, about == ABOUT_PEER && events & (EPOLLHUP | EPOLLERR));
+		break;
+	case ABOUT_CONNECTION:
+		post_end(a, number);
+		break;
+	}
+}
+
+static bool goes_on(struct acceptor *a)
+{
+	bool stop;
+
+	pthread_mutex_lock(&a->lock);
+	stop = a->stop;
+	pthread_mutex_unlock(&a->lock);
+	return !stop;
+}
+
+static int patience_ms(const struct acceptor *a, bool paused)
+{
+	int64_t left;
+
+	if (paused)
+		return GUARD_PAUSE_MS;
+	if (!a->n_silent)
+		return -1;
+	left = a->silent[0].since_ms + SILENT_MS - clock_mono_ms();
+	return left < 0 ? 0 : (int)left;
+}
+
+static void *accept_thread(void *arg)
+{
+	struct acceptor *a = arg;
+	struct epoll_event events[ACCEPT_BATCH];
+	bool paused = false;
+
+	pthread_setname_np(pthread_self(), "rpc-accept");
+	while (goes_on(a)) {
+		int n = epoll_wait(a->epoll, events, ARRAY_LEN(events), patience_ms(a, paused));
+
+		for (int i = 0; i < n; i++)
+			happened(a, events[i].events, events[i].data.u64);
+		drop_late(a);
+		give_ready(a);
+		paused = forward_paused(a);
+		if (a->exhausted)
+			poll(&(struct pollfd) { .fd = a->event, .events = POLLIN }, 1, BREATH_MS);
+		a->exhausted = false;
+	}
+	while (a->n_silent)
+		drop(a, 0);
+	while (a->n_guards)
+		guard_end(a, 0);
+	return NULL;
+}
+
+/* --- for the rpc thread --- */
+
+static void destroy(struct acceptor *a)
+{
+	closep(&a->event);
+	closep(&a->epoll);
+	sem_destroy(&a->adopting);
+	pthread_mutex_destroy(&a->lock);
+	free(a->listeners);
+	free(a->guards);
+	free(a->kept);
+	free(a);
+}
+
 int acceptor_start(struct rpc *rpc, struct acceptor **ret, struct err *err)
 {
-	struct acceptor *a;
-	int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), r;
+	struct acceptor *a = xcalloc(1, sizeof(*a));
+	int r;
 
-	if (event < 0)
-		return err_sys(err, "open an event descriptor");
-	a = xcalloc(1, sizeof(*a));
-	*a = (struct acceptor) { .rpc = rpc, .event = event, .lock = PTHREAD_MUTEX_INITIALIZER };
+	a->rpc = rpc;
+	pthread_mutex_init(&a->lock, NULL);
+	sem_init(&a->adopting, 0, ADOPT_BATCH);
+	a->epoll = epoll_create1(EPOLL_CLOEXEC);
+	a->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (a->epoll < 0 || a->event < 0 || listen_to(a, a->event, EPOLLIN, ABOUT_LIST, 0) < 0) {
+		r = err_sys(err, "open an event descriptor");
+		destroy(a);
+		return r;
+	}
 	r = pthread_create(&a->thread, NULL, accept_thread, a);
 	if (r) {
-		close(event);
-		free(a);
+		destroy(a);
 		return err_set(err, r, "start the thread rpc-accept: error %d", r);
 	}
 	*ret = a;
@@ -158,34 +548,60 @@ void acceptor_stop(struct acceptor *a)
 	pthread_mutex_unlock(&a->lock);
 	notify(a);
 	pthread_join(a->thread, NULL);
-	close(a->event);
-	pthread_mutex_destroy(&a->lock);
-	free(a->listeners);
-	free(a);
+	destroy(a);
 }
 
-static size_t find(const struct acceptor *a, uint64_t server)
+void acceptor_set(struct acceptor *a, uint64_t server, int fd, bool guarded)
 {
-	size_t i = 0;
+	struct listener l = {
+		.server = server, .fd = fd, .guarded = guarded, .trusted = { .uid = (uid_t)-1 }
+	};
+	size_t i;
 
-	while (i < a->n && a->listeners[i].server != server)
-		i++;
-	return i;
+	pthread_mutex_lock(&a->lock);
+	i = find(a, server);
+	if (i < a->n) {
+		l.trusted = a->listeners[i].trusted;
+		epoll_ctl(a->epoll, EPOLL_CTL_DEL, a->listeners[i].fd, NULL);
+		a->listeners[i] = a->listeners[--a->n];
+	}
+	if (fd >= 0) {
+		a->listeners = xgrow(a->listeners, &a->cap, a->n + 1, sizeof(*a->listeners));
+		a->listeners[a->n++] = l;
+		if (listen_to(a, fd, EPOLLIN, ABOUT_LISTENER, server) < 0)
+			abort(); /* out of memory */
+	}
+	pthread_mutex_unlock(&a->lock);
+	notify(a);
 }
 
-void acceptor_set(struct acceptor *a, uint64_t server, int fd)
+void acceptor_trust(struct acceptor *a, uint64_t server, const struct rpc_peer *peer)
 {
 	size_t i;
 
 	pthread_mutex_lock(&a->lock);
 	i = find(a, server);
 	if (i < a->n)
-		a->listeners[i] = a->listeners[--a->n];
-	if (fd >= 0) {
-		a->listeners = xgrow(a->listeners, &a->cap, a->n + 1, sizeof(*a->listeners));
-		a->listeners[a->n++] = (struct listener) { .server = server, .fd = fd };
-	}
-	a->generation++;
+		a->listeners[i].trusted = *peer;
+	pthread_mutex_unlock(&a->lock);
+}
+
+void acceptor_keep(struct acceptor *a, uint64_t guard)
+{
+	pthread_mutex_lock(&a->lock);
+	a->kept = xgrow(a->kept, &a->kept_cap, a->n_kept + 1, sizeof(*a->kept));
+	a->kept[a->n_kept++] = guard;
 	pthread_mutex_unlock(&a->lock);
 	notify(a);
+}
+
+void acceptor_watch(struct acceptor *a, uint64_t connection, int fd)
+{
+	if (listen_to(a, fd, EPOLLET, ABOUT_CONNECTION, connection) < 0)
+		abort(); /* out of memory */
+}
+
+void acceptor_unwatch(struct acceptor *a, int fd)
+{
+	epoll_ctl(a->epoll, EPOLL_CTL_DEL, fd, NULL);
 }

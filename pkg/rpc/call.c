@@ -10,7 +10,15 @@
 #include <grpc/slice.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/mem.h"
+#include "rpc/limits.h"
+
+/* What a handler keeps for a call beside its request, about: the call here and in gRPC, and what it asks of
+ * others. */
+#define CALL_BYTES 8192
+/* Decoded, a request takes a multiple of its bytes. */
+#define DECODED_FACTOR 3
 
 /* A unary call, also one whose path is unknown. */
 struct rpc_call {
@@ -32,8 +40,25 @@ static bool is_stream(const struct incoming *in)
 	return in->method && !in->method->unary;
 }
 
+static void charge(struct incoming *in, size_t bytes)
+{
+	in->charged += bytes;
+	connection_charge(in->conn, bytes);
+}
+
+static void discharge(struct incoming *in, size_t bytes)
+{
+	assert(in->charged >= bytes);
+	in->charged -= bytes;
+	if (in->conn)
+		connection_discharge(in->conn, bytes);
+	else
+		in->rpc->held -= bytes;
+}
+
 static void call_free(struct incoming *in)
 {
+	discharge(in, in->charged);
 	if (is_stream(in)) {
 		stream_free(in);
 		return;
@@ -58,17 +83,22 @@ static void begin_batch(struct incoming *in, const grpc_op *ops, size_t n, struc
  * orphans. */
 static void detach(struct incoming *in)
 {
-	struct rpc_server *s = in->server;
+	struct connection *c = in->conn;
 
 	grpc_call_unref(in->call);
 	in->call = NULL;
-	in->server = NULL;
 	LIST_REMOVE(in, link);
+	c->n_calls--;
+	c->kept -= in->kept;
+	c->active_ms = clock_mono_ms();
+	connection_discharge(c, in->charged);
+	in->conn = NULL;
+	in->rpc->held += in->charged;
 	if (!is_stream(in) && unary_of(in)->handed && !unary_of(in)->replied)
-		LIST_INSERT_HEAD(&s->rpc->orphans, in, link);
+		LIST_INSERT_HEAD(&in->rpc->orphans, in, link);
 	else
 		call_free(in);
-	server_settle(s);
+	connection_settle(c);
 }
 
 static void end_batch(struct incoming *in)
@@ -83,6 +113,8 @@ static void sent(void *owner, bool ok)
 	struct incoming *in = owner;
 
 	(void)ok; /* a peer that went shows itself by `closed` */
+	discharge(in, in->sending_len);
+	in->sending_len = 0;
 	buffer_free(&in->sending);
 	if (is_stream(in))
 		stream_sent(in);
@@ -104,6 +136,9 @@ static size_t add_message(struct incoming *in, grpc_op *ops, size_t n, grpc_byte
 	if (!body)
 		return n;
 	in->sending = body;
+	/* Not later: gRPC takes the slices out of the buffer. */
+	in->sending_len = grpc_byte_buffer_length(body);
+	charge(in, in->sending_len);
 	ops[n] = (grpc_op) { .op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = body };
 	return n + 1;
 }
@@ -163,10 +198,15 @@ static void hand_over(struct incoming *in, struct bytes request)
 {
 	struct rpc_call *call = unary_of(in);
 
+	in->charged += CALL_BYTES + DECODED_FACTOR * request.len;
+	if (!connection_charge(in->conn, in->charged)) {
+		incoming_finish(in, RPC_RESOURCE_EXHAUSTED, "too many calls wait", NULL);
+		return;
+	}
 	call->arena = arena_new(request.len + 4096);
 	request.data = arena_copy(call->arena, request.data, request.len);
 	call->handed = true;
-	in->method->unary(in->server->ctx, call, request);
+	in->method->unary(in->conn->owner->ctx, call, request);
 }
 
 static void received(void *owner, bool ok)
@@ -175,6 +215,7 @@ static void received(void *owner, bool ok)
 	struct bytes request;
 	grpc_slice slice;
 
+	in->awaited = false;
 	if (!ok || in->answered || in->over) {
 		; /* gone, refused or closing: nobody waits for a handler */
 	} else if (!in->request) {
@@ -239,32 +280,71 @@ static struct incoming *incoming_new(const struct rpc_method *method, const grpc
 	return &call->in;
 }
 
-void incoming_begin(struct rpc_server *s, grpc_call *call, const grpc_call_details *details,
+static void receive(struct incoming *in)
+{
+	grpc_op op = { .op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &in->request };
+
+	in->awaited = true;
+	in->began_ms = clock_mono_ms();
+	begin_batch(in, &op, 1, &in->received);
+	connection_expect(in->conn);
+}
+
+void incoming_begin(struct connection *c, grpc_call *call, const grpc_call_details *details,
 		    const grpc_metadata_array *metadata)
 {
-	const struct rpc_method *method = find_method(s, details->method);
+	const struct rpc_method *method = find_method(c->owner, details->method);
 	struct incoming *in = incoming_new(method, metadata);
 	grpc_op op;
 
-	in->server = s;
+	in->rpc = c->owner->rpc;
+	in->conn = c;
 	in->call = call;
 	in->method = method;
 	in->received = (struct tag) { received, in };
 	in->closed = (struct tag) { closed, in };
 	in->sent = (struct tag) { sent, in };
-	LIST_INSERT_HEAD(&s->calls, in, link);
+	LIST_INSERT_HEAD(&c->calls, in, link);
+	c->n_calls++;
 
 	op = (grpc_op) { .op = GRPC_OP_RECV_CLOSE_ON_SERVER,
 			 .data.recv_close_on_server.cancelled = &in->cancelled };
 	begin_batch(in, &op, 1, &in->closed);
-	if (!method) {
+	if (c->n_calls > CALLS_ABUSE)
+		connection_cut(c);
+	if (!method)
 		refuse_path(in, details->method);
-		return;
-	}
-	op = (grpc_op) { .op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &in->request };
-	begin_batch(in, &op, 1, &in->received);
-	if (s->closing)
+	else
+		receive(in);
+	if (c->closing)
 		incoming_stop(in);
+}
+
+bool incoming_sweep(const struct incoming_list *calls, int64_t limit_ms)
+{
+	struct incoming *in;
+	bool wait = false;
+
+	LIST_FOREACH(in, calls, link)
+	{
+		if (!in->awaited)
+			continue;
+		if (in->began_ms >= limit_ms)
+			wait = true;
+		else
+			grpc_call_cancel_with_status(in->call, GRPC_STATUS_DEADLINE_EXCEEDED,
+						     "the request did not come", NULL);
+	}
+	return wait;
+}
+
+void incoming_keep(struct incoming *in)
+{
+	if (in->kept)
+		return;
+	in->kept = true;
+	if (!in->conn->kept++ && in->conn->guard)
+		acceptor_keep(in->rpc->acceptor, in->conn->guard);
 }
 
 /* --- what the handler calls --- */
@@ -285,12 +365,12 @@ void rpc_reply(struct rpc_call *call, enum rpc_status status, const char *messag
 
 	assert(call->handed && !call->replied);
 	call->replied = true;
-	if (!in->server) { /* an orphan */
+	if (!in->conn) { /* an orphan */
 		LIST_REMOVE(in, link);
 		call_free(in);
 		return;
 	}
-	assert(rpc_on_thread(in->server->rpc));
+	assert(rpc_on_thread(in->rpc));
 	if (!in->answered && !in->over)
 		incoming_finish(in, status, message, status == RPC_OK ? buffer_new(body) : NULL);
 }

@@ -45,6 +45,7 @@ struct timers {
 struct acceptor;
 struct incoming;
 LIST_HEAD(incoming_list, incoming);
+LIST_HEAD(connection_list, connection);
 LIST_HEAD(server_list, rpc_server);
 LIST_HEAD(channel_list, rpc_channel);
 LIST_HEAD(farewell_list, rpc_farewell);
@@ -63,7 +64,9 @@ struct rpc {
 	struct channel_list channels;
 	struct farewell_list farewells;
 	struct incoming_list orphans; /* calls whose handler still owes an answer that nobody waits for */
-	uint64_t last_server;
+	uint64_t last_server, last_connection;
+	size_t held; /* bytes, by the connections that are not closing, and by orphans */
+	struct rpc_timer *sweep;
 	bool stopping;
 	const char *user_agent; /* NULL: only gRPC's */
 };
@@ -80,7 +83,12 @@ int acceptor_start(struct rpc *rpc, struct acceptor **ret, struct err *err);
 void acceptor_stop(struct acceptor *a); /* joins; frees; not from the rpc thread */
 /* Listen for this server on fd, instead of what it had before; -1: stop. Nothing is accepted on the old
  * descriptor after the return, so that it may be closed. */
-void acceptor_set(struct acceptor *a, uint64_t server, int fd);
+void acceptor_set(struct acceptor *a, uint64_t server, int fd, bool guarded);
+void acceptor_trust(struct acceptor *a, uint64_t server, const struct rpc_peer *peer);
+/* connection_ended() follows when the socket is closed. fd stays the caller's, who ends the watch before closing it. */
+void acceptor_watch(struct acceptor *a, uint64_t connection, int fd);
+void acceptor_unwatch(struct acceptor *a, int fd);
+void acceptor_keep(struct acceptor *a, uint64_t guard); /* it stands in nobody's way any more */
 
 /* --- server.c --- */
 struct rpc_server {
@@ -92,7 +100,32 @@ struct rpc_server {
 	const struct rpc_method *methods;
 	size_t n_methods;
 	void *ctx;
-	grpc_server *server; /* NULL once destroyed */
+	struct connection_list connections;
+	struct rpc_timer *grace;
+	bool guarded, closing, ending, gone;
+	bool released; /* by its owner; while false, the handle stays valid */
+	void (*done)(void *arg);
+	void *done_arg;
+};
+
+void server_adopt(struct rpc *rpc, uint64_t server, int fd /* taken */, const struct rpc_peer *peer,
+		  uint64_t guard);
+void server_shut(struct rpc_server *s);	       /* begin the end; once */
+bool server_alive(const struct rpc_server *s); /* something of it is still to come */
+void server_settle(struct rpc_server *s);      /* a connection of it is gone */
+void server_release(struct rpc_server *s);     /* done(), then free */
+
+/* --- connection.c --- */
+struct connection {
+	LIST_ENTRY(connection) link;
+	struct rpc_server *owner;
+	uint64_t id; /* never used twice */
+	int watch;   /* a copy of its descriptor */
+	struct rpc_peer peer;
+	uint64_t guard; /* 0: none */
+	grpc_server *server;
+	grpc_resource_quota *quota;
+	size_t share; /* the size of it */
 	struct {
 		struct tag tag;
 		grpc_call *call;
@@ -101,43 +134,55 @@ struct rpc_server {
 		bool armed;
 	} intake;
 	struct incoming_list calls;
+	size_t n_calls, held;
+	unsigned kept; /* open streams that it is kept for */
+	bool called;   /* a call came, ever */
+	int64_t active_ms;
 	struct tag shut;
-	struct rpc_timer *grace;
 	bool closing, drained;
-	bool released; /* by its owner; while false, the handle stays valid */
-	void (*done)(void *arg);
-	void *done_arg;
 };
 
-void server_adopt(struct rpc *rpc, uint64_t server, int fd /* taken */);
-void server_shut(struct rpc_server *s);	       /* begin the end; once */
-bool server_alive(const struct rpc_server *s); /* something of it is still in the queue */
-void server_settle(struct rpc_server *s);      /* after something ended: destroy what nobody needs any more */
-void server_release(struct rpc_server *s);     /* done(), then free */
+void connection_open(struct rpc_server *s, int fd /* taken */, const struct rpc_peer *peer, uint64_t guard);
+void connection_ended(struct rpc *rpc, uint64_t id); /* there may be none */
+void connection_close(struct connection *c);	     /* when its calls are over */
+void connection_cut(struct connection *c);	     /* at once */
+void connection_settle(struct connection *c);	     /* after something ended: destroy what nobody needs any more */
+/* Bytes that are kept for it. Closes what holds most when it is too much; false: this is not to be kept. */
+bool connection_charge(struct connection *c, size_t bytes);
+void connection_discharge(struct connection *c, size_t bytes);
+void connection_expect(struct connection *c); /* a message that has not come yet: calls incoming_sweep() */
 
 /* --- call.c --- */
 
 /* One call that came in, as gRPC sees it. Lives until no batch is under way and its owner is done with it. */
 struct incoming {
 	LIST_ENTRY(incoming) link;
-	struct rpc_server *server; /* NULL for an orphan */
+	struct rpc *rpc;
+	struct connection *conn; /* NULL for an orphan */
 	grpc_call *call;
 	const struct rpc_method *method; /* NULL: no such path */
 	struct tag received, closed, sent;
 	unsigned batches; /* completions owed to us; the one of `closed` comes last or the call is over */
 	grpc_byte_buffer *request, *sending;
+	size_t sending_len, charged; /* bytes */
+	int64_t began_ms;
 	int cancelled;
+	bool awaited; /* its request has not come */
+	bool kept;    /* its connection is, for it */
 	bool headers_sent;
 	bool answered; /* the status is on its way */
 	bool over;     /* nobody at the other end */
 };
 
-void incoming_begin(struct rpc_server *s, grpc_call *call /* taken */, const grpc_call_details *details,
+void incoming_begin(struct connection *c, grpc_call *call /* taken */, const grpc_call_details *details,
 		    const grpc_metadata_array *metadata);
 void incoming_stop(struct incoming *in); /* the server closes */
 void incoming_send(struct incoming *in, grpc_byte_buffer *body /* taken */);
 void incoming_finish(struct incoming *in, enum rpc_status status, const char *message,
 		     grpc_byte_buffer *body /* taken; may be NULL */);
+void incoming_keep(struct incoming *in);
+/* Ends the calls that began before and whose request is not there; true: others are still awaited. */
+bool incoming_sweep(const struct incoming_list *calls, int64_t limit_ms);
 void orphans_free(struct rpc *rpc);
 
 /* --- stream.c --- */

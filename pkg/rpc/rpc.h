@@ -1,7 +1,11 @@
 /*
  * Bytes over gRPC (C core) on unix sockets. One thread, "rpc", owns every gRPC object; a second one, "rpc-accept",
- * blocks in poll() on the listening sockets and hands accepted descriptors over (gRPC's own unix listener steals
- * and unlinks live sockets of others: reference grpc.md §4.1). Knows nothing of the kubelet.
+ * accepts connections and hands over those that begin as HTTP/2 does (gRPC's own unix listener steals and unlinks
+ * live sockets of others: reference grpc.md §4.1). Knows nothing of the kubelet.
+ *
+ * What peers can make a server hold is bounded, whatever they send and do not send: limits.h has the figures. Only root and
+ * our own user are served. A connection that says nothing, or makes no call, for 5 s is closed; when there are too many, the
+ * oldest one without a call is closed first, then the one that holds most, never one that rpc_stream_keep() named.
  *
  * Threads: functions marked [any] may be called from anywhere, the rest only on the rpc thread, i.e. from a callback
  * or from a function handed to rpc_post().
@@ -73,9 +77,14 @@ struct rpc_method {
 
 /* Listens on a unix socket (mode 0660: the kubelet is root; path ≤ 107 bytes; a stale *socket* in the way that nobody
  * accepts on is replaced, a live one or another kind of file is an error naming it). methods and ctx must outlive the server. A path not in methods answers UNIMPLEMENTED.
- * Requests over 4 MiB answer RESOURCE_EXHAUSTED. */
+ * Requests over 512 KiB answer RESOURCE_EXHAUSTED, as do calls beyond what one connection may have open. */
 int rpc_server_open(struct rpc *rpc, const char *socket, const struct rpc_method *methods, size_t n, void *ctx,
 		    struct rpc_server **ret, struct err *err);
+/* The same, with a guard before each peer that is not the trusted one: it sends no faster than it can be served, and has no more than 16 calls
+ * open. For a socket that others than the one it is for can reach. */
+int rpc_server_open_guarded(struct rpc *rpc, const char *socket, const struct rpc_method *methods, size_t n, void *ctx,
+			    struct rpc_server **ret, struct err *err);
+void rpc_server_trust(struct rpc_server *s, const struct rpc_peer *peer); /* of connections from now on */
 /* Is the socket at our path still the one we listen on (inode)? */
 bool rpc_server_socket_intact(const struct rpc_server *s);
 /* Listen again at the same path, after a wipe; calls and streams go on. Does nothing while the socket is intact; on
@@ -96,6 +105,9 @@ void rpc_stream_send(struct rpc_stream *stream, struct bytes body);
 void rpc_stream_end(struct rpc_stream *stream, enum rpc_status status, const char *message);
 void rpc_stream_set_data(struct rpc_stream *stream, void *data);
 void *rpc_stream_data(const struct rpc_stream *stream);
+const struct rpc_peer *rpc_stream_peer(const struct rpc_stream *stream);
+/* It is of the one that is trusted: no guard any more; and as long as it is open, its connection is not closed in favour of others. */
+void rpc_stream_keep(struct rpc_stream *stream);
 
 /* --- calling --- */
 

@@ -61,7 +61,7 @@ void stream_open(struct incoming *in, struct bytes request)
 	if (stream->ending)
 		return;
 	stream->opened = true;
-	in->method->opened(in->server->ctx, stream, request);
+	in->method->opened(in->conn->owner->ctx, stream, request);
 }
 
 void stream_sent(struct incoming *in)
@@ -79,12 +79,12 @@ void stream_closed(struct incoming *in)
 	if (!stream->opened)
 		return;
 	stream->opened = false;
-	in->method->closed(in->server->ctx, stream);
+	in->method->closed(in->conn->owner->ctx, stream);
 }
 
 void rpc_stream_send(struct rpc_stream *stream, struct bytes body)
 {
-	assert(stream->in.server && rpc_on_thread(stream->in.server->rpc));
+	assert(stream->in.conn && rpc_on_thread(stream->in.rpc));
 	if (stream->ending || stream->in.over)
 		return;
 	buffer_free(&stream->waiting);
@@ -94,13 +94,23 @@ void rpc_stream_send(struct rpc_stream *stream, struct bytes body)
 
 void rpc_stream_end(struct rpc_stream *stream, enum rpc_status status, const char *message)
 {
-	assert(stream->in.server && rpc_on_thread(stream->in.server->rpc));
+	assert(stream->in.conn && rpc_on_thread(stream->in.rpc));
 	if (stream->ending || stream->in.over)
 		return;
 	stream->ending = true;
 	stream->end_status = status;
 	stream->end_message = message ? xstrdup(message) : NULL;
 	pump(stream);
+}
+
+const struct rpc_peer *rpc_stream_peer(const struct rpc_stream *stream)
+{
+	return &stream->in.conn->peer;
+}
+
+void rpc_stream_keep(struct rpc_stream *stream)
+{
+	incoming_keep(&stream->in);
 }
 
 void rpc_stream_set_data(struct rpc_stream *stream, void *data)

@@ -219,9 +219,9 @@ static void answer_above_the_clients_limit_is_refused(void **state)
 	free(a.body);
 }
 
-static void request_of_four_mebibytes_passes_and_one_byte_more_does_not(void **state)
+static void request_of_512_kibibytes_passes_and_one_byte_more_does_not(void **state)
 {
-	const size_t limit = 4 << 20;
+	const size_t limit = 512 << 10;
 	_cleanup_free_ uint8_t *big = xcalloc(limit + 1, 1);
 	struct answer a;
 
@@ -338,7 +338,7 @@ int main(void)
 		SERVED(connections_given_up_half_way_are_closed),
 		cmocka_unit_test_setup_teardown(stop_closes_connections_given_up_half_way, peer_setup,
 						peer_teardown),
-		SERVED(request_of_four_mebibytes_passes_and_one_byte_more_does_not),
+		SERVED(request_of_512_kibibytes_passes_and_one_byte_more_does_not),
 		cmocka_unit_test(errno_maps_to_status),
 	};
 

@@ -1,0 +1,318 @@
+/*
+ * A connection to a server of ours: a gRPC server of its own, so that it has its own buffers, its own turn in
+ * the queue and its own end. Which one goes when there are too many is decided here.
+ */
+#include "rpc/rpc-internal.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#if __has_include(<grpc/credentials.h>)
+#include <grpc/credentials.h>
+#endif
+#include <grpc/grpc_posix.h>
+#include <grpc/grpc_security.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "rpc/limits.h"
+
+#define SWEEP_MS 1000
+
+static void arm_intake(struct connection *c)
+{
+	grpc_call_error r;
+
+	grpc_call_details_init(&c->intake.details);
+	grpc_metadata_array_init(&c->intake.metadata);
+	c->intake.call = NULL;
+	c->intake.armed = true;
+	r = grpc_server_request_call(c->server, &c->intake.call, &c->intake.details, &c->intake.metadata,
+				     c->owner->rpc->queue, c->owner->rpc->queue, &c->intake.tag);
+	assert(r == GRPC_CALL_OK);
+	(void)r;
+}
+
+static void call_came(void *owner, bool ok)
+{
+	struct connection *c = owner;
+	grpc_call *call = c->intake.call;
+	grpc_call_details details = c->intake.details;
+	grpc_metadata_array metadata = c->intake.metadata;
+
+	c->intake.armed = false;
+	/* First of all, so that the next call need not wait for the handler of this one. */
+	if (ok && !c->closing)
+		arm_intake(c);
+	if (ok) {
+		c->called = true;
+		incoming_begin(c, call, &details, &metadata);
+	}
+	grpc_call_details_destroy(&details);
+	grpc_metadata_array_destroy(&metadata);
+	connection_settle(c);
+}
+
+/* --- which one goes --- */
+
+static struct connection *first(const struct rpc *rpc)
+{
+	struct rpc_server *s;
+
+	LIST_FOREACH(s, &rpc->servers, link)
+	if (!LIST_EMPTY(&s->connections))
+		return LIST_FIRST(&s->connections);
+	return NULL;
+}
+
+static struct connection *next(struct connection *c)
+{
+	struct rpc_server *s = c->owner;
+
+	if (LIST_NEXT(c, link))
+		return LIST_NEXT(c, link);
+	while ((s = LIST_NEXT(s, link)))
+		if (!LIST_EMPTY(&s->connections))
+			return LIST_FIRST(&s->connections);
+	return NULL;
+}
+
+/* Those without a call first, the oldest of them; then what holds most. */
+static bool goes_before(const struct connection *a, const struct connection *b)
+{
+	if (!a->n_calls != !b->n_calls)
+		return !a->n_calls;
+	if (a->n_calls && a->held != b->held)
+		return a->held > b->held;
+	return a->active_ms < b->active_ms;
+}
+
+static struct connection *heaviest(const struct rpc *rpc)
+{
+	struct connection *found = NULL;
+
+	for (struct connection *c = first(rpc); c; c = next(c))
+		if (!c->kept && !c->closing && c->held && (!found || c->held > found->held))
+			found = c;
+	return found;
+}
+
+static void make_room(struct rpc *rpc)
+{
+	struct connection *found = NULL;
+	size_t n = 0;
+
+	for (struct connection *c = first(rpc); c; c = next(c)) {
+		if (c->kept || c->closing)
+			continue;
+		n++;
+		if (!found || goes_before(c, found))
+			found = c;
+	}
+	if (n >= CONNECTIONS_MAX)
+		connection_cut(found);
+}
+
+static void share_buffers(const struct rpc *rpc)
+{
+	size_t n = 0, share;
+
+	for (struct connection *c = first(rpc); c; c = next(c))
+		n++;
+	if (!n)
+		return;
+	share = BUFFERED_MAX / n;
+	if (share < BUFFERED_SHARE_MIN)
+		share = BUFFERED_SHARE_MIN;
+	if (share > BUFFERED_SHARE_MAX)
+		share = BUFFERED_SHARE_MAX;
+	for (struct connection *c = first(rpc); c; c = next(c))
+		if (c->share != share) {
+			c->share = share;
+			grpc_resource_quota_resize(c->quota, share);
+		}
+}
+
+/* --- what it holds --- */
+
+bool connection_charge(struct connection *c, size_t bytes)
+{
+	struct rpc *rpc = c->owner->rpc;
+	struct connection *worst;
+
+	c->held += bytes;
+	if (c->closing)
+		return true;
+	rpc->held += bytes;
+	while (rpc->held > HELD_MAX && (worst = heaviest(rpc)))
+		connection_cut(worst);
+	return c->kept || (!c->closing && rpc->held <= HELD_MAX);
+}
+
+void connection_discharge(struct connection *c, size_t bytes)
+{
+	assert(c->held >= bytes);
+	c->held -= bytes;
+	if (!c->closing)
+		c->owner->rpc->held -= bytes;
+}
+
+/* --- what is late --- */
+
+static void sweep(void *arg);
+
+static void sweep_later(struct rpc *rpc)
+{
+	if (!rpc->sweep)
+		rpc->sweep = rpc_after(rpc, SWEEP_MS, sweep, rpc);
+}
+
+void connection_expect(struct connection *c)
+{
+	sweep_later(c->owner->rpc);
+}
+
+/* Runs as long as something is awaited of a peer, and only then. */
+static void sweep(void *arg)
+{
+	struct rpc *rpc = arg;
+	int64_t limit = clock_mono_ms() - SILENT_MS;
+	bool wait = false;
+
+	rpc->sweep = NULL;
+	for (struct connection *c = first(rpc); c; c = next(c)) {
+		if (c->closing)
+			continue;
+		if (!c->called && c->active_ms < limit)
+			connection_cut(c);
+		else if (!c->called || incoming_sweep(&c->calls, limit))
+			wait = true;
+	}
+	if (wait && !rpc->stopping)
+		sweep_later(rpc);
+}
+
+/* --- beginning and end --- */
+
+static void shut_down(void *owner, bool ok)
+{
+	struct connection *c = owner;
+
+	(void)ok;
+	c->drained = true;
+	connection_settle(c);
+}
+
+static grpc_arg integer(const char *key, int value)
+{
+	return (grpc_arg) { .type = GRPC_ARG_INTEGER, .key = (char *)key, .value.integer = value };
+}
+
+/*
+ * The buffer that reads go into keeps its size: a flood of frames is then worked off in small pieces, between
+ * which calls of others come. Without the probe the window of a connection does not grow.
+ */
+static void start(struct connection *c)
+{
+	grpc_arg args[] = {
+		integer(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, RECEIVE_LIMIT),
+		integer(GRPC_ARG_MAX_CONCURRENT_STREAMS, CALLS_MAX),
+		integer(GRPC_ARG_ENABLE_CHANNELZ, 0),
+		integer(GRPC_ARG_HTTP2_BDP_PROBE, 0),
+		integer(GRPC_ARG_TCP_READ_CHUNK_SIZE, 4096),
+		integer(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, 8192),
+		{ .type = GRPC_ARG_POINTER,
+		  .key = (char *)GRPC_ARG_RESOURCE_QUOTA,
+		  .value.pointer = { c->quota, grpc_resource_quota_arg_vtable() } },
+	};
+	struct rpc *rpc = c->owner->rpc;
+
+	c->server = grpc_server_create(&(grpc_channel_args) { ARRAY_LEN(args), args }, NULL);
+	grpc_server_register_completion_queue(c->server, rpc->queue, NULL);
+	grpc_server_start(c->server);
+	arm_intake(c);
+}
+
+static void take_over(struct connection *c, int fd)
+{
+	grpc_server_credentials *creds = grpc_insecure_server_credentials_create();
+
+	grpc_server_add_channel_from_fd(c->server, fd, creds);
+	grpc_server_credentials_release(creds);
+}
+
+void connection_open(struct rpc_server *s, int fd, const struct rpc_peer *peer, uint64_t guard)
+{
+	struct rpc *rpc = s->rpc;
+	struct connection *c;
+	/* gRPC does not report the end of a connection; the kernel does, on a copy of the descriptor. */
+	int watch = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	if (watch < 0) {
+		close(fd);
+		return;
+	}
+	make_room(rpc);
+	c = xcalloc(1, sizeof(*c));
+	*c = (struct connection) { .owner = s,
+				   .id = ++rpc->last_connection,
+				   .watch = watch,
+				   .peer = *peer,
+				   .guard = guard,
+				   .quota = grpc_resource_quota_create("connection"),
+				   .intake.tag = { call_came, c },
+				   .active_ms = clock_mono_ms(),
+				   .shut = { shut_down, c } };
+	LIST_INIT(&c->calls);
+	LIST_INSERT_HEAD(&s->connections, c, link);
+	share_buffers(rpc);
+	start(c);
+	take_over(c, fd);
+	acceptor_watch(rpc->acceptor, c->id, watch);
+	sweep_later(rpc);
+}
+
+void connection_ended(struct rpc *rpc, uint64_t id)
+{
+	struct connection *c = first(rpc);
+
+	while (c && c->id != id)
+		c = next(c);
+	if (c)
+		connection_cut(c);
+}
+
+/* What it holds is about to be freed, and does not count any more. */
+void connection_close(struct connection *c)
+{
+	if (c->closing)
+		return;
+	c->closing = true;
+	c->owner->rpc->held -= c->held;
+	grpc_server_shutdown_and_notify(c->server, c->owner->rpc->queue, &c->shut);
+}
+
+void connection_cut(struct connection *c)
+{
+	connection_close(c);
+	if (!c->drained)
+		grpc_server_cancel_all_calls(c->server);
+}
+
+void connection_settle(struct connection *c)
+{
+	struct rpc_server *s = c->owner;
+
+	if (!c->drained || c->intake.armed || !LIST_EMPTY(&c->calls))
+		return;
+	grpc_server_destroy(c->server);
+	grpc_resource_quota_unref(c->quota);
+	acceptor_unwatch(s->rpc->acceptor, c->watch);
+	close(c->watch);
+	LIST_REMOVE(c, link);
+	free(c);
+	share_buffers(s->rpc);
+	server_settle(s);
+}
