@@ -45,6 +45,7 @@ struct listener {
 	struct rpc_stream *stream;
 	uint64_t sent; /* a hash of the list that it knows; 0: none */
 	bool ending; /* we have ended it; the kubelet has not seen that yet */
+	bool stranger; /* not of the kubelet that we are registered with: it says nothing about that */
 };
 
 enum warning { WARN_SERVE, WARN_REGISTER, WARN_DEVINFO, WARN_PODS, WARN_START, WARN_LATE, WARN_FILES, WARN_TRUTH, WARN_REFUSED, WARN_MAX };
@@ -70,11 +71,13 @@ struct plugin {
 	struct rpc_timer *reg_timer;
 	struct attempt *attempt;
 	struct socket_id kubelet; /* that of the last try */
+	struct rpc_peer kubelet_peer; /* who listens there; uid -1: not known */
 	int64_t try_began_ns;
 
 	/* the plugin watcher: plugin_watcher.c */
 	bool watched; /* the server is in the registry */
 	bool asked;   /* somebody called GetInfo */
+	int64_t asked_ms; /* when, last */
 	bool fell_back; /* REGISTER_AUTO gave the registry up */
 	unsigned watch_failures;
 	int64_t watch_opened_ms;
@@ -125,14 +128,17 @@ void plugin_warn_reset(struct plugin *p, enum warning kind); /* it works again: 
 void plugin_refuse(struct rpc_call *call, struct err *err);
 void plugin_serve(struct plugin *p);	  /* open our socket, or check it */
 void plugin_stop_serving(struct plugin *p); /* streams end by themselves */
+bool plugin_has_stream(const struct plugin *p); /* of the kubelet, also one that is ending */
 
 void plugin_register_event(struct plugin *p, enum reg_event event);
 void plugin_register_look(struct plugin *p); /* has the kubelet's socket changed? */
+bool plugin_register_is_kubelet(const struct plugin *p, const struct rpc_peer *peer); /* who opens a stream */
 void plugin_register_done(struct plugin *p);
 
 void plugin_watch_started(struct plugin *p);
 void plugin_watch_opened(struct plugin *p);
 void plugin_watch_closed(struct plugin *p);
+bool plugin_watch_is_kubelet(const struct plugin *p, const struct rpc_peer *peer);
 void plugin_watch_done(struct plugin *p);
 void plugin_get_info(void *ctx, struct rpc_call *call, struct bytes request);
 void plugin_notify_status(void *ctx, struct rpc_call *call, struct bytes request);

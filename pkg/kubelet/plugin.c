@@ -128,6 +128,14 @@ static void send_list(struct plugin *p, struct listener *l, struct arena *a)
 	p->stats.lists_sent++;
 }
 
+/* Every client that asks for the list gets it. Only the kubelet's stream says that we are registered. */
+static bool is_stranger(const struct plugin *p, const struct rpc_stream *stream)
+{
+	const struct rpc_peer *peer = rpc_stream_peer(stream);
+
+	return !(p->watched ? plugin_watch_is_kubelet(p, peer) : plugin_register_is_kubelet(p, peer));
+}
+
 static void list_opened(void *ctx, struct rpc_stream *stream, struct bytes request)
 {
 	_cleanup_arena_ struct arena *a = arena_new(4096);
@@ -142,6 +150,12 @@ static void list_opened(void *ctx, struct rpc_stream *stream, struct bytes reque
 	if (p->dying)
 		return;
 	send_list(p, l, a);
+	l->stranger = is_stranger(p, stream);
+	if (l->stranger) {
+		log_debug("kubelet", "%s: a client that is not the kubelet watches the list", p->resource);
+		return;
+	}
+	rpc_stream_keep(stream);
 	if (p->watched)
 		plugin_watch_opened(p);
 	else
@@ -156,7 +170,7 @@ static void list_closed(void *ctx, struct rpc_stream *stream)
 
 	LIST_REMOVE(l, link);
 	/* One that we ended counts until it is gone, but does not stand for a registration meanwhile. */
-	last = l->ending ? LIST_EMPTY(&p->listeners) : !plugin_is_registered(p);
+	last = !l->stranger && !(l->ending ? plugin_has_stream(p) : plugin_is_registered(p));
 	free(l);
 	if (p->dying || !last)
 		return;
@@ -355,7 +369,7 @@ static int open_server(struct plugin *p, bool registry, bool unique, struct err 
 	char *path = socket_path_fitting(p, dir, unique);
 	int r;
 
-	r = rpc_server_open(p->env->rpc, path, methods, n, p, &p->server, err);
+	r = rpc_server_open_guarded(p->env->rpc, path, methods, n, p, &p->server, err);
 	if (r < 0) {
 		free(path);
 		return r;
@@ -535,7 +549,18 @@ bool plugin_is_registered(const struct plugin *p)
 	const struct listener *l;
 
 	for (l = LIST_FIRST(&p->listeners); l; l = LIST_NEXT(l, link)) {
-		if (!l->ending)
+		if (!l->ending && !l->stranger)
+			return true;
+	}
+	return false;
+}
+
+bool plugin_has_stream(const struct plugin *p)
+{
+	const struct listener *l;
+
+	for (l = LIST_FIRST(&p->listeners); l; l = LIST_NEXT(l, link)) {
+		if (!l->stranger)
 			return true;
 	}
 	return false;

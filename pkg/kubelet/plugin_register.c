@@ -97,12 +97,15 @@ static void try_to_register(struct plugin *p)
 	if (!socket_same(&now, &p->kubelet))
 		plugin_pods_reset(p);
 	p->kubelet = now;
-	if (!socket_accepts(path, &(struct rpc_peer) { .pid = 0 })) {
+	p->kubelet_peer = (struct rpc_peer) { .uid = (uid_t)-1 };
+	if (!socket_accepts(path, &p->kubelet_peer)) {
 		plugin_register_event(p, REG_EV_REFUSED);
 		return;
 	}
 	/* A kubelet that starts wipes its directory before it accepts: from here on our socket stays. */
 	plugin_serve(p);
+	if (p->server)
+		rpc_server_trust(p->server, &p->kubelet_peer);
 	call_register(p, path);
 }
 
@@ -131,6 +134,8 @@ static void end_streams(struct plugin *p)
 	struct listener *l;
 
 	for (l = LIST_FIRST(&p->listeners); l; l = LIST_NEXT(l, link)) {
+		if (l->stranger)
+			continue;
 		l->ending = true;
 		rpc_stream_end(l->stream, RPC_UNAVAILABLE, "the kubelet's socket was replaced");
 	}
@@ -179,6 +184,18 @@ void plugin_register_look(struct plugin *p)
 		plugin_register_event(p, REG_EV_GONE);
 	else if (!socket_same(&now, &p->kubelet))
 		plugin_register_event(p, REG_EV_NEW);
+}
+
+/* The process that listens where we register. Where processes cannot be told apart, those that come while we
+ * register, or wait for the next try: with a stranger among them we may register once more than needed, and
+ * never once too few. */
+bool plugin_register_is_kubelet(const struct plugin *p, const struct rpc_peer *peer)
+{
+	enum rpc_kin kin = RPC_PEER_UNKNOWN;
+
+	if (p->kubelet_peer.uid != (uid_t)-1)
+		kin = rpc_peer_compare(&p->kubelet_peer, peer);
+	return kin == RPC_PEER_SAME || (kin == RPC_PEER_UNKNOWN && registration_awaits_stream(&p->reg));
 }
 
 void plugin_register_done(struct plugin *p)

@@ -18,6 +18,7 @@
 #define FALLBACK_MS    10000
 #define SETTLE_MS      5000
 #define BACKOFF_MAX_MS 5000
+#define ASKED_MS       15000
 
 static void give_up(void *arg)
 {
@@ -34,9 +35,22 @@ static void give_up(void *arg)
 	plugin_serve(p);
 }
 
+/* The kubelet that finds our socket has one of its own, for registration. */
+static bool look_at_kubelet(const struct plugin *p, struct rpc_peer *ret)
+{
+	_cleanup_free_ char *path = xasprintf("%s/kubelet.sock", p->env->plugin_dir);
+
+	ret->uid = (uid_t)-1;
+	return socket_accepts(path, ret) && ret->uid != (uid_t)-1;
+}
+
 void plugin_watch_started(struct plugin *p)
 {
 	unsigned ms = p->env->registry_patience_ms ? p->env->registry_patience_ms : FALLBACK_MS;
+	struct rpc_peer kubelet;
+
+	if (look_at_kubelet(p, &kubelet))
+		rpc_server_trust(p->server, &kubelet);
 
 	if (p->env->registration == REGISTER_AUTO)
 		p->fallback_timer = rpc_after(p->env->rpc, ms, give_up, p);
@@ -47,7 +61,7 @@ static void create_again(void *arg)
 	struct plugin *p = arg;
 
 	p->watch_timer = NULL;
-	if (!LIST_EMPTY(&p->listeners))
+	if (plugin_has_stream(p))
 		return;
 	if (rpc_server_socket_intact(p->server))
 		unlink(p->socket);
@@ -83,6 +97,17 @@ void plugin_watch_closed(struct plugin *p)
 	create_again_later(p);
 }
 
+/* Where processes cannot be told apart: it has asked GetInfo just before. */
+bool plugin_watch_is_kubelet(const struct plugin *p, const struct rpc_peer *peer)
+{
+	enum rpc_kin kin = RPC_PEER_UNKNOWN;
+	struct rpc_peer kubelet;
+
+	if (look_at_kubelet(p, &kubelet))
+		kin = rpc_peer_compare(&kubelet, peer);
+	return kin == RPC_PEER_SAME || (kin == RPC_PEER_UNKNOWN && clock_mono_ms() - p->asked_ms < ASKED_MS);
+}
+
 void plugin_watch_done(struct plugin *p)
 {
 	rpc_timer_cancel(STEAL(p->watch_timer));
@@ -100,6 +125,7 @@ void plugin_get_info(void *ctx, struct rpc_call *call, struct bytes request)
 
 	(void)request;
 	p->asked = true;
+	p->asked_ms = clock_mono_ms();
 	rpc_reply(call, RPC_OK, NULL, msg_encode_plugin_info(&info, rpc_call_arena(call)));
 }
 

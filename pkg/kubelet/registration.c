@@ -1,7 +1,6 @@
 #include "kubelet/registration.h"
 
 #include <assert.h>
-#include <stdbool.h>
 
 #define BACKOFF_FIRST_MS 10
 #define BACKOFF_MAX_MS	 5000
@@ -127,6 +126,12 @@ unsigned registration_step(struct registration *r, enum reg_event event, int *re
 		r->failures = r->refusals = 0;
 	*ret_timer_ms = timer_ms(r, t->timer);
 	return t->actions;
+}
+
+bool registration_awaits_stream(const struct registration *r)
+{
+	return r->state == REG_CALLING || r->state == REG_DIALLED || r->state == REG_AWAIT ||
+	       r->state == REG_WAITING;
 }
 
 const char *registration_state_name(enum reg_state state)

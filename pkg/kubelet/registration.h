@@ -6,6 +6,8 @@
 #ifndef RAILMATE_KUBELET_REGISTRATION_H
 #define RAILMATE_KUBELET_REGISTRATION_H
 
+#include <stdbool.h>
+
 enum reg_state {
 	REG_DOWN,	/* not serving yet */
 	REG_ABSENT,	/* no kubelet socket: its arrival is an event */
@@ -48,6 +50,7 @@ struct registration {
 
 /* Returns what to do, REG_* flags. ret_timer_ms: when to send REG_EV_TIMER (one timer; a new value replaces it), or REG_TIMER_KEEP/OFF. */
 unsigned registration_step(struct registration *r, enum reg_event event, int *ret_timer_ms);
+bool registration_awaits_stream(const struct registration *r); /* could one that opens now be of our call? */
 const char *registration_state_name(enum reg_state state);
 
 #endif
