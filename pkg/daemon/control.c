@@ -27,7 +27,8 @@
 #define WAIT_MS	   12000
 #define REPLY_MS   5000
 /* Has somebody removed our socket, has the older daemon left its place? */
-#define LOOK_MS 1000
+#define LOOK_MS	       1000 /* while it is not served; a wake-up costs as much as one of gRPC's timers */
+#define LOOK_SERVED_MS 5000
 
 struct control {
 	uv_loop_t *loop;
@@ -411,7 +412,12 @@ static void look_after(struct control *c)
 
 static void on_look(uv_timer_t *timer)
 {
-	look_after(timer->data);
+	struct control *c = timer->data;
+	bool served;
+
+	look_after(c);
+	served = c->poll && uv_is_active((uv_handle_t *)c->poll);
+	uv_timer_start(timer, on_look, served ? LOOK_SERVED_MS : LOOK_MS, 0);
 }
 
 struct control *control_open(uv_loop_t *loop, const char *path, struct rpc *rpc,
@@ -430,8 +436,7 @@ struct control *control_open(uv_loop_t *loop, const char *path, struct rpc *rpc,
 	uv_timer_init(loop, &c->look);
 	c->wake.data = c->look.data = c;
 	signal(SIGPIPE, SIG_IGN); /* libuv writes to clients that may be gone */
-	look_after(c);
-	uv_timer_start(&c->look, on_look, LOOK_MS, LOOK_MS);
+	on_look(&c->look);
 	return c;
 }
 
