@@ -427,7 +427,6 @@ static void post_end(struct acceptor *a, uint64_t connection)
 static void happened(struct acceptor *a, uint32_t events, uint64_t what)
 {
 	uint64_t number = what & ((UINT64_C(1) << ABOUT_SHIFT) - 1), ignored;
-
 	enum about about = (enum about)(what >> ABOUT_SHIFT);
 
 	switch (about) {

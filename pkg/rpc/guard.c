@@ -91,16 +91,18 @@ static void stream_ended(struct guard *g, uint32_t stream)
 		}
 }
 
-/* Frames of the peer. False: not now. */
-static bool let_in(struct guard *g, const struct frame *f)
+enum step { MOVED, STUCK, PAUSED, BROKEN };
+
+/* Frames of the peer. A new stream waits for the end of another one, and that comes the other way. */
+static enum step let_in(struct guard *g, const struct frame *f)
 {
 	bool opens = f->type == FRAME_HEADERS && f->stream > g->last;
 	int64_t cost = 1 + f->len / COST_BYTES + (opens ? COST_STREAM : 0);
 
 	if (opens && g->n_open == g->most)
-		return false;
+		return STUCK;
 	if (!g->trusted && g->credit < cost)
-		return false;
+		return PAUSED;
 	g->credit -= cost;
 	if (opens) {
 		g->last = f->stream;
@@ -108,15 +110,15 @@ static bool let_in(struct guard *g, const struct frame *f)
 	}
 	if (f->type == FRAME_RST)
 		stream_ended(g, f->stream);
-	return true;
+	return MOVED;
 }
 
-static bool let_out(struct guard *g, const struct frame *f)
+static enum step let_out(struct guard *g, const struct frame *f)
 {
 	if (f->type == FRAME_RST ||
 	    ((f->type == FRAME_DATA || f->type == FRAME_HEADERS) && f->flags & END_STREAM))
 		stream_ended(g, f->stream);
-	return true;
+	return MOVED;
 }
 
 /* --- bytes --- */
@@ -130,11 +132,12 @@ static struct frame frame_at(const uint8_t *b)
 					  (uint32_t)b[7] << 8 | b[8] };
 }
 
-enum step { MOVED, STUCK, PAUSED, BROKEN };
-
 /* What may go on of what came. */
-static enum step allow(struct guard *g, struct lane *l, bool (*may)(struct guard *g, const struct frame *f))
+static enum step allow(struct guard *g, struct lane *l,
+		       enum step (*may)(struct guard *, const struct frame *))
 {
+	enum step verdict;
+
 	while (l->allowed < l->end) {
 		size_t left = l->end - l->allowed, n = left < l->body ? left : l->body;
 		struct frame f;
@@ -148,8 +151,9 @@ static enum step allow(struct guard *g, struct lane *l, bool (*may)(struct guard
 		f = frame_at(&l->buf[l->allowed]);
 		if (f.len > FRAME_MAX)
 			return BROKEN;
-		if (!may(g, &f))
-			return PAUSED;
+		verdict = may(g, &f);
+		if (verdict != MOVED)
+			return verdict;
 		l->allowed += FRAME_HEAD;
 		l->body = f.len;
 	}
@@ -195,7 +199,7 @@ static enum step empty(struct lane *l)
 	return MOVED;
 }
 
-static enum step pump(struct guard *g, struct lane *l, bool (*may)(struct guard *g, const struct frame *f))
+static enum step pump(struct guard *g, struct lane *l, enum step (*may)(struct guard *, const struct frame *))
 {
 	for (;;) {
 		enum step filled = fill(l), allowed = allow(g, l, may), emptied = empty(l);
