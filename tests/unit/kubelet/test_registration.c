@@ -195,9 +195,28 @@ static void every_event_is_legal_in_every_state(void **state)
 	}
 }
 
+static void streams_are_awaited_while_a_registration_is_under_way(void **state)
+{
+	struct registration r = { REG_DOWN, 0, 0 };
+
+	(void)state;
+	assert_false(registration_awaits_stream(&r));
+	RUN(&r, { REG_EV_SERVING, REG_CALLING, REG_CALL, REG_TIMER_OFF });
+	assert_true(registration_awaits_stream(&r));
+	RUN(&r, { REG_EV_OPENED, REG_DIALLED, 0, REG_TIMER_KEEP });
+	assert_true(registration_awaits_stream(&r));
+	RUN(&r, { REG_EV_OK, REG_REGISTERED, 0, 5000 });
+	assert_false(registration_awaits_stream(&r));
+	RUN(&r, { REG_EV_CLOSED, REG_WAITING, 0, 0 });
+	assert_true(registration_awaits_stream(&r));
+	RUN(&r, { REG_EV_GONE, REG_ABSENT, 0, 1000 });
+	assert_false(registration_awaits_stream(&r));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(streams_are_awaited_while_a_registration_is_under_way),
 		cmocka_unit_test(kubelet_dials_back_inside_register),
 		cmocka_unit_test(kubelet_answers_before_it_dials),
 		cmocka_unit_test(registers_again_when_no_stream_comes),
