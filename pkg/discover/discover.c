@@ -78,18 +78,24 @@ int discover_host(const struct sysroot *root, const struct gpu_match *gpus, size
 		.gpus = gpus ? gpus : gpu_match_default,
 		.n_gpus = gpus ? n_gpus : gpu_match_default_n,
 	};
+	struct hw_inventory *inv;
+	int r;
 
 	if (top < 0)
 		return err_set(err, -top, "root directory '%s': %s", sysroot_path(root), strerror(-top));
 	s.arena = arena_new(64 * 1024);
 	scan_numa(&s);
 	scan_classes(&s);
-	scan_pci(&s);
+	r = scan_pci(&s, err);
 	scan_class_rdma(&s);
 	scan_missing_bridges(&s);
 	scan_place(&s);
 	scan_rates(&s);
 	scan_default_route(&s);
-	*ret = finish(&s);
-	return 0;
+	inv = finish(&s);
+	if (r < 0)
+		hw_inventory_free(inv);
+	else
+		*ret = inv;
+	return r;
 }

@@ -364,7 +364,14 @@ static void forget_vfs(struct scan *s, int pf)
 	s->n_vf = n;
 }
 
-static void scan_function(struct scan *s, const struct dir *devices, const char *name, struct bdf bdf)
+/* The machine has no say in these: another scan may see what this one does not. */
+static bool may_pass(int r)
+{
+	return r == -EMFILE || r == -ENFILE || r == -ENOMEM || r == -EIO;
+}
+
+static int scan_function(struct scan *s, const struct dir *devices, const char *name, struct bdf bdf,
+			 struct err *ret_err)
 {
 	struct function fn = {
 		.s = s,
@@ -390,6 +397,7 @@ static void scan_function(struct scan *s, const struct dir *devices, const char 
 		scan_note(s, "%s; device skipped", err.msg);
 	}
 	dir_close(&fn.dir);
+	return may_pass(r) ? err_set(ret_err, -r, "%s", err.msg) : 0;
 }
 
 int scan_find(const struct scan *s, struct bdf bdf)
@@ -427,7 +435,7 @@ static size_t sort_entries(struct scan *s, const struct names *names, struct ent
 	return n;
 }
 
-void scan_pci(struct scan *s)
+int scan_pci(struct scan *s, struct err *err)
 {
 	_cleanup_names_ struct names names = NAMES_EMPTY;
 	_cleanup_free_ struct entry *entries = NULL;
@@ -437,15 +445,19 @@ void scan_pci(struct scan *s)
 
 	if (r >= 0)
 		r = names_of(&devices, &names);
+	if (may_pass(r))
+		return err_set(err, -r, DEVICES " cannot be read: %s", strerror(-r));
 	if (r < 0 && r != -ENOENT)
 		scan_note(s, DEVICES " cannot be read: %s", strerror(-r));
 	entries = xcalloc(names.n, sizeof(*entries));
 	n = sort_entries(s, &names, entries);
-	for (size_t i = 0; i < n; i++) {
+	r = 0;
+	for (size_t i = 0; r == 0 && i < n; i++) {
 		if (i && !bdf_cmp(entries[i - 1].bdf, entries[i].bdf))
 			scan_note(s, "%s: the same address as %s; skipped", entries[i].name,
 				  entries[i - 1].name);
 		else
-			scan_function(s, &devices, entries[i].name, entries[i].bdf);
+			r = scan_function(s, &devices, entries[i].name, entries[i].bdf, err);
 	}
+	return r;
 }

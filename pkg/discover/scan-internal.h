@@ -108,7 +108,7 @@ int scan_class_names(struct scan *s, enum class_kind kind, const struct dir *dev
 /* What no function took, in name order. */
 void scan_class_rest(const struct scan *s, enum class_kind kind, struct names *ret);
 
-void scan_pci(struct scan *s);
+int scan_pci(struct scan *s, struct err *err); /* negative: the bus could not be read, which may pass */
 int scan_find(const struct scan *s, struct bdf bdf); /* among the functions committed so far; -1 */
 /* Gives every bridge that others' ways name a record: before scan_place(). Moves the functions' indices. */
 void scan_missing_bridges(struct scan *s);
