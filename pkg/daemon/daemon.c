@@ -19,6 +19,7 @@
 #include "daemon/state.h"
 #include "daemon/topofile.h"
 #include "daemon/unlisted.h"
+#include "daemon/watchdog.h"
 #include "discover/cgroup.h"
 #include "discover/sysroot.h"
 #include "hw/inventory.h"
@@ -74,6 +75,7 @@ struct daemon {
 	struct control *control;
 	struct unlisted *unlisted;
 	struct qos *qos; /* NULL: not this machine's */
+	struct watchdog *watchdog;
 };
 
 /* --- on the rpc thread --- */
@@ -597,6 +599,7 @@ static int run(struct daemon *d, struct err *err)
 		r = begin(d, err);
 	if (r == 0) {
 		rpc_post(d->rpc, warm_up_on_rpc, d);
+		d->watchdog = watchdog_start(&d->loop, d->rpc, 0, NULL, NULL);
 		uv_run(&d->loop, UV_RUN_DEFAULT);
 		r = -err->code;
 	}
@@ -605,6 +608,7 @@ static int run(struct daemon *d, struct err *err)
 	control_close(d->control);
 	close_loop(d);
 	control_free(d->control);
+	watchdog_free(d->watchdog);
 	unlisted_free(d->unlisted);
 	qos_free(d->qos);
 	return r;

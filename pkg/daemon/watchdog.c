@@ -1,0 +1,76 @@
+#include "daemon/watchdog.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <uv.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "rpc/rpc.h"
+
+#define TICK_MS	  1000
+#define TICKS_MAX 10
+
+struct watchdog {
+	uv_timer_t timer;
+	struct rpc *rpc;
+	void (*hung)(void *ctx);
+	void *ctx;
+	unsigned missed;      /* ticks since the last answer */
+	bool asked;	      /* and not known to be answered */
+	atomic_bool answered; /* set on the rpc thread */
+};
+
+static void answer(void *arg)
+{
+	struct watchdog *w = arg;
+
+	atomic_store(&w->answered, true);
+}
+
+static void give_up(struct watchdog *w)
+{
+	w->missed = 0;
+	if (w->hung) {
+		w->hung(w->ctx);
+		return;
+	}
+	log_error("daemon",
+		  "the rpc thread has not answered for %u s: aborting, so that the kubelet is served again",
+		  TICKS_MAX * TICK_MS / 1000);
+	abort();
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+	struct watchdog *w = timer->data;
+
+	if (w->asked && !atomic_load(&w->answered)) {
+		if (++w->missed >= TICKS_MAX)
+			give_up(w);
+		return;
+	}
+	w->missed = 0;
+	atomic_store(&w->answered, false);
+	w->asked = rpc_post(w->rpc, answer, w); /* false: it is stopping */
+}
+
+struct watchdog *watchdog_start(struct uv_loop_s *loop, struct rpc *rpc, unsigned tick_ms,
+				void (*hung)(void *ctx), void *ctx)
+{
+	struct watchdog *w = xcalloc(1, sizeof(*w));
+	uint64_t ms = tick_ms ? tick_ms : TICK_MS;
+
+	w->rpc = rpc;
+	w->hung = hung;
+	w->ctx = ctx;
+	uv_timer_init(loop, &w->timer);
+	w->timer.data = w;
+	uv_timer_start(&w->timer, on_tick, ms, ms);
+	return w;
+}
+
+void watchdog_free(struct watchdog *w)
+{
+	free(w);
+}
