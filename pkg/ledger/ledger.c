@@ -128,6 +128,32 @@ uint64_t ledger_decide(struct ledger *l, const struct ledger_decision *d)
 	return numbered.number;
 }
 
+void ledger_undecide(struct ledger *l, uint64_t number)
+{
+	struct decision_entry *e = find_decision(l, number);
+	size_t at = decision_place(l, number);
+
+	if (!e || e->holds)
+		return;
+	change(l);
+	l->n_decisions--;
+	memmove(&l->decisions[at], &l->decisions[at + 1], (l->n_decisions - at) * sizeof(*l->decisions));
+	decision_free(e);
+}
+
+uint64_t ledger_next(const struct ledger *l)
+{
+	return l->next;
+}
+
+void ledger_skip(struct ledger *l, uint64_t number)
+{
+	if (number < l->next)
+		return;
+	change(l);
+	l->next = number + 1;
+}
+
 static const struct ledger_decision *view(const struct ledger *l, struct decision_entry *e)
 {
 	if (!e->view) {
@@ -294,9 +320,9 @@ static bool same_hold(const struct ledger_hold *a, const struct ledger_hold *b)
 {
 	return !strcmp(a->resource, b->resource) && str_eq(a->slot, b->slot) &&
 	       same_owner(&a->owner, &b->owner) && a->draining == b->draining && str_eq(a->rdma, b->rdma) &&
-	       str_eq(a->netdev, b->netdev) && str_eq(a->driver, b->driver) &&
-	       str_eq(a->cgroup_uid, b->cgroup_uid) && a->since_ms == b->since_ms &&
-	       a->decision == b->decision;
+	       str_eq(a->netdev, b->netdev) && str_eq(a->driver, b->driver) && a->pending == b->pending &&
+	       a->seen_cgroup == b->seen_cgroup && a->kubelet == b->kubelet && a->since_ms == b->since_ms &&
+	       str_eq(a->cgroup_uid, b->cgroup_uid) && a->decision == b->decision;
 }
 
 static void count_hold(struct ledger *l, const struct ledger_hold *hold, bool more)

@@ -21,7 +21,8 @@ struct strbuf;
 
 enum ledger_gpus { LEDGER_GPUS_UNKNOWN, LEDGER_GPUS_PREDICTED, LEDGER_GPUS_KNOWN, LEDGER_GPUS_MAX };
 
-/* NULL or "": not known (Allocate names no pod). uid is "" on kubelets and ways that do not tell it. */
+/* NULL or "": not known (Allocate names no pod). uid: by which the kubelet knows the pod (its checkpoint, cgroup names, CNI): the
+ * identity. The API server knows a static pod by another one. */
 struct ledger_owner { const char *ns, *pod, *uid, *container; };
 
 struct ledger_hold {
@@ -29,12 +30,14 @@ struct ledger_hold {
 	const char *resource;
 	const char *slot;	/* late binding: the device id the kubelet knows; NULL: the id is the PCI address */
 	struct ledger_owner owner;
+	bool pending;		/* Allocate gave it, and no container has started with it since */
 	bool draining;		/* the kubelet thinks it free; a process or a network namespace still has it */
+	bool seen_cgroup;	/* the pod's cgroup had processes: that it has none says something */
 	const char *rdma;	/* its RDMA device when it was given: known again while it is away in a pod; NULL */
 	const char *netdev;	/* its network interface, likewise; NULL. The keeper fills this, the RDMA device and */
 	const char *driver;	/* the driver in: with another one neither is away, but gone; NULL */
-	const char *cgroup_uid;	/* the UID by which the kubelet names the pod's cgroup, from its checkpoint; NULL: not known. Not owner.uid:
-				 * the API server knows a static pod by another one */
+	const char *cgroup_uid;	/* the UID by which the kubelet names the pod's cgroup; NULL: not known */
+	uint64_t kubelet;	/* which one has shown the pod with it (a number that another kubelet process does not have); 0: none */
 	int64_t since_ms;	/* wall clock, Unix time */
 	uint64_t decision;	/* number of the decision that chose it; 0: none (rebuilt, or not ours) */
 };
@@ -81,6 +84,10 @@ void ledger_drop(struct ledger *l, const char *vf); /* nothing to drop is fine *
 /* Returns its number; that of d does not count. */
 uint64_t ledger_decide(struct ledger *l, const struct ledger_decision *d);
 const struct ledger_decision *ledger_decision(const struct ledger *l, uint64_t number); /* NULL: forgotten */
+/* The number of the next decision, and: it is greater than this one. */
+uint64_t ledger_next(const struct ledger *l);
+void ledger_skip(struct ledger *l, uint64_t number);
+void ledger_undecide(struct ledger *l, uint64_t number); /* forgets it, unless it is the reason of a live hold */
 size_t ledger_decisions(const struct ledger *l);
 const struct ledger_decision *ledger_decision_at(const struct ledger *l, size_t i); /* oldest first */
 /* Does that one mention this VF, GPU or PF anywhere? Much cheaper than the decision itself, for whoever looks for one. */

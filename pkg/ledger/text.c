@@ -64,11 +64,14 @@ static void put_hold(struct json *j, const struct ledger_hold *h)
 	json_kv_string(j, "resource", h->resource);
 	put_some(j, "slot", h->slot);
 	put_owner(j, &h->owner);
+	put_true(j, "pending", h->pending);
 	put_true(j, "draining", h->draining);
 	put_some(j, "rdma", h->rdma);
 	put_some(j, "netdev", h->netdev);
 	put_some(j, "driver", h->driver);
 	put_some(j, "cgroup_uid", h->cgroup_uid);
+	put_true(j, "seen_cgroup", h->seen_cgroup);
+	put_number(j, "kubelet", (int64_t)h->kubelet);
 	json_kv_int(j, "since_ms", h->since_ms);
 	put_number(j, "decision", (int64_t)h->decision);
 	json_end_object(j);

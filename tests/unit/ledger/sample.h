@@ -54,7 +54,7 @@ static inline struct ledger *sample_ledger(void)
 	slot.decision = ledger_decide(l, &sample_decision);
 	slot.netdev = "ens1f0v0";
 	slot.driver = "mlx5_core";
-	slot.cgroup_uid = "uid-1";
+	slot.pending = true;
 	away.draining = true;
 	away.owner = (struct ledger_owner) { 0 };
 	ledger_decide(l, &(struct ledger_decision) { .resource = "rdma/vf" });
