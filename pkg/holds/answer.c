@@ -1,0 +1,385 @@
+/* What the kubelet says against the holds: who is shown, who is not shown any more, who is new. */
+#include "holds/holds-internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+
+struct judging {
+	struct holds *h;
+	const struct holds_answer *answer;
+	const struct holds_seen **seen; /* sorted by id and resource */
+	struct holds_now now;
+};
+
+void holds_kubelet(struct holds *h, uint64_t epoch, struct holds_now now)
+{
+	if (epoch == h->epoch)
+		return;
+	h->epoch = epoch;
+	h->answering_ms = h->listed_ms = 0;
+	holds_sync(h, now);
+	/* What another kubelet has shown or not shown says nothing. */
+	for (size_t i = 0; i < h->n_sights; i++) {
+		struct sight *s = &h->sights[i];
+
+		s->shown_ms = s->judged_ms = s->missed_ms = 0;
+		s->unseen = s->passed_on = s->given_away = s->gone = s->missed_twice = false;
+	}
+	for (size_t i = 0; i < h->n_unknown; i++)
+		h->unknown[i].missed = false;
+}
+
+/* --- looking something up in an answer --- */
+
+static int seen_cmp(const struct holds_seen *a, const struct holds_seen *b)
+{
+	int order = strcmp(a->id, b->id);
+
+	return order ? order : strcmp(a->resource, b->resource);
+}
+
+static int by_id(const void *x, const void *y)
+{
+	const struct holds_seen *a = *(const struct holds_seen *const *)x;
+	const struct holds_seen *b = *(const struct holds_seen *const *)y;
+	int order = seen_cmp(a, b);
+
+	if (!order)
+		order = strcmp(a->ns, b->ns);
+	return order ? order : strcmp(a->pod, b->pod);
+}
+
+/* Those of one id stand one behind the other; NULL: none. */
+static const struct holds_seen *const *find_seen(const struct judging *j, const char *resource,
+						 const char *id, size_t *ret_n)
+{
+	const struct holds_seen key = { .resource = resource, .id = id };
+	size_t lo = 0, hi = j->answer->n_seen, n = 0;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (seen_cmp(j->seen[mid], &key) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	while (lo + n < j->answer->n_seen && !seen_cmp(j->seen[lo + n], &key))
+		n++;
+	*ret_n = n;
+	return n ? &j->seen[lo] : NULL;
+}
+
+static const struct holds_pod *find_pod(const struct holds_answer *answer, const char *ns, const char *pod)
+{
+	for (size_t i = 0; i < answer->n_pods; i++) {
+		if (str_eq(answer->pods[i].ns, ns) && str_eq(answer->pods[i].pod, pod))
+			return &answer->pods[i];
+	}
+	return NULL;
+}
+
+static bool shows_container(const struct holds_pod *pod, const char *container)
+{
+	for (size_t i = 0; i < pod->n_containers; i++) {
+		if (str_eq(pod->containers[i], container))
+			return true;
+	}
+	return false;
+}
+
+/* --- a hold that is shown --- */
+
+/* The decision did not know for whom it was. */
+static void name_decision(struct holds *h, uint64_t number, const struct ledger_owner *owner)
+{
+	const struct ledger_decision *d = number ? ledger_decision(h->ledger, number) : NULL;
+	struct ledger_decision named;
+
+	if (!d || holds_text(d->owner.pod))
+		return;
+	named = *d;
+	named.owner = *owner;
+	ledger_amend(h->ledger, number, &named);
+}
+
+static void hold_is_shown(struct judging *j, const struct ledger_hold *hold, struct sight *s,
+			  const struct holds_seen *seen)
+{
+	struct ledger_hold now = *hold;
+	bool was_draining = hold->draining, was_nameless = !holds_text(hold->owner.pod);
+
+	s->shown_ms = j->answer->asked_ms;
+	s->unseen = s->passed_on = s->given_away = s->gone = s->missed_twice = false;
+	s->missed_ms = 0;
+	now.owner.ns = seen->ns;
+	now.owner.pod = seen->pod;
+	now.owner.container = seen->container;
+	now.draining = false;
+	now.kubelet = j->h->epoch;
+	if (was_nameless)
+		name_decision(j->h, hold->decision, &now.owner);
+	if (was_draining) {
+		holds_say(j->h, false,
+			  "%s: the kubelet shows pod %s/%s with it again; it is no longer draining", hold->vf,
+			  seen->ns, seen->pod);
+		holds_relist(j->h);
+	}
+	ledger_put(j->h->ledger, &now);
+}
+
+/* No container has started with it: it was inferred whose it is, and another pod has it. */
+static void hold_was_guessed(struct judging *j, const struct ledger_hold *hold, const struct holds_seen *seen)
+{
+	struct ledger_hold now = *hold;
+
+	now.owner = (struct ledger_owner) { .ns = seen->ns, .pod = seen->pod, .container = seen->container };
+	ledger_put(j->h->ledger, &now);
+}
+
+static void say_double(struct judging *j, const struct ledger_hold *hold, struct sight *s,
+		       const struct holds_seen *other)
+{
+	if (s->doubly_told)
+		return;
+	s->doubly_told = true;
+	holds_say(j->h, true, "%s: the kubelet has given it to pod %s/%s and to pod %s/%s", hold->vf,
+		  hold->owner.ns, hold->owner.pod, other->ns, other->pod);
+}
+
+/* --- a hold that is not --- */
+
+/* It binds late, and its slot is another container's: no answer can show it by an id. */
+static bool has_lost_slot(const struct judging *j, const struct ledger_hold *hold)
+{
+	for (size_t i = 0; !hold->slot && i < j->answer->n_seen; i++) {
+		if (j->answer->seen[i].slot && !strcmp(j->answer->seen[i].resource, hold->resource))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Its pod is there, and the id is not. An ordinary init container is never shown, and a kubelet that shows
+ * active pods only has lost the record of a live one (docs: a List may drop a reservation). Else the pod is
+ * over.
+ */
+static bool pod_is_over(const struct judging *j, const struct ledger_hold *hold, const struct holds_pod *pod)
+{
+	return !j->answer->active_only && holds_text(hold->owner.container) && !has_lost_slot(j, hold) &&
+	       shows_container(pod, hold->owner.container);
+}
+
+static void hold_is_missed(struct judging *j, struct sight *s)
+{
+	int64_t asked = j->answer->asked_ms;
+
+	s->gone = true;
+	if (!s->missed_ms)
+		s->missed_ms = asked;
+	else if (asked - s->missed_ms >= (int64_t)j->h->pace.apart_ms)
+		s->missed_twice = true;
+}
+
+static void hold_is_unseen(struct judging *j, const struct ledger_hold *hold, struct sight *s)
+{
+	const struct holds_pod *pod = find_pod(j->answer, hold->owner.ns, hold->owner.pod);
+	bool there = pod && holds_text(hold->owner.pod) && !pod_is_over(j, hold, pod);
+
+	s->unseen = true;
+	if (!there && holds_was_shown(j->h, hold, s))
+		hold_is_missed(j, s);
+	holds_want_look(j->h, hold->vf);
+}
+
+static bool says_something(const struct judging *j, const struct ledger_hold *hold, const struct sight *s)
+{
+	const struct holds_answer *answer = j->answer;
+
+	if (answer->asked_ms < s->judged_ms || s->noted_ms >= answer->asked_ms)
+		return false; /* an answer overtook this one, or it is older than the hold */
+	return answer->all || holds_same_name(&hold->owner, answer->ns, answer->pod);
+}
+
+/* The kubelet notes what it has given a moment later; what it has shown it has noted. */
+static bool is_too_young(const struct judging *j, const struct ledger_hold *hold, const struct sight *s)
+{
+	return !holds_was_shown(j->h, hold, s) &&
+	       j->answer->asked_ms < s->noted_ms + (int64_t)j->h->pace.young_ms;
+}
+
+/* A slot of another pod says that this one has lost it, and nothing about its VF. */
+static bool is_shown_by(const struct ledger_hold *hold, const struct holds_seen *seen)
+{
+	return !holds_text(hold->owner.pod) || holds_same_name(&hold->owner, seen->ns, seen->pod);
+}
+
+static void judge(struct judging *j, const struct ledger_hold *hold, struct sight *s)
+{
+	const struct holds_seen *own = NULL, *other = NULL;
+	const struct holds_seen *const *seen;
+	size_t n;
+
+	/* An answer about one pod also names a hold that had no name. */
+	seen = find_seen(j, hold->resource, hold->slot ? hold->slot : hold->vf, &n);
+	for (size_t i = 0; i < n; i++) {
+		if (is_shown_by(hold, seen[i]))
+			own = own ? own : seen[i];
+		else
+			other = seen[i];
+	}
+	if (s->noted_ms >= j->answer->asked_ms || j->answer->asked_ms < s->judged_ms)
+		return;
+	if (own && other)
+		say_double(j, hold, s, other);
+	if (own && (holds_text(hold->owner.pod) || hold->pending || !hold->slot)) {
+		s->judged_ms = j->answer->asked_ms;
+		hold_is_shown(j, hold, s, own);
+		return;
+	}
+	if (other && hold->pending) {
+		hold_was_guessed(j, hold, other);
+		return;
+	}
+	if (!says_something(j, hold, s) || is_too_young(j, hold, s))
+		return;
+	s->judged_ms = j->answer->asked_ms;
+	s->passed_on = other != NULL;
+	hold_is_unseen(j, hold, s);
+}
+
+/* --- ids that no hold has --- */
+
+/* A container has it: the ledger was lost. Late ids are slots: see slots.c. */
+static void adopt(struct judging *j, const struct holds_seen *seen)
+{
+	struct ledger_hold hold = {
+		.vf = seen->id,
+		.resource = seen->resource,
+		.owner = { .ns = seen->ns, .pod = seen->pod, .container = seen->container },
+		.kubelet = j->h->epoch,
+		.since_ms = j->now.wall_ms,
+		.pending =
+			!j->h->lost, /* it was given while another one still held it, and has not started */
+	};
+	struct sight *s;
+
+	if (!j->h->claims_read || seen->slot || ledger_find(j->h->ledger, seen->id))
+		return;
+	if (j->h->lost)
+		ledger_skip(j->h->ledger, (uint64_t)j->now.wall_ms);
+	hold.decision = ledger_next(j->h->ledger); /* no record knows better */
+	ledger_skip(j->h->ledger, hold.decision);
+	ledger_put(j->h->ledger, &hold);
+	holds_say(j->h, false, "%s is held by container %s of pod %s/%s, as the kubelet shows", seen->id,
+		  seen->container, seen->ns, seen->pod);
+	holds_relist(j->h);
+	s = holds_sight(j->h, seen->id, j->now);
+	s->noted_ms = j->answer->asked_ms - (int64_t)j->h->pace.young_ms - 1;
+	s->shown_ms = s->judged_ms = j->answer->asked_ms;
+}
+
+bool holds_was_shown(const struct holds *h, const struct ledger_hold *hold, const struct sight *s)
+{
+	return holds_text(hold->owner.pod) && (s->shown_ms || (h->epoch && hold->kubelet == h->epoch));
+}
+
+static const struct holds_seen **sorted(const struct holds_answer *answer)
+{
+	const struct holds_seen **v = xcalloc(answer->n_seen + 1, sizeof(*v));
+
+	for (size_t i = 0; i < answer->n_seen; i++)
+		v[i] = &answer->seen[i];
+	if (answer->n_seen)
+		qsort(v, answer->n_seen, sizeof(*v), by_id);
+	return v;
+}
+
+/* From the last hold to the first: judging changes a hold in its place. */
+void holds_answered(struct holds *h, const struct holds_answer *answer, struct holds_now now)
+{
+	struct judging j = { .h = h, .answer = answer, .now = now };
+
+	if (answer->epoch != h->epoch)
+		return;
+	j.seen = sorted(answer);
+	holds_sync(h, now);
+	for (size_t i = ledger_holds(h->ledger); i-- > 0;) {
+		judge(&j, ledger_hold_at(h->ledger, i), &h->sights[i]);
+		h->synced = ledger_generation(h->ledger); /* owners change, holds do not */
+	}
+	for (size_t i = 0; i < answer->n_seen; i++)
+		adopt(&j, j.seen[i]);
+	if (answer->all) {
+		holds_note_slots(h, answer, now);
+		h->shown |= h->claims_read;
+		if (!h->answering_ms)
+			h->answering_ms = now.mono_ms;
+	}
+	free(j.seen);
+}
+
+bool holds_misses_some(const struct holds *h)
+{
+	for (size_t i = 0; i < h->n_sights; i++) {
+		if (h->sights[i].missed_ms && !h->sights[i].missed_twice)
+			return true;
+	}
+	for (size_t i = 0; i < h->n_unknown; i++) {
+		if (h->unknown[i].missed)
+			return true;
+	}
+	return false;
+}
+
+/* --- the checkpoint --- */
+
+const char *holds_checkpoint_uid(const struct holds_entry *v, size_t n, const char *resource, const char *id)
+{
+	const char *uid = "";
+
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(v[i].id, id) != 0 || strcmp(v[i].resource, resource) != 0)
+			continue;
+		if (*uid && strcmp(uid, v[i].uid) != 0)
+			return "";
+		uid = v[i].uid;
+	}
+	return uid;
+}
+
+/*
+ * May the checkpoint name the pod of a hold that has no UID? Not if a container has started with it and the
+ * id may have been given to another pod since: the kubelet tells us of that only while we run.
+ */
+static bool may_fill(const struct ledger_hold *hold, const struct sight *s)
+{
+	return !holds_text(hold->owner.uid) && !hold->draining && !s->given_away && !s->passed_on &&
+	       (hold->pending || !s->loaded);
+}
+
+/* A hold that has another UID than the checkpoint keeps it: its id was given away. */
+void holds_checkpoint(struct holds *h, const struct holds_entry *v, size_t n, struct holds_now now)
+{
+	holds_sync(h, now);
+	for (size_t i = 0; i < ledger_holds(h->ledger); i++) {
+		struct ledger_hold hold = *ledger_hold_at(h->ledger, i);
+		const char *uid = holds_checkpoint_uid(v, n, hold.resource, hold.slot ? hold.slot : hold.vf);
+		struct sight *s = &h->sights[i];
+
+		if (!*uid)
+			continue;
+		if (may_fill(&hold, s)) {
+			hold.owner.uid = uid;
+			ledger_put(h->ledger, &hold);
+			h->synced = ledger_generation(h->ledger);
+		} else if (!hold.draining && strcmp(uid, hold.owner.uid) != 0 && !s->given_away) {
+			s->given_away = true;
+			holds_want_look(h, hold.vf);
+		}
+	}
+	holds_name_unknown(h, v, n);
+}

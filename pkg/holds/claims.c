@@ -1,0 +1,173 @@
+/* The records that are there when the daemon starts: of two the higher number counts, and nothing is removed
+ * before all were read. */
+#include "holds/holds-internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+
+/* Takes the slot from a VF with an older number; false: that of the other is higher, and it keeps it. */
+static bool take_slot(struct holds *h, const struct holds_claim *c)
+{
+	const struct ledger_hold *other = c->slot ? ledger_find_slot(h->ledger, c->slot) : NULL;
+	struct ledger_hold loose;
+
+	if (!other || !strcmp(other->vf, c->vf))
+		return true;
+	if (other->decision > c->number)
+		return false;
+	loose = *other;
+	loose.slot = NULL;
+	ledger_put(h->ledger, &loose);
+	return true;
+}
+
+static struct ledger_hold hold_of(const struct holds_claim *c, struct holds_now now)
+{
+	return (struct ledger_hold) { .vf = c->vf,
+				      .resource = c->resource,
+				      .slot = c->slot,
+				      .owner = c->owner,
+				      .seen_cgroup = holds_text(
+					      c->owner.uid), /* its sandbox ran when the record was written */
+				      .pending = c->number && !holds_text(c->owner.uid), /* of an Allocate */
+				      .since_ms = now.wall_ms,
+				      .decision = c->number };
+}
+
+static void adopt(struct holds *h, const struct holds_claim *c, struct holds_now now)
+{
+	struct ledger_hold hold = hold_of(c, now);
+	char name[HOLDS_NAME_MAX];
+	struct sight *s;
+
+	if (!take_slot(h, c))
+		hold.slot = NULL;
+	ledger_put(h->ledger, &hold);
+	ledger_skip(h->ledger, c->number);
+	if (hold.slot)
+		holds_know_slot(h, hold.slot);
+	s = holds_sight(h, c->vf, now);
+	s->loaded = true;
+	s->noted_ms = now.mono_ms - (int64_t)h->pace.young_ms - 1;
+	holds_say(h, false, "%s: %s is held by %s", c->source, c->vf,
+		  holds_name(&c->owner, name, sizeof(name)));
+}
+
+/* The record of a decision that the ledger knows and has ended since. */
+static bool is_over(const struct holds *h, const struct holds_claim *c)
+{
+	return !h->lost && c->number < h->next_loaded;
+}
+
+static void weigh(struct holds *h, const struct holds_claim *c, struct holds_now now)
+{
+	const struct ledger_hold *hold = ledger_find(h->ledger, c->vf);
+	struct ledger_hold with;
+
+	/* A record with a UID is of a container that started. The ledger was stored before that, or is
+	 * younger than the records. */
+	if (hold && hold->pending && holds_text(c->owner.uid) && (h->lost || c->number == hold->decision)) {
+		adopt(h, c, now);
+	} else if (hold ? c->number > hold->decision : !is_over(h, c)) {
+		adopt(h, c, now);
+	} else if (hold && c->number == hold->decision && c->slot && !hold->slot && !hold->draining &&
+		   take_slot(h, c)) {
+		with = *hold;
+		with.slot = c->slot;
+		ledger_put(h->ledger, &with);
+	}
+}
+
+static const char *copy(struct holds *h, const char *s)
+{
+	return s ? arena_strdup(h->claims_arena, s) : NULL;
+}
+
+static void keep(struct holds *h, const struct holds_claim *c)
+{
+	struct holds_claim *kept;
+
+	if (!h->claims_arena)
+		h->claims_arena = arena_new(4096);
+	h->claims = xgrow(h->claims, &h->cap_claims, h->n_claims + 1, sizeof(*h->claims));
+	kept = &h->claims[h->n_claims++];
+	*kept = (struct holds_claim) { copy(h, c->vf),
+				       copy(h, c->resource),
+				       copy(h, c->slot),
+				       { copy(h, c->owner.ns), copy(h, c->owner.pod), copy(h, c->owner.uid),
+					 copy(h, c->owner.container) },
+				       c->number,
+				       copy(h, c->source) };
+}
+
+void holds_claimed(struct holds *h, const struct holds_claim *c, struct holds_now now)
+{
+	if (h->claims_read)
+		weigh(h, c, now);
+	else
+		keep(h, c);
+}
+
+static void forget_claims(struct holds *h)
+{
+	arena_free(STEAL(h->claims_arena));
+	h->n_claims = 0;
+}
+
+static int by_number(const void *x, const void *y)
+{
+	const struct holds_claim *a = x, *b = y;
+
+	if (a->number != b->number)
+		return a->number < b->number ? 1 : -1;
+	return strcmp(a->vf, b->vf);
+}
+
+/* The file is older than something that was decided since: it could not be stored. */
+static void check_age(struct holds *h)
+{
+	const struct holds_claim *newest = &h->claims[0];
+
+	if (h->lost || newest->number < h->next_loaded)
+		return;
+	h->lost = true;
+	holds_say(h, true,
+		  "the ledger is older than %s (decision %llu of %s): what is held is rebuilt from CDI "
+		  "specs, map.json and "
+		  "the kubelet",
+		  newest->source, (unsigned long long)newest->number, newest->vf);
+}
+
+void holds_claims_read(struct holds *h, bool complete, struct holds_now now)
+{
+	if (complete && !h->claims_read && h->n_claims) {
+		qsort(h->claims, h->n_claims, sizeof(*h->claims), by_number);
+		check_age(h);
+		for (size_t i = 0; i < h->n_claims; i++)
+			weigh(h, &h->claims[i], now);
+	}
+	forget_claims(h);
+	h->claims_read |= complete;
+	holds_sync(h, now);
+	holds_relist(h);
+}
+
+bool holds_needs_spec(const struct holds *h, const char *slot)
+{
+	return !holds_is_settled(h) || ledger_find_slot(h->ledger, slot) || h->n_unknown;
+}
+
+bool holds_needs_dir(const struct holds *h, const char *vf)
+{
+	return !holds_is_settled(h) || ledger_find(h->ledger, vf) || h->n_unknown;
+}
+
+bool holds_is_of(const struct holds *h, const char *vf, uint64_t decision)
+{
+	const struct ledger_hold *hold = ledger_find(h->ledger, vf);
+
+	return h->claims_read && hold && decision && hold->decision == decision;
+}

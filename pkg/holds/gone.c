@@ -1,0 +1,151 @@
+/* When a holder is gone and its VF free: the only place that frees one. */
+#include "holds/holds-internal.h"
+
+#include <string.h>
+
+#include "base/str.h"
+
+#define SEE_CGROUP_MS 60000 /* a pod whose cgroup was not seen by then is on a node that does not show it */
+
+/* A look may be older than the hold: then it says nothing. */
+static enum holds_cgroup cgroup_of(const struct ledger_hold *hold, const struct holds_facts *f)
+{
+	if (f->cgroup == HOLDS_CGROUP_OFF || str_eq(f->uid, hold->owner.uid))
+		return f->cgroup;
+	return HOLDS_CGROUP_UNKNOWN;
+}
+
+const char *holds_in_use(const struct ledger_hold *hold, const struct holds_facts *f, bool moves)
+{
+	if (f->unreadable)
+		return f->unreadable;
+	if (f->away && !moves)
+		return f->away;
+	if (f->open)
+		return f->open;
+	if (!hold || !holds_text(hold->owner.uid))
+		return NULL;
+	switch (cgroup_of(hold, f)) {
+	case HOLDS_CGROUP_RUNS:
+		return "containers of its pod still run";
+	case HOLDS_CGROUP_UNKNOWN:
+		return hold->pending ? NULL : "the cgroup of its pod cannot be read";
+	default:
+		return NULL;
+	}
+}
+
+/* The cgroup says that the pod has no process, and we have seen that it would show one. */
+static bool cgroup_is_empty(const struct holds *h, const struct ledger_hold *hold,
+			    const struct holds_facts *f)
+{
+	return (hold->seen_cgroup || h->cgroups_seen || !hold->pending) && holds_text(hold->owner.uid) &&
+	       cgroup_of(hold, f) == HOLDS_CGROUP_EMPTY;
+}
+
+/* Its cgroup will never say whether it runs. */
+static bool has_no_cgroup(const struct holds *h, const struct ledger_hold *hold, const struct holds_facts *f)
+{
+	return !holds_text(hold->owner.uid) || f->cgroup == HOLDS_CGROUP_OFF ||
+	       (f->cgroup == HOLDS_CGROUP_EMPTY && !hold->seen_cgroup && !h->cgroups_seen);
+}
+
+bool holds_is_gone(const struct holds *h, const struct ledger_hold *hold, const struct sight *s,
+		   const struct holds_facts *f, bool given, bool moves, struct holds_now now)
+{
+	bool away = given || s->unseen || s->given_away;
+
+	if (!h->claims_read || holds_in_use(hold, f, moves && given))
+		return false;
+	if (hold->draining || s->gone)
+		return true;
+	if (away && (hold->pending || h->blind || cgroup_is_empty(h, hold, f)))
+		return true;
+	return s->unseen && has_no_cgroup(h, hold, f) && h->answering_ms &&
+	       now.mono_ms - h->answering_ms >= (int64_t)h->pace.mature_ms &&
+	       now.mono_ms - s->noted_ms >= (int64_t)h->pace.mature_ms;
+}
+
+void holds_note_cgroup(struct holds *h, const char *vf, const struct holds_facts *f)
+{
+	const struct ledger_hold *hold = ledger_find(h->ledger, vf);
+	struct ledger_hold seen;
+
+	h->cgroups_seen |= f->cgroup == HOLDS_CGROUP_RUNS;
+	if (!hold || hold->seen_cgroup || f->cgroup != HOLDS_CGROUP_RUNS || !holds_text(f->uid) ||
+	    !str_eq(f->uid, hold->owner.uid))
+		return;
+	seen = *hold;
+	seen.seen_cgroup = true;
+	ledger_put(h->ledger, &seen);
+}
+
+void holds_drop(struct holds *h, const char *vf, const char *because)
+{
+	const struct ledger_hold *hold = ledger_find(h->ledger, vf);
+	char name[HOLDS_NAME_MAX];
+
+	if (!hold)
+		return;
+	holds_say(h, false, "%s is free: %s, which held it, %s", hold->vf,
+		  holds_name(&hold->owner, name, sizeof(name)), because);
+	ledger_drop(h->ledger, vf);
+	holds_relist(h);
+}
+
+static void drain(struct holds *h, const struct ledger_hold *hold, const char *why)
+{
+	struct ledger_hold drained = *hold;
+	char name[HOLDS_NAME_MAX];
+
+	holds_say(h, false, "%s: %s is gone but the VF is still in use (%s); it is withheld until it is idle",
+		  hold->vf, holds_name(&hold->owner, name, sizeof(name)), why);
+	drained.draining = true;
+	ledger_put(h->ledger, &drained);
+	holds_relist(h);
+}
+
+void holds_looked(struct holds *h, const char *vf, const struct holds_facts *f, struct holds_now now)
+{
+	const struct ledger_hold *hold;
+	const struct sight *s;
+	const char *why;
+
+	holds_note_cgroup(h, vf, f);
+	hold = ledger_find(h->ledger, vf);
+	s = holds_sight(h, vf, now);
+	if (!hold || !s)
+		return;
+	why = holds_in_use(hold, f, false);
+	if (holds_is_gone(h, hold, s, f, false, false, now))
+		holds_drop(h, vf, "is gone, and the VF is idle");
+	else if (!hold->draining && s->gone && s->missed_twice && !s->passed_on && why)
+		drain(h, hold, why);
+}
+
+bool holds_wants_look(struct holds *h, size_t i, struct holds_now now)
+{
+	const struct ledger_hold *hold = ledger_hold_at(h->ledger, i);
+	const struct sight *s;
+
+	holds_sync(h, now);
+	s = &h->sights[i];
+	return hold->draining || s->gone || s->unseen || s->given_away ||
+	       (holds_text(hold->owner.uid) && !hold->seen_cgroup &&
+		now.mono_ms - s->noted_ms < SEE_CGROUP_MS);
+}
+
+bool holds_release(struct holds *h, const char *vf, struct holds_now now)
+{
+	const struct ledger_hold *hold = ledger_find(h->ledger, vf);
+	char name[HOLDS_NAME_MAX];
+
+	(void)now;
+	if (!hold)
+		return false;
+	holds_say(h, true, "%s was held by %s, and an operator has released it", hold->vf,
+		  holds_name(&hold->owner, name, sizeof(name)));
+	ledger_drop(h->ledger, vf);
+	holds_relist(h);
+	return true;
+}

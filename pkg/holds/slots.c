@@ -1,0 +1,471 @@
+/* Late binding: slots, what was promised of them, and which VF each has. */
+#include "holds/holds-internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+/* --- slots that were given, and have no VF yet --- */
+
+struct promise *holds_promise(const struct holds *h, const char *slot)
+{
+	for (size_t i = 0; i < h->n_promises; i++) {
+		if (!strcmp(h->promises[i].slot, slot))
+			return &h->promises[i];
+	}
+	return NULL;
+}
+
+static void promise(struct holds *h, const char *slot, struct holds_now now)
+{
+	struct promise *p = holds_promise(h, slot);
+
+	if (!p) {
+		h->promises = xgrow(h->promises, &h->cap_promises, h->n_promises + 1, sizeof(*h->promises));
+		p = &h->promises[h->n_promises++];
+		*p = (struct promise) { .slot = xstrdup(slot) };
+	}
+	p->since_ms = now.mono_ms;
+	p->held = true;
+}
+
+void holds_forget_promise(struct holds *h, const char *slot)
+{
+	struct promise *p = holds_promise(h, slot);
+
+	if (!p)
+		return;
+	free(p->slot);
+	*p = h->promises[--h->n_promises];
+}
+
+bool holds_is_promised(const struct holds *h, const char *slot)
+{
+	return holds_promise(h, slot) != NULL;
+}
+
+const struct ledger_hold *holds_live_slot(const struct holds *h, const char *slot)
+{
+	const struct ledger_hold *hold = ledger_find_slot(h->ledger, slot);
+
+	return hold && !hold->draining ? hold : NULL;
+}
+
+/* What drains no longer counts on its slot: it is another container's. */
+void holds_promised(struct holds *h, const char *const *slots, size_t n, struct holds_now now)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct ledger_hold *hold = ledger_find_slot(h->ledger, slots[i]);
+		struct ledger_hold loose;
+
+		promise(h, slots[i], now);
+		if (!hold)
+			continue;
+		holds_sight(h, hold->vf, now)->given_away = true;
+		holds_want_look(h, hold->vf);
+		if (!hold->draining)
+			continue;
+		loose = *hold;
+		loose.slot = NULL;
+		ledger_put(h->ledger, &loose);
+	}
+	holds_relist(h);
+}
+
+/* --- slots whose VF is not known --- */
+
+static struct unknown *find_unknown(struct holds *h, const char *slot)
+{
+	for (size_t i = 0; i < h->n_unknown; i++) {
+		if (!strcmp(h->unknown[i].slot, slot))
+			return &h->unknown[i];
+	}
+	return NULL;
+}
+
+static void note_unknown(struct holds *h, const struct holds_seen *seen)
+{
+	if (find_unknown(h, seen->id))
+		return;
+	h->unknown = xgrow(h->unknown, &h->cap_unknown, h->n_unknown + 1, sizeof(*h->unknown));
+	h->unknown[h->n_unknown++] = (struct unknown) { .slot = xstrdup(seen->id),
+							.resource = xstrdup(seen->resource),
+							.owner = { xstrdup(seen->ns), xstrdup(seen->pod),
+								   xstrdup(""), xstrdup(seen->container) } };
+	holds_say(h, true,
+		  "slot %s is held by container %s of pod %s/%s and its VF is not known, because the ledger, "
+		  "CDI "
+		  "specs and map.json are lost: no VF of %s is given to a new container until that one ends",
+		  seen->id, seen->container, seen->ns, seen->pod, seen->resource);
+}
+
+const char *holds_unknown(const struct holds *h, size_t k, const struct ledger_owner **ret_owner)
+{
+	if (k >= h->n_unknown)
+		return NULL;
+	if (ret_owner)
+		*ret_owner = &h->unknown[k].owner;
+	return h->unknown[k].slot;
+}
+
+static const struct unknown *unknown_of(const struct holds *h, const char *resource)
+{
+	for (size_t i = 0; i < h->n_unknown; i++) {
+		if (!strcmp(h->unknown[i].resource, resource))
+			return &h->unknown[i];
+	}
+	return NULL;
+}
+
+static bool answer_has_slot(const struct holds_answer *answer, const char *slot)
+{
+	for (size_t i = 0; i < answer->n_seen; i++) {
+		if (!strcmp(answer->seen[i].id, slot))
+			return true;
+	}
+	return false;
+}
+
+/* A container has it, by a List. What was given while we run has no VF yet; what was given before has one
+ * that is not known. */
+static void note_held(struct holds *h, const struct holds_seen *seen, struct holds_now now)
+{
+	struct promise *p = holds_promise(h, seen->id);
+
+	if (p)
+		p->held = true;
+	if (p || holds_live_slot(h, seen->id))
+		return;
+	if (!h->claims_read)
+		return; /* a record may name its VF */
+	if (h->lost)
+		note_unknown(h, seen);
+	promise(h, seen->id, now);
+}
+
+void holds_know_pod(struct holds *h, const char *uid)
+{
+	for (size_t i = h->n_unknown; i-- > 0;) {
+		if (holds_text(uid) && str_eq(h->unknown[i].owner.uid, uid))
+			holds_know_slot(h, h->unknown[i].slot);
+	}
+}
+
+void holds_name_unknown(struct holds *h, const struct holds_entry *v, size_t n)
+{
+	for (size_t i = 0; i < h->n_unknown; i++) {
+		struct unknown *u = &h->unknown[i];
+		const char *uid = holds_checkpoint_uid(v, n, u->resource, u->slot);
+
+		if (holds_text(u->owner.uid) || u->missed || !*uid)
+			continue;
+		free((char *)u->owner.uid);
+		u->owner.uid = xstrdup(uid);
+	}
+}
+
+static bool shows_owner(const struct holds_answer *answer, const struct unknown *u)
+{
+	for (size_t i = 0; i < answer->n_seen; i++) {
+		const struct holds_seen *seen = &answer->seen[i];
+
+		if (!strcmp(seen->id, u->slot) && holds_same_name(&u->owner, seen->ns, seen->pod))
+			return true;
+	}
+	return false;
+}
+
+/* Without a UID its cgroup will never say whether it runs: then rule (d) holds. */
+static void note_missing(struct holds *h, const struct holds_answer *answer)
+{
+	for (size_t i = h->n_unknown; i-- > 0;) {
+		struct unknown *u = &h->unknown[i];
+		bool missed = !shows_owner(answer, u);
+
+		if (missed && !u->missed)
+			u->missed_ms = answer->asked_ms;
+		u->missed = missed;
+		if (missed && !holds_text(u->owner.uid) &&
+		    answer->asked_ms - u->missed_ms >= (int64_t)h->pace.mature_ms)
+			holds_know_slot(h, u->slot);
+	}
+}
+
+void holds_unknown_looked(struct holds *h, const char *slot, enum holds_cgroup cgroup)
+{
+	struct unknown *u = find_unknown(h, slot);
+
+	if (!u)
+		return;
+	u->runs = cgroup == HOLDS_CGROUP_RUNS || cgroup == HOLDS_CGROUP_UNKNOWN;
+	if (!u->runs && (u->missed || (cgroup == HOLDS_CGROUP_EMPTY && holds_text(u->owner.uid))))
+		holds_know_slot(h, slot);
+}
+
+void holds_note_slots(struct holds *h, const struct holds_answer *answer, struct holds_now now)
+{
+	if (answer->asked_ms < h->listed_ms)
+		return; /* a newer one overtook it */
+	h->listed_ms = answer->asked_ms;
+	for (size_t i = 0; i < answer->n_seen; i++) {
+		if (answer->seen[i].slot)
+			note_held(h, &answer->seen[i], now);
+	}
+	for (size_t i = h->n_promises; i-- > 0;) {
+		struct promise *p = &h->promises[i];
+
+		if (answer_has_slot(answer, p->slot) ||
+		    p->since_ms + 2 * (int64_t)h->pace.young_ms > answer->asked_ms)
+			continue;
+		p->held = false;
+		if (!holds_live_slot(h, p->slot))
+			holds_forget_promise(h, p->slot);
+	}
+	note_missing(h, answer);
+}
+
+/* --- a container starts --- */
+
+const char *holds_slot_vf(const struct holds *h, const char *slot)
+{
+	const struct ledger_hold *hold = holds_live_slot(h, slot);
+
+	return hold ? hold->vf : NULL;
+}
+
+/* It starts again and gets another VF: that its pod runs says nothing about this one. */
+static void leave_sick(struct holds *h, const struct ledger_hold *hold)
+{
+	struct ledger_hold left = *hold;
+
+	holds_say(h, false, "%s is not usable: slot %s gets another VF", hold->vf, hold->slot);
+	left.slot = NULL;
+	left.draining = true;
+	left.seen_cgroup = false;
+	left.owner.uid = "";
+	holds_want_look(h, hold->vf);
+	holds_relist(h);
+	ledger_put(h->ledger, &left);
+}
+
+/* The slot is another container's now. The one before keeps its VF until it is gone. */
+static void take_slot(struct holds *h, const struct ledger_hold *hold, struct holds_now now)
+{
+	struct ledger_hold kept = *hold;
+	char name[HOLDS_NAME_MAX];
+
+	holds_say(h, false,
+		  "slot %s of %s was given to another container; %s stays with the first one until it "
+		  "is gone",
+		  hold->slot, holds_name(&hold->owner, name, sizeof(name)), hold->vf);
+	holds_sight(h, hold->vf, now)->given_away = true;
+	kept.slot = NULL;
+	holds_want_look(h, hold->vf);
+	holds_relist(h);
+	ledger_put(h->ledger, &kept);
+}
+
+/* Without UIDs the name counts, unless the kubelet has given the slot since. */
+static bool is_same_pod(const struct holds *h, const struct ledger_hold *hold,
+			const struct ledger_owner *owner)
+{
+	if (holds_text(hold->owner.uid) && holds_text(owner->uid))
+		return !strcmp(hold->owner.uid, owner->uid);
+	return holds_same_name(&hold->owner, owner->ns, owner->pod) && !holds_promise(h, hold->slot);
+}
+
+const char *holds_slot_start(struct holds *h, const char *slot, const struct ledger_owner *owner, bool usable,
+			     struct holds_now now)
+{
+	const struct ledger_hold *hold = holds_live_slot(h, slot);
+	const struct unknown *u = find_unknown(h, slot);
+
+	if (u && !holds_other_uid(&u->owner, owner) &&
+	    (holds_same_uid(&u->owner, owner) || holds_same_name(&u->owner, owner->ns, owner->pod)))
+		holds_know_slot(h, slot); /* the container that had it has ended, and starts again */
+	if (!hold)
+		return NULL;
+	if (!is_same_pod(h, hold, owner)) {
+		take_slot(h, hold, now);
+		return NULL;
+	}
+	if (!usable) {
+		leave_sick(h, hold);
+		return NULL;
+	}
+	return hold->vf;
+}
+
+static bool is_of_container(const struct ledger_hold *hold, const struct ledger_owner *owner)
+{
+	bool same = holds_text(hold->owner.uid) && holds_text(owner->uid)
+			    ? !strcmp(hold->owner.uid, owner->uid)
+			    : holds_same_name(&hold->owner, owner->ns, owner->pod);
+
+	return same && str_eq(hold->owner.container, owner->container ? owner->container : "");
+}
+
+const char *holds_kept(const struct holds *h, const char *resource, const struct ledger_owner *owner,
+		       size_t k)
+{
+	for (size_t i = 0; i < ledger_holds(h->ledger); i++) {
+		const struct ledger_hold *hold = ledger_hold_at(h->ledger, i);
+
+		if (hold->slot || hold->draining || strcmp(hold->resource, resource) != 0 ||
+		    !is_of_container(hold, owner))
+			continue;
+		if (k-- == 0)
+			return hold->vf;
+	}
+	return NULL;
+}
+
+bool holds_could_give(const struct holds *h, const char *vf)
+{
+	const struct ledger_hold *hold = ledger_find(h->ledger, vf);
+
+	if (!hold || hold->draining)
+		return true;
+	for (size_t i = 0; i < h->n_sights; i++) {
+		const struct sight *s = &h->sights[i];
+
+		if (!strcmp(s->vf, vf) && s->since_ms == hold->since_ms && s->decision == hold->decision)
+			return s->gone || s->given_away || s->unseen;
+	}
+	return false;
+}
+
+static bool refuse(const struct holds *h, const char *vf, const char *resource, struct arena *a,
+		   const char **ret_why)
+{
+	const struct unknown *u = unknown_of(h, resource);
+
+	if (!h->claims_read)
+		*ret_why = arena_printf(a, "the CDI directory and the run directory were not read yet");
+	else if (!holds_is_settled(h))
+		*ret_why = arena_printf(a, "the ledger was lost, and the kubelet has not shown its pods yet");
+	else
+		*ret_why = arena_printf(a, "%s may be that of slot %s, which container %s of pod %s/%s has",
+					vf, u->slot, u->owner.container, u->owner.ns, u->owner.pod);
+	return false;
+}
+
+bool holds_may_give(struct holds *h, const char *vf, const char *resource, const struct holds_facts *f,
+		    struct holds_now now, struct arena *a, const char **ret_why)
+{
+	const struct ledger_hold *hold;
+	char name[HOLDS_NAME_MAX];
+	const char *why;
+
+	if (!holds_is_settled(h) || unknown_of(h, resource))
+		return refuse(h, vf, resource, a, ret_why);
+	holds_note_cgroup(h, vf, f);
+	hold = ledger_find(h->ledger, vf);
+	why = holds_in_use(hold, f, false);
+	if (hold && holds_is_gone(h, hold, holds_sight(h, vf, now), f, false, false, now)) {
+		holds_drop(h, vf, "is gone, and the VF is idle");
+		return true;
+	}
+	if (!hold && !why)
+		return true;
+	if (hold)
+		*ret_why = arena_printf(a, "VF %s is held by %s%s%s", vf,
+					holds_name(&hold->owner, name, sizeof(name)), why ? ": " : "",
+					why ? why : "");
+	else
+		*ret_why = arena_printf(a, "VF %s is in use: %s", vf, why);
+	return false;
+}
+
+/* --- a binding --- */
+
+static void loosen(struct holds *h, const char *slot, const char *except)
+{
+	const struct ledger_hold *other = ledger_find_slot(h->ledger, slot);
+	struct ledger_hold loose;
+
+	if (!other || !strcmp(other->vf, except))
+		return;
+	loose = *other;
+	loose.slot = NULL;
+	ledger_put(h->ledger, &loose);
+}
+
+void holds_bind(struct holds *h, const char *slot, const struct holds_vf *v, const struct ledger_owner *owner,
+		uint64_t number, struct holds_now now)
+{
+	const struct ledger_hold *before = ledger_find(h->ledger, v->vf);
+	struct ledger_hold hold = {
+		.vf = v->vf, .rdma = v->rdma, .since_ms = now.wall_ms, .decision = number
+	};
+	struct sight *s;
+
+	if (before && !number)
+		hold = *before;
+	hold.resource = v->resource;
+	hold.slot = slot;
+	hold.draining = false;
+	hold.kubelet = h->epoch;
+	hold.owner = *owner;
+	if (before && !number && !holds_text(owner->uid))
+		hold.owner.uid = before->owner.uid;
+	if (before && !number && !owner->container)
+		hold.owner.container = before->owner.container;
+	loosen(h, slot, v->vf);
+	ledger_put(h->ledger, &hold);
+	holds_forget_promise(h, slot);
+	holds_know_slot(h, slot);
+	s = holds_sight(h, v->vf, now);
+	s->given_away = false;
+	if (holds_text(owner->pod)) /* the kubelet has just named the container */
+		s->shown_ms = now.mono_ms;
+	s->tentative |= number != 0;
+	holds_want_look(h, v->vf); /* its sandbox runs: does the cgroup of its pod show that? */
+	holds_relist(h);
+}
+
+void holds_confirm(struct holds *h, const char *slot, struct holds_now now)
+{
+	const struct ledger_hold *hold = ledger_find_slot(h->ledger, slot);
+
+	if (hold)
+		holds_sight(h, hold->vf, now)->tentative = false;
+}
+
+void holds_unbind(struct holds *h, const char *slot, struct holds_now now)
+{
+	const struct ledger_hold *hold = ledger_find_slot(h->ledger, slot);
+
+	if (!hold || !holds_sight(h, hold->vf, now)->tentative)
+		return;
+	ledger_drop(h->ledger, hold->vf);
+	promise(h, slot, now);
+	holds_relist(h);
+}
+
+struct holds_slots holds_slots(const struct holds *h, struct arena *a)
+{
+	size_t n = ledger_holds(h->ledger);
+	struct holds_slots s = { .uses = arena_array(a, n + h->n_promises, sizeof(*s.uses)),
+				 .lost = arena_array(a, n, sizeof(*s.lost)) };
+
+	for (size_t i = 0; i < n; i++) {
+		const struct ledger_hold *hold = ledger_hold_at(h->ledger, i);
+
+		if (hold->slot && !hold->draining)
+			s.uses[s.n_uses++] = (struct holds_slot) { hold->slot, hold->vf };
+		else if (holds_is_settled(h))
+			s.lost[s.n_lost++] = hold->vf;
+	}
+	for (size_t i = 0; i < h->n_promises; i++) {
+		const struct promise *p = &h->promises[i];
+
+		if (p->held && !holds_live_slot(h, p->slot))
+			s.uses[s.n_uses++] = (struct holds_slot) { p->slot, NULL };
+	}
+	return s;
+}

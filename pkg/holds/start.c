@@ -1,0 +1,203 @@
+/* Early binding: what Allocate gave, and whether a container may start with it. */
+#include "holds/holds-internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/str.h"
+
+/* The same container, as far as can be told: it keeps what it has. */
+static bool is_own(const struct ledger_hold *hold, const struct ledger_owner *owner)
+{
+	return holds_same_uid(&hold->owner, owner);
+}
+
+/* The hold goes on: what is known of the VF beyond this stays. */
+static bool goes_on(const struct ledger_hold *old, const struct ledger_owner *owner, uint64_t number)
+{
+	return old && !old->slot && (is_own(old, owner) || (number && old->decision == number));
+}
+
+static void put(struct holds *h, const struct holds_vf *v, const struct ledger_owner *owner, uint64_t number,
+		bool pending, struct holds_now now)
+{
+	const struct ledger_hold *old = ledger_find(h->ledger, v->vf);
+	struct ledger_hold hold = {
+		.vf = v->vf, .resource = v->resource, .rdma = v->rdma, .since_ms = now.wall_ms
+	};
+
+	if (goes_on(old, owner, number))
+		hold = *old;
+	hold.owner = *owner;
+	if (old && !holds_text(owner->pod) && !holds_text(owner->uid) &&
+	    (!pending || old->decision == number))
+		hold.owner = old->owner; /* nothing is known: it stays whose it was */
+	else if (old && !holds_text(owner->uid) && old->decision == number)
+		hold.owner.uid = old->owner.uid;
+	if (number)
+		hold.decision = number;
+	hold.pending = pending;
+	hold.draining = false;
+	hold.kubelet = pending ? 0 : h->epoch;
+	ledger_put(h->ledger, &hold);
+	holds_note_cgroup(h, v->vf, v->facts);
+}
+
+static void give(struct holds *h, const struct holds_vf *v, const struct ledger_owner *owner,
+		 uint64_t decision, struct holds_now now)
+{
+	const struct ledger_hold *hold = ledger_find(h->ledger, v->vf);
+	struct sight *s = holds_sight(h, v->vf, now);
+	char name[HOLDS_NAME_MAX];
+
+	if (hold && is_own(hold, owner)) { /* what its init container had */
+		put(h, v, owner, decision, hold->pending, now);
+		return;
+	}
+	if (hold && !holds_is_gone(h, hold, s, v->facts, true, false, now)) {
+		s->given_away = true;
+		holds_say(h, false, "%s: the kubelet has given it to another container; %s holds it still",
+			  v->vf, holds_name(&hold->owner, name, sizeof(name)));
+		return;
+	}
+	if (hold)
+		holds_drop(h, v->vf, "is gone, and the kubelet has given it to another container");
+	put(h, v, owner, decision, true, now);
+}
+
+void holds_allocated(struct holds *h, const struct holds_vf *v, size_t n, const struct ledger_owner *owner,
+		     uint64_t decision, struct holds_now now)
+{
+	for (size_t i = 0; i < n; i++)
+		give(h, &v[i], owner, decision, now);
+	holds_sync(h, now);
+}
+
+void holds_offered(struct holds *h, const char *const *vfs, size_t n, struct holds_now now)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct ledger_hold *hold = ledger_find(h->ledger, vfs[i]);
+		struct sight *s = hold ? holds_sight(h, vfs[i], now) : NULL;
+
+		if (!hold || hold->draining || (s->judged_ms && !s->unseen))
+			continue;
+		s->given_away = true;
+		holds_want_look(h, hold->vf);
+	}
+}
+
+/* --- PreStartContainer --- */
+
+/*
+ * Nothing but the name says whose the hold is, or who starts: the machine has to show that nobody uses the
+ * VF. A container that starts again has ended before.
+ */
+static bool may_be_own(const struct ledger_hold *hold, const struct ledger_owner *owner)
+{
+	if (holds_text(hold->owner.uid) && holds_text(owner->uid))
+		return false;
+	if (!holds_text(owner->pod) && !holds_text(owner->uid))
+		return true;
+	return (!holds_text(hold->owner.pod) && !holds_text(hold->owner.uid)) ||
+	       holds_same_name(&hold->owner, owner->ns, owner->pod);
+}
+
+static bool refuse(const struct ledger_hold *hold, const char *vf, const char *because, struct arena *a,
+		   const char **ret_why)
+{
+	char name[HOLDS_NAME_MAX];
+
+	if (!hold)
+		*ret_why = arena_printf(a, "VF %s is in use: %s", vf, because);
+	else
+		*ret_why = arena_printf(a, "VF %s is held by %s%s: %s", vf,
+					holds_name(&hold->owner, name, sizeof(name)),
+					hold->draining ? ", which is gone" : "", because);
+	return false;
+}
+
+static bool may_start(struct holds *h, const struct holds_vf *v, const struct ledger_owner *owner,
+		      uint64_t decision, bool moves, struct holds_now now, struct arena *a,
+		      const char **ret_why)
+{
+	const struct ledger_hold *hold = ledger_find(h->ledger, v->vf);
+	const struct sight *s = holds_sight(h, v->vf, now);
+	bool ours = hold && hold->pending && decision && hold->decision == decision;
+	bool nameless = !holds_text(owner->pod) && !holds_text(owner->uid) && !h->blind;
+	const char *why = holds_in_use(nameless && hold && !hold->pending ? hold : NULL, v->facts, moves);
+
+	if (hold && is_own(hold, owner))
+		return true;
+	if (ours && !h->lost)
+		return true; /* it was free when this decision took it */
+	if (!hold || hold->pending || (may_be_own(hold, owner) && !hold->draining && !s->given_away))
+		return !why || refuse(hold && !hold->pending ? hold : NULL, v->vf, why, a, ret_why);
+	if (holds_is_gone(h, hold, s, v->facts, true, moves, now))
+		return true;
+	why = holds_in_use(hold, v->facts, moves);
+	return refuse(hold, v->vf, why ? why : "the kubelet has not shown yet that this pod is gone", a,
+		      ret_why);
+}
+
+/*
+ * A hold that begins now and not with its decision (another container had the VF then) needs a number of its
+ * own: a ledger that was stored between them knows the decision's, and no hold with it. 0: every hold is
+ * there, and keeps the number that it has.
+ */
+static uint64_t number_of_start(struct holds *h, const struct holds_vf *v, size_t n,
+				const struct ledger_owner *owner, uint64_t decision, struct holds_now now)
+{
+	const struct ledger_decision *d = decision ? ledger_decision(h->ledger, decision) : NULL;
+	bool begins = false;
+	uint64_t number;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct ledger_hold *old = ledger_find(h->ledger, v[i].vf);
+
+		begins |= !goes_on(old, owner, decision) || (decision && old->decision != decision);
+	}
+	if (!begins)
+		return decision;
+	if (d)
+		return ledger_decide(h->ledger, d);
+	if (h->lost)
+		ledger_skip(h->ledger, (uint64_t)now.wall_ms);
+	number = ledger_next(h->ledger);
+	ledger_skip(h->ledger, number);
+	return number;
+}
+
+bool holds_start(struct holds *h, const struct holds_vf *v, size_t n, const struct ledger_owner *owner,
+		 uint64_t decision, bool moves, struct holds_now now, struct arena *a, const char **ret_why)
+{
+	if (!h->claims_read) {
+		*ret_why = "the CDI directory and the run directory, which say what containers hold, were "
+			   "not read yet";
+		return false;
+	}
+	for (size_t i = 0; i < n; i++) {
+		const struct ledger_hold *hold;
+
+		holds_note_cgroup(h, v[i].vf, v[i].facts);
+		if (!may_start(h, &v[i], owner, decision, moves, now, a, ret_why)) {
+			hold = ledger_find(h->ledger, v[i].vf);
+			if (hold && !may_be_own(hold, owner))
+				holds_sight(h, v[i].vf, now)->given_away = true;
+			return false;
+		}
+	}
+	decision = number_of_start(h, v, n, owner, decision, now);
+	for (size_t i = 0; i < n; i++) {
+		const struct ledger_hold *hold = ledger_find(h->ledger, v[i].vf);
+
+		if (hold && !hold->pending && !is_own(hold, owner) && !may_be_own(hold, owner))
+			holds_drop(h, v[i].vf, "is gone, and another container starts with it");
+		put(h, &v[i], owner, decision, false, now);
+		if (holds_text(owner->pod)) /* the kubelet has just named the container */
+			holds_sight(h, v[i].vf, now)->shown_ms = now.mono_ms;
+		holds_want_look(h, v[i].vf); /* its sandbox runs: does the cgroup of its pod show that? */
+	}
+	holds_sync(h, now);
+	return true;
+}
