@@ -1,0 +1,488 @@
+/* Late binding: slots, what was promised of them, and which VF each has. */
+#include "unit/holds/world.h"
+
+static const char *vf_told_for(const char *slot)
+{
+	struct holds_slots s = holds_slots(w.h, w.a);
+
+	for (size_t i = 0; i < s.n_uses; i++) {
+		if (!strcmp(s.uses[i].slot, slot))
+			return s.uses[i].vf ? s.uses[i].vf : "none yet";
+	}
+	return "free";
+}
+
+static bool is_told_lost(const char *vf)
+{
+	struct holds_slots s = holds_slots(w.h, w.a);
+
+	for (size_t i = 0; i < s.n_lost; i++) {
+		if (!strcmp(s.lost[i], vf))
+			return true;
+	}
+	return false;
+}
+
+/* --- from a promise to a VF --- */
+
+static void a_slot_is_promised_until_a_vf_is_bound_to_it(void **state)
+{
+	(void)state;
+	promise(S0);
+	assert_true(holds_is_promised(w.h, S0));
+	assert_string_equal(vf_told_for(S0), "none yet");
+	assert_null(holds_slot_vf(w.h, S0));
+	bind_slot("web-0#u1", S0, V0);
+	assert_false(holds_is_promised(w.h, S0));
+	assert_string_equal(vf_told_for(S0), V0);
+	assert_string_equal(holds_slot_vf(w.h, S0), V0);
+	assert_string_equal(vf_told_for(S1), "free");
+}
+
+static void a_promise_is_forgotten_when_a_list_that_was_asked_for_later_lacks_it(void **state)
+{
+	(void)state;
+	promise(S0);
+	pass(500);
+	answer(NULL, w.now.mono_ms, w.epoch, NULL, 0);
+	assert_true(holds_is_promised(w.h, S0)); /* the kubelet notes it a moment later */
+	kubelet_lists({ "web-0", S0 });
+	assert_string_equal(vf_told_for(S0), "none yet");
+	kubelet_lists({ "web-0", NULL });
+	assert_false(holds_is_promised(w.h, S0));
+	assert_string_equal(vf_told_for(S0), "free");
+}
+
+static void a_slot_that_a_container_got_before_we_started_is_told(void **state)
+{
+	(void)state;
+	kubelet_lists({ "web-0", S0 });
+	assert_string_equal(vf_told_for(S0), "none yet");
+	assert_null(hold_of(S0));
+}
+
+static void a_binding_that_came_to_nothing_is_taken_back(void **state)
+{
+	(void)state;
+	promise(S0);
+	bind_slot("web-0#u1", S0, V0);
+	holds_unbind(w.h, S0, w.now);
+	assert_null(hold_of(V0));
+	assert_true(holds_is_promised(w.h, S0));
+	bind_slot("web-0#u1", S0, V1);
+	holds_confirm(w.h, S0, w.now);
+	holds_unbind(w.h, S0, w.now); /* a container, or a CNI plugin, has it by now */
+	assert_true(is_held_by(V1, "web-0#u1"));
+}
+
+/* --- a container starts again --- */
+
+static void a_container_that_starts_again_keeps_its_vf(void **state)
+{
+	(void)state;
+	begin_late("web-0#u1", S0, V0);
+	assert_string_equal(slot_starts("web-0#u1", S0, true), V0);
+	restart(copy_of_ledger());
+	records_read();
+	assert_string_equal(slot_starts("web-0#u1", S0, true), V0);
+	assert_string_equal(slot_starts("web-0", S0, true), V0);
+}
+
+static void a_decision_that_came_to_nothing_is_forgotten(void **state)
+{
+	uint64_t number;
+
+	(void)state;
+	promise(S0);
+	number = bind_slot("web-0#u1", S0, V0);
+	holds_undecide(w.h, number);
+	assert_non_null(ledger_decision(holds_ledger(w.h), number)); /* a VF is held by it */
+	holds_unbind(w.h, S0, w.now);
+	holds_undecide(w.h, number);
+	assert_null(ledger_decision(holds_ledger(w.h), number));
+	assert_true(bind_slot("web-0#u1", S0, V0) > number); /* numbers only grow */
+}
+
+static void a_vf_that_is_bound_again_keeps_its_number_and_its_owner(void **state)
+{
+	uint64_t number = begin_late("web-0#u1", S0, V0);
+	struct holds_vf v = vf_of(V0);
+	const struct ledger_owner o = { "default", "web-0", "", NULL };
+
+	(void)state;
+	holds_bind(w.h, S0, &v, &o, 0, w.now);
+	assert_int_equal(hold_of(V0)->decision, number);
+	assert_true(is_held_by(V0, "web-0#u1"));
+	assert_string_equal(hold_of(V0)->owner.container, "main");
+	holds_unbind(w.h, S0, w.now);
+	assert_true(is_held_by(V0, "web-0#u1"));
+}
+
+static void a_vf_that_is_not_usable_is_left_for_another_one(void **state)
+{
+	(void)state;
+	begin_late("web-0#u1", S0, V0);
+	w.away = V0;
+	assert_null(slot_starts("web-0#u1", S0, false));
+	assert_true(is_draining(V0));
+	assert_true(is_told_lost(V0));
+	bind_slot("web-0#u1", S0, V1);
+	holds_confirm(w.h, S0, w.now);
+	assert_string_equal(vf_told_for(S0), V1);
+	w.away = NULL;
+	tick();
+	assert_null(hold_of(V0)); /* that the pod runs says nothing about it */
+	assert_true(is_held_by(V1, "web-0#u1"));
+}
+
+/* --- the slot is another container's --- */
+
+static void a_slot_that_was_given_away_leaves_its_vf_with_the_first_container(void **state)
+{
+	(void)state;
+	begin_late("web-0#u1", S0, V0);
+	kubelet_lists({ "web-0", S0 });
+	promise(S0);
+	assert_null(slot_starts("web-1#u2", S0, true));
+	assert_true(is_held_by(V0, "web-0#u1"));
+	assert_null(hold_of(V0)->slot);
+	assert_true(is_told_lost(V0));
+	bind_slot("web-1#u2", S0, V1);
+	assert_true(is_held_by(V1, "web-1#u2"));
+	assert_false(may_give(V0));
+	end_pod("web-0#u1");
+	tick();
+	assert_null(hold_of(V0));
+}
+
+static void a_pod_of_the_same_name_and_another_uid_gets_another_vf(void **state)
+{
+	(void)state;
+	begin_late("web-0#u1", S0, V0);
+	kubelet_lists({ "web-0", S0 });
+	promise(S0);
+	run_pod("web-0#u2");
+	assert_null(slot_starts("web-0#u2", S0, true));
+	bind_slot("web-0#u2", S0, V1);
+	assert_true(is_held_by(V0, "web-0#u1"));
+	assert_true(is_held_by(V1, "web-0#u2"));
+}
+
+static void without_uids_a_name_keeps_its_vf_unless_the_slot_was_given_since(void **state)
+{
+	(void)state;
+	begin_late("web-0", S0, V0);
+	assert_string_equal(slot_starts("web-0", S0, true), V0);
+	promise(S0);
+	assert_null(slot_starts("web-0", S0, true));
+	assert_non_null(hold_of(V0));
+}
+
+static void a_container_whose_slot_was_given_away_keeps_its_vf_with_another_slot(void **state)
+{
+	struct ledger_owner first = who("web-0#u1"), second = who("web-1#u2");
+
+	(void)state;
+	begin_late("web-0#u1", S0, V0);
+	promise(S0);
+	assert_null(slot_starts("web-1#u2", S0, true));
+	assert_string_equal(holds_kept(w.h, RES, &first, 0), V0);
+	assert_null(holds_kept(w.h, RES, &first, 1));
+	assert_null(holds_kept(w.h, RES, &second, 0));
+	assert_null(holds_kept(w.h, "rdma/other", &first, 0));
+}
+
+static void what_drains_loses_its_slot_to_the_next_container(void **state)
+{
+	(void)state;
+	begin_late("web-0#u1", S0, V0);
+	kubelet_lists({ "web-0", S0 });
+	kubelet_lists({ "web-1", NULL });
+	kubelet_lists({ "web-1", NULL });
+	assert_true(is_draining(V0));
+	promise(S0);
+	assert_null(hold_of(V0)->slot);
+	assert_string_equal(vf_told_for(S0), "none yet");
+	assert_true(is_told_lost(V0));
+}
+
+static void a_slot_of_another_pod_is_no_sign_of_life_and_none_of_death(void **state)
+{
+	(void)state;
+	begin_late("web-0#u1", S0, V0);
+	for (int i = 0; i < 5; i++)
+		kubelet_lists({ "web-1", S0 });
+	assert_true(is_held_by(V0, "web-0#u1"));
+	assert_false(is_draining(V0));
+	end_pod("web-0#u1");
+	kubelet_lists({ "web-1", S0 });
+	assert_null(hold_of(V0));
+}
+
+static void a_vf_that_only_an_init_container_had_stays_quiet_late_too(void **state)
+{
+	(void)state;
+	begin_late("web-0#u1/init", S0, V0);
+	begin_late("web-0#u1", S1, V1);
+	for (int i = 0; i < 5; i++)
+		kubelet_lists({ "web-0", S1 });
+	assert_non_null(hold_of(V0));
+	assert_false(is_draining(V0));
+	assert_string_equal(vf_told_for(S0), V0);
+}
+
+/* No list shows the init containers of a pod, and the checkpoint has UIDs only. */
+static void a_hold_with_a_uid_and_no_name_is_not_missed(void **state)
+{
+	(void)state;
+	begin_late("#u1", S0, V0);
+	for (int i = 0; i < 5; i++)
+		kubelet_lists({ "web-0", NULL });
+	assert_non_null(hold_of(V0));
+	assert_false(is_draining(V0));
+	assert_string_equal(slot_starts("#u1", S0, true), V0);
+	end_pod("#u1");
+	tick();
+	assert_null(hold_of(V0));
+}
+
+static void a_promise_is_not_forgotten_by_a_list_that_is_older(void **state)
+{
+	int64_t asked;
+
+	(void)state;
+	asked = w.now.mono_ms;
+	promise(S0);
+	pass(90000);
+	answer(NULL, asked, w.epoch, NULL, 0);
+	assert_true(holds_is_promised(w.h, S0));
+}
+
+/* --- which VFs may be given --- */
+
+static void an_idle_vf_that_is_not_held_may_be_given(void **state)
+{
+	(void)state;
+	assert_true(may_give(V0));
+	w.open = V0;
+	assert_false(may_give(V0));
+	assert_string_equal(w.why, "VF " V0 " is in use: its RDMA device is open (1 context)");
+}
+
+static void a_vf_of_a_container_is_given_only_when_that_one_is_gone(void **state)
+{
+	(void)state;
+	begin_late("web-0#u1", S0, V0);
+	assert_false(may_give(V0));
+	assert_non_null(strstr(w.why, "VF " V0 " is held by container main of pod default/web-0 (UID u1)"));
+	assert_false(holds_could_give(w.h, V0));
+	kubelet_lists({ "web-0", S0 });
+	kubelet_lists({ "web-1", NULL });
+	assert_true(holds_could_give(w.h, V0));
+	assert_false(may_give(V0));
+	end_pod("web-0#u1");
+	assert_true(may_give(V0));
+	assert_null(hold_of(V0));
+}
+
+/* --- the ledger, the specs and map.json are lost --- */
+
+static void lose_everything(void)
+{
+	begin_late("web-0#u1", S0, V0);
+	restart(NULL);
+	records_read();
+}
+
+static void nothing_is_given_before_the_kubelet_has_shown_its_pods(void **state)
+{
+	(void)state;
+	lose_everything();
+	assert_false(holds_is_settled(w.h));
+	assert_false(may_give(V1));
+	assert_non_null(strstr(w.why, "the kubelet has not shown its pods yet"));
+	assert_true(holds_needs_spec(w.h, S1));
+	assert_true(holds_needs_dir(w.h, V3));
+	kubelet_gets("web-9", { "web-9", NULL });
+	assert_false(may_give(V1));
+	kubelet_lists({ "web-9", NULL });
+	assert_true(holds_is_settled(w.h));
+	assert_true(may_give(V1));
+}
+
+static void while_the_vf_of_a_slot_is_unknown_none_of_its_resource_is_given(void **state)
+{
+	const struct ledger_owner *owner;
+
+	(void)state;
+	lose_everything();
+	kubelet_lists({ "web-0", S0 });
+	assert_string_equal(holds_unknown(w.h, 0, &owner), S0);
+	assert_string_equal(owner->pod, "web-0");
+	assert_null(holds_unknown(w.h, 1, NULL));
+	assert_int_equal(w.bad, 1);
+	assert_true(
+		says("slot " S0 " is held by container main of pod default/web-0 and its VF is not known"));
+	assert_false(may_give(V0));
+	assert_false(may_give(V1));
+	assert_non_null(strstr(w.why, "may be that of slot " S0));
+	assert_true(holds_needs_spec(w.h, S1));
+	assert_true(holds_needs_dir(w.h, V0));
+	assert_false(holds_wants_store(w.h)); /* the next start has to look for it again */
+}
+
+static void a_slot_is_known_again_when_its_container_starts_again(void **state)
+{
+	(void)state;
+	lose_everything();
+	kubelet_lists({ "web-0", S0 });
+	assert_null(slot_starts("web-0#u1", S0, true));
+	assert_null(holds_unknown(w.h, 0, NULL));
+	assert_true(may_give(V1));
+}
+
+static void an_unknown_slot_is_forgotten_when_its_pod_is_missed_twice_and_runs_no_more(void **state)
+{
+	(void)state;
+	lose_everything();
+	kubelet_lists({ "web-0", S0 });
+	checkpoint("u1", S0);
+	tick();
+	kubelet_lists({ "web-1", NULL });
+	kubelet_lists({ "web-1", NULL });
+	assert_non_null(holds_unknown(w.h, 0, NULL)); /* its cgroup has processes */
+	assert_false(may_give(V1));
+	end_pod("web-0#u1");
+	tick();
+	assert_null(holds_unknown(w.h, 0, NULL));
+	assert_true(may_give(V1));
+}
+
+/* An ordinary init container starts (again): no other container of its pod runs, so nothing uses the VFs of
+ * their slots. */
+static void the_slots_of_a_pod_are_known_when_its_init_container_starts(void **state)
+{
+	(void)state;
+	lose_everything();
+	end_pod("web-0#u1");
+	kubelet_lists({ "web-0", S0 }, { "web-0", S1 });
+	checkpoint("u1", S0);
+	checkpoint("u1", S1);
+	assert_false(may_give(V1));
+	run_pod("web-0#u1"); /* its sandbox */
+	holds_know_pod(w.h, "u1");
+	assert_null(holds_unknown(w.h, 0, NULL));
+	assert_true(may_give(V1));
+}
+
+static void a_pod_that_runs_nothing_does_not_keep_its_slots_unknown(void **state)
+{
+	(void)state;
+	lose_everything();
+	end_pod("web-0#u1");
+	kubelet_lists({ "web-0", S0 });
+	checkpoint("u1", S0);
+	tick();
+	assert_null(holds_unknown(w.h, 0, NULL));
+}
+
+static void two_answers_of_one_moment_do_not_end_an_unknown_slot(void **state)
+{
+	(void)state;
+	lose_everything();
+	kubelet_lists({ "web-0", S0 });
+	checkpoint("u1", S0);
+	kubelet_lists({ "web-1", NULL });
+	pass(1);
+	answer(NULL, w.now.mono_ms, w.epoch, SAYS({ "web-1", NULL }));
+	assert_false(may_give(V1));
+	tick();
+	kubelet_lists({ "web-1", NULL });
+	assert_non_null(holds_unknown(w.h, 0, NULL));
+}
+
+static void an_unknown_slot_stays_so_while_cgroups_cannot_be_read(void **state)
+{
+	(void)state;
+	lose_everything();
+	kubelet_lists({ "web-0", S0 });
+	checkpoint("u1", S0);
+	w.cgroups_unreadable = true;
+	for (int i = 0; i < 10; i++) {
+		kubelet_lists({ "web-1", NULL });
+		tick();
+	}
+	assert_false(may_give(V1));
+	w.cgroups_unreadable = false;
+	end_pod("web-0#u1");
+	tick();
+	assert_true(may_give(V1));
+}
+
+static void an_unknown_slot_of_a_pod_without_uid_is_forgotten_after_ten_minutes(void **state)
+{
+	(void)state;
+	lose_everything();
+	kubelet_lists({ "web-0", S0 });
+	end_pod("web-0#u1");
+	for (int64_t ms = 0; ms < 590000; ms += 2000) {
+		kubelet_lists({ "web-1", NULL });
+		tick();
+	}
+	assert_false(may_give(V1));
+	for (int64_t ms = 0; ms < 20000; ms += 2000) {
+		kubelet_lists({ "web-1", NULL });
+		tick();
+	}
+	assert_true(may_give(V1));
+}
+
+static void what_another_pod_has_of_an_unknown_slot_is_no_sign_of_life(void **state)
+{
+	(void)state;
+	lose_everything();
+	kubelet_lists({ "web-0", S0 });
+	checkpoint("u1", S0);
+	kubelet_lists({ "web-1", S0 });
+	kubelet_lists({ "web-1", S0 });
+	end_pod("web-0#u1");
+	tick();
+	assert_null(holds_unknown(w.h, 0, NULL));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_slot_is_promised_until_a_vf_is_bound_to_it),
+		TEST(a_promise_is_forgotten_when_a_list_that_was_asked_for_later_lacks_it),
+		TEST(a_slot_that_a_container_got_before_we_started_is_told),
+		TEST(a_binding_that_came_to_nothing_is_taken_back),
+		TEST(a_container_that_starts_again_keeps_its_vf),
+		TEST(a_decision_that_came_to_nothing_is_forgotten),
+		TEST(a_vf_that_is_bound_again_keeps_its_number_and_its_owner),
+		TEST(a_vf_that_is_not_usable_is_left_for_another_one),
+		TEST(a_slot_that_was_given_away_leaves_its_vf_with_the_first_container),
+		TEST(a_pod_of_the_same_name_and_another_uid_gets_another_vf),
+		TEST(without_uids_a_name_keeps_its_vf_unless_the_slot_was_given_since),
+		TEST(a_container_whose_slot_was_given_away_keeps_its_vf_with_another_slot),
+		TEST(what_drains_loses_its_slot_to_the_next_container),
+		TEST(a_slot_of_another_pod_is_no_sign_of_life_and_none_of_death),
+		TEST(a_vf_that_only_an_init_container_had_stays_quiet_late_too),
+		TEST(a_hold_with_a_uid_and_no_name_is_not_missed),
+		TEST(a_promise_is_not_forgotten_by_a_list_that_is_older),
+		TEST(an_idle_vf_that_is_not_held_may_be_given),
+		TEST(a_vf_of_a_container_is_given_only_when_that_one_is_gone),
+		TEST(nothing_is_given_before_the_kubelet_has_shown_its_pods),
+		TEST(while_the_vf_of_a_slot_is_unknown_none_of_its_resource_is_given),
+		TEST(a_slot_is_known_again_when_its_container_starts_again),
+		TEST(an_unknown_slot_is_forgotten_when_its_pod_is_missed_twice_and_runs_no_more),
+		TEST(the_slots_of_a_pod_are_known_when_its_init_container_starts),
+		TEST(a_pod_that_runs_nothing_does_not_keep_its_slots_unknown),
+		TEST(two_answers_of_one_moment_do_not_end_an_unknown_slot),
+		TEST(an_unknown_slot_stays_so_while_cgroups_cannot_be_read),
+		TEST(an_unknown_slot_of_a_pod_without_uid_is_forgotten_after_ten_minutes),
+		TEST(what_another_pod_has_of_an_unknown_slot_is_no_sign_of_life),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,344 @@
+/* Early binding: what Allocate gave, whose it is, and whether a container may start with it. */
+#include "unit/holds/world.h"
+
+static void what_allocate_gave_is_pending_until_its_container_starts(void **state)
+{
+	uint64_t number = allocate("web-0", V0);
+
+	(void)state;
+	assert_true(hold_of(V0)->pending);
+	run_pod("web-0#u1");
+	assert_true(starts_by("web-0#u1", V0, number, false));
+	assert_false(hold_of(V0)->pending);
+	assert_true(is_held_by(V0, "web-0#u1"));
+	assert_int_equal(hold_of(V0)->decision, number);
+}
+
+static void a_container_starts_with_what_its_own_decision_took_even_if_its_pod_uses_it(void **state)
+{
+	uint64_t number = allocate("web-0#u1", V0);
+
+	(void)state;
+	run_pod("web-0#u1");
+	w.away = V0; /* its CNI plugin has moved it */
+	assert_true(starts_by("web-0#u1", V0, number, false));
+}
+
+static void a_container_of_the_same_pod_starts_again(void **state)
+{
+	(void)state;
+	begin_pod("web-0#u1", V0);
+	w.open = V0;
+	assert_true(starts("web-0#u1", V0));
+	assert_true(is_held_by(V0, "web-0#u1"));
+	restart(copy_of_ledger());
+	records_read();
+	assert_true(starts("web-0#u1", V0));
+}
+
+static void a_vf_of_a_pending_hold_passes_to_the_container_that_the_kubelet_names(void **state)
+{
+	(void)state;
+	allocate("web-0", V0); /* inferred */
+	kubelet_lists({ "web-1", V0 });
+	assert_true(is_held_by(V0, "web-1"));
+	assert_true(hold_of(V0)->pending);
+	assert_true(starts("web-1#u2", V0));
+	assert_true(is_held_by(V0, "web-1#u2"));
+}
+
+static void a_pending_hold_ends_when_the_kubelet_does_not_show_its_pod(void **state)
+{
+	(void)state;
+	allocate("web-0", V0);
+	kubelet_lists({ "web-1", V1 });
+	assert_null(hold_of(V0));
+}
+
+static void a_pending_hold_of_a_vf_in_use_stays(void **state)
+{
+	(void)state;
+	allocate("web-0", V0);
+	w.open = V0;
+	kubelet_lists({ "web-1", V1 });
+	assert_non_null(hold_of(V0));
+}
+
+/* --- the container before has not gone --- */
+
+static void a_vf_of_another_pod_is_not_given_while_that_one_is_shown(void **state)
+{
+	(void)state;
+	begin_pod("web-0#u1", V0);
+	kubelet_lists({ "web-0", V0 });
+	allocate("web-1#u2", V0);
+	assert_true(is_held_by(V0, "web-0#u1"));
+	assert_true(says("the kubelet has given it to another container"));
+	assert_false(starts("web-1#u2", V0));
+	assert_non_null(strstr(w.why, "VF " V0 " is held by container main of pod default/web-0 (UID u1): "
+				      "containers of its pod still run"));
+	end_pod("web-0#u1");
+	assert_true(starts("web-1#u2", V0));
+	assert_true(is_held_by(V0, "web-1#u2"));
+}
+
+static void a_pod_that_waits_for_a_vf_gets_it_when_it_is_idle(void **state)
+{
+	(void)state;
+	begin_pod("web-0#u1", V0);
+	kubelet_lists({ "web-0", V0 });
+	w.open = V0;
+	end_pod("web-0#u1");
+	allocate("web-1#u2", V0);
+	assert_false(starts("web-1#u2", V0));
+	assert_non_null(strstr(w.why, "is open"));
+	w.open = NULL;
+	assert_true(starts("web-1#u2", V0));
+}
+
+static void that_a_vf_is_away_says_nothing_where_a_cni_plugin_moves_it(void **state)
+{
+	(void)state;
+	w.away = V0;
+	assert_false(starts("web-0#u1", V0));
+	assert_true(starts_by("web-0#u1", V0, 0, true));
+}
+
+static void with_several_vfs_all_or_none_is_taken(void **state)
+{
+	struct holds_vf v[2];
+	struct ledger_owner o = who("web-1#u2");
+
+	(void)state;
+	begin_pod("web-0#u1", V1);
+	v[0] = vf_of(V0);
+	v[1] = vf_of(V1);
+	assert_false(holds_start(w.h, v, 2, &o, 0, false, w.now, w.a, &w.why));
+	settle();
+	assert_null(hold_of(V0));
+	assert_true(is_held_by(V1, "web-0#u1"));
+	end_pod("web-0#u1");
+	v[1] = vf_of(V1);
+	assert_true(holds_start(w.h, v, 2, &o, 0, false, w.now, w.a, &w.why));
+	assert_true(is_held_by(V0, "web-1#u2"));
+	assert_true(is_held_by(V1, "web-1#u2"));
+}
+
+/* --- names and UIDs --- */
+
+static void a_pod_of_the_same_name_and_another_uid_waits_for_the_first(void **state)
+{
+	(void)state;
+	begin_pod("web-0#u1", V0);
+	kubelet_lists({ "web-0", V0 });
+	allocate("web-0#u2", V0);
+	run_pod("web-0#u2");
+	assert_false(starts("web-0#u2", V0));
+	assert_true(is_held_by(V0, "web-0#u1"));
+	end_pod("web-0#u1");
+	assert_true(starts("web-0#u2", V0));
+	assert_true(is_held_by(V0, "web-0#u2"));
+}
+
+static void without_uids_the_same_name_starts_again_only_with_an_idle_vf(void **state)
+{
+	uint64_t number = allocate("web-0", V0);
+
+	(void)state;
+	assert_true(starts_by("web-0", V0, number, false));
+	w.open = V0;
+	assert_false(starts("web-0", V0));
+	w.open = NULL;
+	assert_true(starts("web-0", V0));
+}
+
+static void a_container_without_name_starts_with_an_idle_vf_that_keeps_its_owner(void **state)
+{
+	(void)state;
+	begin_pod("web-0#u1", V0);
+	end_pod("web-0#u1"); /* its container ends, and starts again */
+	assert_true(starts("", V0));
+	assert_true(is_held_by(V0, "web-0#u1"));
+	w.open = V0;
+	assert_false(starts("", V0));
+}
+
+/* One is known by its name alone, the other (an init container, which no list shows) by its UID alone:
+ * nothing says that they are one. */
+static void a_name_and_a_uid_are_not_the_same_pod(void **state)
+{
+	uint64_t number = allocate("web-0", V0);
+
+	(void)state;
+	assert_true(starts_by("web-0", V0, number, false));
+	kubelet_lists({ "web-0", V0 });
+	run_pod("#u9");
+	assert_false(starts("#u9", V0));
+	assert_true(is_held_by(V0, "web-0"));
+	kubelet_lists({ "web-1", NULL });
+	assert_true(starts("#u9", V0));
+}
+
+static void the_checkpoint_names_the_pod_of_a_hold(void **state)
+{
+	uint64_t number = allocate("web-0", V0);
+
+	(void)state;
+	run_pod("web-0#u1");
+	assert_true(starts_by("web-0", V0, number, false));
+	checkpoint("u1", V0);
+	assert_true(is_held_by(V0, "web-0#u1"));
+	checkpoint("u2", V0); /* the id was given away: the hold is whose it was */
+	assert_true(is_held_by(V0, "web-0#u1"));
+	assert_string_equal(holds_uid_of(w.h, V0), "u1");
+	assert_string_equal(holds_uid_of(w.h, V1), "");
+}
+
+static void the_checkpoint_does_not_name_the_pod_that_came_after_a_started_hold(void **state)
+{
+	uint64_t number = allocate("web-0", V0);
+
+	(void)state;
+	assert_true(starts_by("web-0", V0, number, false));
+	allocate("web-1", V0);
+	checkpoint("u2", V0);
+	assert_true(is_held_by(V0, "web-0"));
+	assert_string_equal(hold_of(V0)->owner.uid, "");
+}
+
+/* Allocate was answered while another pod had the VF still: a ledger of that moment knows the number, and no
+ * hold with it. */
+static void a_hold_that_begins_later_than_its_decision_has_a_number_of_its_own(void **state)
+{
+	uint64_t decided, number;
+	struct ledger *between;
+
+	(void)state;
+	begin_pod("web-0#u1", V0);
+	kubelet_lists({ "web-0", V0 });
+	decided = allocate("web-1#u2", V0);
+	end_pod("web-0#u1");
+	kubelet_lists({ "web-1", NULL });
+	assert_null(hold_of(V0));
+	between = copy_of_ledger();
+	run_pod("web-1#u2");
+	assert_true(starts_by("web-1#u2", V0, decided, false));
+	number = hold_of(V0)->decision;
+	assert_true(number > decided);
+	assert_int_equal(ledger_decision(holds_ledger(w.h), number)->n_chosen, 1);
+	restart(between);
+	claim("web-1#u2", NULL, V0, number);
+	records_read();
+	assert_true(is_held_by(V0, "web-1#u2"));
+}
+
+static void after_a_restart_the_checkpoint_names_no_started_hold(void **state)
+{
+	uint64_t number = allocate("web-0", V0);
+
+	(void)state;
+	assert_true(starts_by("web-0", V0, number, false));
+	restart(copy_of_ledger());
+	records_read();
+	checkpoint("u2", V0); /* may be the pod that came while we were down */
+	assert_string_equal(hold_of(V0)->owner.uid, "");
+}
+
+static void an_id_of_two_pods_has_no_uid(void **state)
+{
+	const struct holds_entry two[] = { { "u1", "main", RES, V0 }, { "u2", "main", RES, V0 } };
+	const struct holds_entry same[] = { { "u1", "a", RES, V0 }, { "u1", "b", RES, V0 } };
+
+	(void)state;
+	assert_string_equal(holds_checkpoint_uid(two, 2, RES, V0), "");
+	assert_string_equal(holds_checkpoint_uid(same, 2, RES, V0), "u1");
+	assert_string_equal(holds_checkpoint_uid(same, 2, "rdma/other", V0), "");
+	assert_string_equal(holds_checkpoint_uid(NULL, 0, RES, V0), "");
+}
+
+static void an_init_container_and_the_main_one_share_a_vf(void **state)
+{
+	(void)state;
+	begin_pod("web-0#u1/init", V0);
+	allocate("web-0#u1", V0);
+	assert_true(starts("web-0#u1", V0));
+	assert_true(is_held_by(V0, "web-0#u1"));
+	assert_string_equal(hold_of(V0)->owner.container, "main");
+}
+
+/* --- GetPreferredAllocation --- */
+
+static void what_the_kubelet_offers_is_looked_at_and_freed_if_its_pod_has_ended(void **state)
+{
+	const char *offered[] = { V0, V1 };
+
+	(void)state;
+	begin_pod("web-0#u1", V0);
+	begin_pod("web-1#u2", V1);
+	end_pod("web-0#u1");
+	holds_offered(w.h, offered, 2, w.now);
+	settle();
+	assert_null(hold_of(V0));
+	assert_true(is_held_by(V1, "web-1#u2"));
+}
+
+static void an_offer_says_nothing_of_a_pod_that_the_kubelet_shows(void **state)
+{
+	const char *offered[] = { V0 };
+
+	(void)state;
+	begin_pod("web-0#u1", V0);
+	kubelet_lists({ "web-0", V0 });
+	end_pod("web-0#u1");
+	holds_offered(w.h, offered, 1, w.now);
+	settle();
+	assert_non_null(hold_of(V0));
+}
+
+/* --- before the records are read --- */
+
+static void no_container_starts_before_the_records_were_read(void **state)
+{
+	uint64_t number;
+
+	(void)state;
+	restart(ledger_new());
+	number = allocate("web-0#u1", V0);
+	assert_false(starts_by("web-0#u1", V0, number, false));
+	assert_non_null(strstr(w.why, "were not read yet"));
+	holds_claims_read(w.h, false, w.now);
+	assert_false(starts_by("web-0#u1", V0, number, false));
+	records_read();
+	assert_true(starts_by("web-0#u1", V0, number, false));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(what_allocate_gave_is_pending_until_its_container_starts),
+		TEST(a_container_starts_with_what_its_own_decision_took_even_if_its_pod_uses_it),
+		TEST(a_container_of_the_same_pod_starts_again),
+		TEST(a_vf_of_a_pending_hold_passes_to_the_container_that_the_kubelet_names),
+		TEST(a_pending_hold_ends_when_the_kubelet_does_not_show_its_pod),
+		TEST(a_pending_hold_of_a_vf_in_use_stays),
+		TEST(a_vf_of_another_pod_is_not_given_while_that_one_is_shown),
+		TEST(a_pod_that_waits_for_a_vf_gets_it_when_it_is_idle),
+		TEST(that_a_vf_is_away_says_nothing_where_a_cni_plugin_moves_it),
+		TEST(with_several_vfs_all_or_none_is_taken),
+		TEST(a_pod_of_the_same_name_and_another_uid_waits_for_the_first),
+		TEST(without_uids_the_same_name_starts_again_only_with_an_idle_vf),
+		TEST(a_container_without_name_starts_with_an_idle_vf_that_keeps_its_owner),
+		TEST(a_name_and_a_uid_are_not_the_same_pod),
+		TEST(the_checkpoint_names_the_pod_of_a_hold),
+		TEST(the_checkpoint_does_not_name_the_pod_that_came_after_a_started_hold),
+		TEST(a_hold_that_begins_later_than_its_decision_has_a_number_of_its_own),
+		TEST(after_a_restart_the_checkpoint_names_no_started_hold),
+		TEST(an_id_of_two_pods_has_no_uid),
+		TEST(an_init_container_and_the_main_one_share_a_vf),
+		TEST(what_the_kubelet_offers_is_looked_at_and_freed_if_its_pod_has_ended),
+		TEST(an_offer_says_nothing_of_a_pod_that_the_kubelet_shows),
+		TEST(no_container_starts_before_the_records_were_read),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
