@@ -64,7 +64,7 @@ struct daemon {
 	const char *plugin_dirs[2]; /* of all device plugins */
 	struct specs *specs;
 	struct plugin **plugins; /* one per pool; rpc thread */
-	struct sweeper *sweeper; /* NULL: no run directory */
+	struct sweeper *sweeper; /* with the first node; rpc thread */
 
 	struct watch_dir *dir;
 	struct watch_hw *hw;
@@ -105,8 +105,6 @@ static void relist(void *arg)
 
 	if (d->sweeper)
 		sweeper_sweep(d->sweeper);
-	if (d->env.binder)
-		binder_tidy(d->env.binder);
 	for (size_t i = 0; i < n_plugins(d); i++) {
 		if (d->plugins[i])
 			plugin_relist(d->plugins[i]);
@@ -140,17 +138,16 @@ static struct binder *open_binder(struct daemon *d)
 					.truth = d->env.truth,
 					.settle_ms = CDI_SETTLE_MS,
 					.note = note_of_binder,
-					.changed = relist,
 					.ctx = d };
 
 	return d->env.podres ? binder_new(&env) : NULL;
 }
 
-static bool pod_runs(void *arg, const char *cgroup_uid)
+static int pod_runs(void *arg, const char *uid)
 {
 	const struct daemon *d = arg;
 
-	return cgroup_pod_runs(d->opt->cgroup_dir, cgroup_uid);
+	return cgroup_pod_runs(d->opt->cgroup_dir, uid);
 }
 
 /* What containers are given when they start. */
@@ -159,11 +156,8 @@ static void open_contents(struct daemon *d)
 	const struct truth_env env = { .rpc = d->rpc, .root = d->opt->root, .netns_dir = d->opt->netns_dir };
 
 	d->env.truth = truth_new(&env);
-	if (!d->opt->run_dir)
-		return;
-	d->env.rundir = rundir_new(d->opt->run_dir);
-	d->sweeper = sweeper_new(&(struct sweeper_env) {
-		.rpc = d->rpc, .rundir = d->env.rundir, .keeper = d->env.keeper, .podres = d->env.podres });
+	if (d->opt->run_dir)
+		d->env.rundir = rundir_new(d->opt->run_dir);
 }
 
 /* With the first node: what all plugins share. */
@@ -171,12 +165,12 @@ static void open_on_rpc(struct daemon *d)
 {
 	if (d->opt->pod_resources)
 		d->env.podres = podres_open(d->rpc, d->pod_resources);
-	d->env.keeper = state_make_keeper(&d->state, d->rpc, relist, d);
+	d->env.keeper = state_make_keeper(&d->state, d->rpc, d->root, relist, d);
 	keeper_listen_unlisted(d->env.keeper, note_unlisted, d);
+	holds_set_blind(keeper_holds(d->env.keeper), !d->env.podres);
 	if (d->env.podres)
 		keeper_watch(d->env.keeper, d->env.podres);
-	if (d->opt->cgroup_dir)
-		keeper_follow(d->env.keeper, d->checkpoint, pod_runs, d);
+	keeper_follow(d->env.keeper, d->checkpoint, d->opt->cgroup_dir ? pod_runs : NULL, d);
 	open_contents(d);
 	d->env.binder = open_binder(d);
 	if (d->opt->ask_runtime)
@@ -184,6 +178,14 @@ static void open_on_rpc(struct daemon *d)
 	if (d->env.podres && d->opt->predict_gpus)
 		d->env.gpus =
 			gpuplugin_open(d->rpc, d->plugin_dirs, ARRAY_LEN(d->plugin_dirs), d->opt->gpu_plugin);
+}
+
+/* Before anything is given. */
+static void read_records(struct daemon *d)
+{
+	d->sweeper = sweeper_new(&(struct sweeper_env) {
+		.rpc = d->rpc, .keeper = d->env.keeper, .rundir = d->env.rundir, .binder = d->env.binder });
+	sweeper_read(d->sweeper);
 }
 
 static void publish_on_rpc(void *arg)
@@ -194,10 +196,11 @@ static void publish_on_rpc(void *arg)
 	if (!d->env.keeper)
 		open_on_rpc(d);
 	keeper_update(d->env.keeper, p->node);
-	if (d->sweeper)
-		sweeper_update(d->sweeper, p->node);
 	if (d->env.binder)
 		binder_update(d->env.binder, p->node);
+	if (!d->sweeper)
+		read_records(d);
+	sweeper_sweep(d->sweeper);
 	for (size_t i = 0; i < n_plugins(d); i++) {
 		if (!d->plugins[i])
 			d->plugins[i] = new_plugin(d, i);
@@ -229,8 +232,8 @@ static void close_on_rpc(void *arg)
 	}
 	gpuplugin_close(STEAL(d->env.gpus));
 	runtime_close(STEAL(d->env.runtime));
-	binder_free(STEAL(d->env.binder));
 	sweeper_free(STEAL(d->sweeper));
+	binder_free(STEAL(d->env.binder));
 	keeper_free(STEAL(d->env.keeper));
 	truth_free(STEAL(d->env.truth));
 	rundir_free(STEAL(d->env.rundir));

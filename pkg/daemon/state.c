@@ -29,7 +29,7 @@ static int load(struct state *s, struct err *err)
 		return r;
 	}
 	if (note)
-		log_warn("ledger", "%s; it is rebuilt from what the kubelet says", note);
+		log_warn("ledger", "%s; it is rebuilt from CDI specs, map.json and the kubelet", note);
 	return 0;
 }
 
@@ -44,15 +44,15 @@ static int open_ledger(struct state *s, const char *dir, struct err *err)
 	if (r == 0 && dir)
 		r = load(s, err);
 	if (r < 0)
-		log_warn("ledger", "%s; the ledger is kept in memory only", err->msg);
-	if (!s->ledger)
-		s->ledger = ledger_new();
+		log_warn("ledger", "%s; the ledger is kept in memory, and the directory is tried again",
+			 err->msg);
+	s->away = r < 0 ? dir : NULL;
 	return 0;
 }
 
 static void note_seeds(struct state *s)
 {
-	size_t n = ledger_holds(s->ledger);
+	size_t n = s->ledger ? ledger_holds(s->ledger) : 0;
 
 	s->seeds = xcalloc(n, sizeof(*s->seeds));
 	for (size_t i = 0; i < n; i++) {
@@ -110,11 +110,18 @@ static void log_note(void *ctx, bool bad, const char *sentence)
 		log_info("ledger", "%s", sentence);
 }
 
-struct keeper *state_make_keeper(struct state *s, struct rpc *rpc, void (*changed)(void *ctx), void *ctx)
+struct keeper *state_make_keeper(struct state *s, struct rpc *rpc, const struct sysroot *root,
+				 void (*changed)(void *ctx), void *ctx)
 {
-	struct keeper *k = keeper_new(rpc, STEAL(s->ledger), STEAL(s->file), count_users, s->users);
+	struct holds *holds = holds_new(STEAL(s->ledger), &holds_default_pace, keeper_now());
+	struct keeper *k;
 
+	if (s->away)
+		holds_ledger_away(holds, keeper_now());
+	k = keeper_new(rpc, holds, STEAL(s->file), root, count_users, s->users);
 	keeper_listen(k, log_note, changed, ctx);
+	if (s->away)
+		keeper_reopen(k, s->away);
 	return k;
 }
 

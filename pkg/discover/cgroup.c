@@ -1,6 +1,7 @@
 #include "discover/cgroup.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 /* Both names a pod's cgroup can end in. */
 struct pod_names {
 	char *plain, *systemd;
+	bool recognised; /* there is a cgroup of a kubelet */
 };
 
 static bool ends_with(const char *s, const char *end)
@@ -35,59 +37,76 @@ static bool is_pruned(const char *name)
 	return ends_with(name, ".service") || ends_with(name, ".scope") || ends_with(name, ".mount");
 }
 
-/* The text of a small file, "" if there is none. */
-static const char *read_text(int fd, const char *file, char *buf, size_t size)
+/* The text of a small file; -errno. */
+static int read_text(int fd, const char *file, char *buf, size_t size)
 {
 	_cleanup_close_ int f = openat(fd, file, O_RDONLY | O_CLOEXEC);
-	ssize_t n = f >= 0 ? read(f, buf, size - 1) : 0;
+	ssize_t n = f >= 0 ? read(f, buf, size - 1) : -1;
 
 	buf[n > 0 ? n : 0] = '\0';
-	return buf;
+	return n < 0 ? -errno : 0;
+}
+
+static bool is_absent(int r)
+{
+	return r == -ENOENT || r == -ENODEV;
 }
 
 /*
  * Both count what is below, too, and whoever asks: cgroup.procs hides the processes of other process
- * namespaces from a daemon in a container.
+ * namespaces from a daemon in a container. A cgroup that is gone by now has none.
  */
-static bool has_processes(int fd)
+static int has_processes(int fd)
 {
-	char text[128];
+	char events[128], pids[32];
+	int a = read_text(fd, "cgroup.events", events, sizeof(events));
+	int b = read_text(fd, "pids.current", pids, sizeof(pids));
 
-	return strstr(read_text(fd, "cgroup.events", text, sizeof(text)), "populated 1") ||
-	       strtoul(read_text(fd, "pids.current", text, sizeof(text)), NULL, 10) > 0;
+	if (strstr(events, "populated 1") || strtoul(pids, NULL, 10) > 0)
+		return 1;
+	return a == 0 || b == 0 || (is_absent(a) && is_absent(b)) ? 0 : is_absent(a) ? b : a;
 }
 
-static bool walk(int fd, const struct pod_names *p, int depth);
+static int walk(int fd, struct pod_names *p, int depth);
 
-static bool enter(int fd, const char *name, const struct pod_names *p, int depth)
+/* One that is gone by now has no process. */
+static int enter(int fd, const char *name, struct pod_names *p, int depth)
 {
 	_cleanup_close_ int child = -1;
 
 	if (*name == '.' || is_pruned(name))
-		return false;
+		return 0;
 	child = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (child < 0)
-		return false;
+		return is_absent(-errno) ? 0 : -errno;
+	p->recognised |= strstr(name, "kubepods") != NULL;
 	return is_pod(p, name) ? has_processes(child) : walk(dup(child), p, depth + 1);
 }
 
 /* Takes fd. */
-static bool walk(int fd, const struct pod_names *p, int depth)
+static int walk(int fd, struct pod_names *p, int depth)
 {
-	DIR *dir = fdopendir(fd);
-	bool runs = false;
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *e;
+	int r = 0;
 
 	if (!dir) {
+		r = -errno;
 		closep(&fd);
-		return false;
+		return r;
 	}
-	while (!runs && depth < DEPTH_MAX && (e = readdir(dir))) {
+	while (r == 0 && depth < DEPTH_MAX) {
+		errno = 0;
+		e = readdir(dir);
+		if (!e) {
+			r = -errno;
+			break;
+		}
 		if (e->d_type == DT_DIR)
-			runs = enter(fd, e->d_name, p, depth);
+			r = enter(fd, e->d_name, p, depth);
 	}
 	closedir(dir);
-	return runs;
+	return is_absent(r) ? 0 : r;
 }
 
 /* Version 1 has one tree a controller; of them the kubelet needs, and counts in, that of the process numbers.
@@ -95,22 +114,25 @@ static bool walk(int fd, const struct pod_names *p, int depth)
 static int open_tree(const char *dir)
 {
 	_cleanup_close_ int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int tree;
 
 	if (fd < 0)
-		return -1;
-	return openat(fd, faccessat(fd, "cgroup.controllers", F_OK, 0) == 0 ? "." : "pids",
+		return -errno;
+	tree = openat(fd, faccessat(fd, "cgroup.controllers", F_OK, 0) == 0 ? "." : "pids",
 		      O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return tree < 0 ? -errno : tree;
 }
 
-bool cgroup_pod_runs(const char *dir, const char *uid)
+int cgroup_pod_runs(const char *dir, const char *uid)
 {
 	_cleanup_free_ char *plain = xasprintf("pod%s", uid), *systemd = xasprintf("-pod%s.slice", uid);
-	const struct pod_names names = { plain, systemd };
-	int tree = open_tree(dir);
+	struct pod_names names = { plain, systemd, false };
+	int tree = open_tree(dir), r;
 
 	for (char *c = systemd + strlen("-pod"); *c; c++) {
 		if (*c == '-')
 			*c = '_';
 	}
-	return tree >= 0 && walk(tree, &names, 0);
+	r = tree < 0 ? tree : walk(tree, &names, 0);
+	return r == 0 && !names.recognised ? -ENODATA : r;
 }

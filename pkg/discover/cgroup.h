@@ -5,9 +5,10 @@
 #ifndef RAILMATE_DISCOVER_CGROUP_H
 #define RAILMATE_DISCOVER_CGROUP_H
 
-#include <stdbool.h>
-
-/* dir: where the cgroup file system is mounted, version 1 or 2. false also where no cgroup of that pod is seen. */
-bool cgroup_pod_runs(const char *dir, const char *uid);
+/*
+ * dir: where the cgroup file system is mounted, version 1 or 2. 1: the pod has processes. 0: it has none, or there is no cgroup of that
+ * pod. -ENODATA: no kubelet keeps its pods in this tree. -errno: the tree cannot be read. Both say nothing.
+ */
+int cgroup_pod_runs(const char *dir, const char *uid);
 
 #endif

@@ -17,35 +17,16 @@ struct pool_dev;
 struct share;
 struct vf_state;
 
-/* A slot that was allocated since a VF was last bound to it. */
-struct promise {
-	char *slot;
-	int64_t since_ms;
-	bool held; /* as far as we know, a container has it */
-};
-
-/* The owner of this VF was in an answer of that kubelet (podres_epoch()). */
-struct sighted {
-	char *vf;
-	uint64_t epoch;
-	uint64_t since; /* the first time that he was, as binder.moment counts */
-};
-
 struct binder {
 	struct binder_env env;
 	struct node *node; /* NULL: none yet */
-	struct promise *promises;
-	size_t n_promises, cap_promises;
-	struct sighted *sighted;
-	size_t n_sighted, cap_sighted;
 	struct spec_file *specs; /* what we wrote, by slot; binder_cdi.c */
 	size_t n_specs, cap_specs;
 	LIST_HEAD(, request) requests;
-	uint64_t moment;	/* questions and sightings are numbered: an answer says nothing of who came after its question */
 	int64_t doubted_ms;	/* when it was last told that not all is known of a VF; 0 never */
 	bool doubles;		/* the last List showed a slot with two containers */
 	int64_t began_ms;	/* Unix time */
-	struct rpc_timer *tell; /* something changed: the kubelet will be told */
+	struct rpc_timer *restore; /* are the specs still there? */
 };
 
 /* When a pod was created (Unix seconds), as its spec says. */
@@ -64,7 +45,6 @@ struct request {
 	bool by_get;	       /* of that pod alone */
 	struct binder_pod guess; /* a restart: the pod that has the slots by the ledger; name NULL: none */
 	int64_t asked_ms, until_ms;
-	uint64_t asked; /* the moment */
 	uint64_t epoch; /* of the kubelet that was asked */
 	bool knows_ages; /* asked for once, and only when there is a choice */
 	struct pod_age *ages;
@@ -79,7 +59,7 @@ struct request {
 	int *gpus;
 	size_t n_gpus;
 	struct binding_slot *bindings;
-	bool *fresh; /* this one was not bound before */
+	uint64_t decision; /* 0: everything was bound before */
 	size_t n_bindings;
 	struct share *shares; /* all that the container has, also of early pools */
 	size_t n_shares;
@@ -87,11 +67,10 @@ struct request {
 	struct err err; /* code 0: none */
 	struct bound *bound;
 	size_t n_bound;
-	bool replaced; /* a spec that was there changed */
+	bool written; /* a spec is new, or another text than before */
 };
 
 void binder_say(const struct binder *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void binder_tell_changed(struct binder *b);
 /* The container starts now, and its VFs can be looked at. A CNI plugin asks before it has moved them. */
 bool binder_looks_first(const struct request *r);
 
@@ -99,20 +78,9 @@ bool binder_looks_first(const struct request *r);
  * here: is it away, or back, in truth? */
 bool binder_is_away_now(const struct binder *b, const struct pool_dev *dev, struct arena *a);
 
-/* --- binder_pods.c --- */
-
-struct promise *binder_promise(struct binder *b, const char *slot);
-struct promise *binder_find_promise(const struct binder *b, const char *slot); /* NULL: none */
-void binder_drop_promise(struct binder *b, struct promise *p); /* NULL is fine */
-void binder_note_sighted(struct binder *b, const char *vf, bool anew); /* anew: another owner has it from now on */
-/* Had this kubelet shown the VF's owner before that moment, when it was asked? Then its List without him says that he is gone. A kubelet that
- * has just started shows its pods one after the other, and an answer that took its time does not show who came meanwhile. */
-bool binder_was_sighted(const struct binder *b, const char *vf, uint64_t asked);
-/* Which slots containers have, and who was there, by a List that binder_sorted_pods() has sorted, and that was asked for then. */
-void binder_note_pods(struct binder *b, const struct pod_list *pods, int64_t asked_ms);
+struct holds *binder_holds(const struct binder *b);
+/* In the order of names. */
 struct pod_list binder_sorted_pods(const struct pod_list *pods, struct arena *a);
-void binder_forget_all(struct binder *b);
-
 const struct ledger_hold *binder_live_hold(const struct binder *b, const char *slot); /* NULL: nothing is bound to it */
 bool binder_is_late(const struct binder *b, const char *resource);
 const char *binder_rdma_of(const struct binder *b, const struct pool_dev *dev);
@@ -120,13 +88,11 @@ const char *binder_rdma_of(const struct binder *b, const struct pool_dev *dev);
 /* --- binder_bind.c --- */
 
 /*
- * Binds the container that r is about, in the ledger; nothing is on disk yet. pods: sorted by identify_sort(). complete:
- * they are a List, and what is not in it is not there. -EINPROGRESS: the ages of pods would tell which container starts. What it leaves
- * behind is for the caller to tidy, also on failure.
+ * Binds the container that r is about; nothing is on disk yet. pods: sorted by identify_sort(). -EINPROGRESS: the ages of pods would tell
+ * which container starts. What it leaves behind is for the caller to tidy, also on failure.
  */
-int binder_decide(struct request *r, const struct pod_list *pods, bool complete, struct err *err);
-/* Nobody's any more: free at once if the VF is at rest, else when it comes to rest. */
-void binder_release(struct binder *b, const struct ledger_hold *hold, struct arena *a);
+int binder_decide(struct request *r, const struct pod_list *pods, struct err *err);
+void binder_unbind(const struct request *r); /* it came to nothing: what was bound for it and not told yet is free again */
 
 /* --- which container? binder_who.c; pure --- */
 
@@ -199,31 +165,39 @@ int choose_bound(struct binding *c, struct arena *a, struct chosen *ret, struct 
 /* --- specs: binder_cdi.c --- */
 
 struct spec_file {
-	char *slot;
-	uint64_t hash; /* of what we wrote, or found at the start */
+	char *file; /* the slot that names it: the first; a version before this one wrote a spec a slot */
+	char **slots; /* of one container */
+	size_t n_slots;
+	char *text; /* what we wrote, or found at the start */
 };
 
 /* What a spec of ours says. */
 struct spec_facts {
-	const char *slot, *vf;
+	const char *path;
+	struct ids slots;	 /* each with */
+	const char **vfs;	 /* its VF and */
+	uint64_t *numbers;	 /* the number of its decision; 0: written by a version without */
 	struct ledger_owner owner;
 };
 
-/* Writes it unless it is there already; ret_replaced: another text was there. */
-int spec_write(struct binder *b, const char *slot, const char *text, bool *ret_replaced, struct err *err);
+/* The spec of a container: its slots of late pools, the lowest first. ret_written: it was not there, or another text was. */
+int spec_write(struct binder *b, const struct ids *slots, const char *text, bool *ret_written, struct err *err);
 bool spec_exists(const struct binder *b, const char *slot);
-void spec_remove(struct binder *b, const char *slot);
-/* Every spec of ours in the directory; what cannot be read is told and left out. */
-void spec_scan(struct binder *b, void (*found)(struct binder *b, const struct spec_facts *facts));
+void spec_remove(struct binder *b, const char *slot); /* the spec that has this slot */
+/* Every spec of ours in the directory; false: some could not be read. */
+bool spec_scan(struct binder *b, void (*found)(struct binder *b, const struct spec_facts *facts));
+void specs_tidy(struct binder *b);    /* removes those that holds does not need */
+void specs_restore(struct binder *b); /* writes those again that it needs, and that are gone */
 void specs_done(struct binder *b);
-/* The variables that make a spec tell its story. */
-struct edits spec_story(const struct ledger_owner *owner, const struct binding_slot *slots, size_t n, struct arena *a);
+/* The variables by which a spec says whose it is. */
+struct edits spec_story(const struct ledger *l, const struct ledger_owner *owner, const struct binding_slot *slots, size_t n,
+			struct arena *a);
 
 /* --- what the container gets: binder_grant.c --- */
 
 /*
  * What was decided → files and specs. states: its VFs as they are now, NULL: not known, and why (NULL: nobody was asked). On failure
- * nothing is left of what was not bound before, and the kubelet may try again.
+ * the kubelet may try again.
  */
 int grant_bound(struct request *r, const struct vf_state *states, size_t n, const char *why, struct err *err);
 /* The functions to be looked at first. */

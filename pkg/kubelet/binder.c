@@ -14,7 +14,7 @@
 #include "config/config.h"
 #include "hw/inventory.h"
 #include "kubelet/identify.h"
-#include "kubelet/keeper.h"
+#include "kubelet/keeper-internal.h"
 #include "kubelet/podres.h"
 #include "kubelet/podspec.h"
 #include "kubelet/truth.h"
@@ -23,7 +23,7 @@
 #include "pool/slots.h"
 #include "rpc/rpc.h"
 
-#define TELL_MS		 1
+#define RESTORE_MS	 5000
 #define SPECS_TIMEOUT_MS 1000
 
 void binder_say(const struct binder *b, const char *fmt, ...)
@@ -39,28 +39,15 @@ void binder_say(const struct binder *b, const char *fmt, ...)
 	b->env.note(b->env.ctx, line);
 }
 
-static void tell_now(void *arg)
+struct holds *binder_holds(const struct binder *b)
 {
-	struct binder *b = arg;
-
-	b->tell = NULL;
-	b->env.changed(b->env.ctx);
-}
-
-/* Later, and once: whoever waits for a binding goes first. */
-void binder_tell_changed(struct binder *b)
-{
-	if (b->env.changed && !b->tell)
-		b->tell = rpc_after(b->env.rpc, TELL_MS, tell_now, b);
+	return keeper_holds(b->env.keeper);
 }
 
 void binder_allocated(struct binder *b, const struct ids *slots)
 {
-	for (size_t i = 0; i < slots->n; i++) {
-		binder_promise(b, slots->v[i]);
-		spec_remove(b, slots->v[i]);
-	}
-	binder_tell_changed(b);
+	holds_promised(binder_holds(b), slots->v, slots->n, keeper_now());
+	keeper_save(b->env.keeper, NULL, NULL);
 }
 
 const struct ledger_hold *binder_live_hold(const struct binder *b, const char *slot)
@@ -86,24 +73,14 @@ const char *binder_rdma_of(const struct binder *b, const struct pool_dev *dev)
 
 struct slot_list binder_slots(const struct binder *b, const struct pool *pool, struct arena *a)
 {
-	const struct ledger *l = keeper_ledger(b->env.keeper);
-	size_t n = ledger_holds(l);
-	struct slot_use *uses = arena_array(a, n + b->n_promises, sizeof(*uses));
-	const char **lost = arena_array(a, n, sizeof(*lost));
-	struct slot_view view = { .pool = pool, .uses = uses, .lost = lost };
+	struct holds_slots now = holds_slots(binder_holds(b), a);
+	struct slot_use *uses = arena_array(a, now.n_uses, sizeof(*uses));
+	struct slot_view view = {
+		.pool = pool, .uses = uses, .n_uses = now.n_uses, .lost = now.lost, .n_lost = now.n_lost
+	};
 
-	for (size_t i = 0; i < n; i++) {
-		const struct ledger_hold *hold = ledger_hold_at(l, i);
-
-		if (hold->slot && !hold->draining)
-			uses[view.n_uses++] = (struct slot_use) { hold->slot, hold->vf };
-		else
-			lost[view.n_lost++] = hold->vf;
-	}
-	for (size_t i = 0; i < b->n_promises; i++) {
-		if (b->promises[i].held && !binder_live_hold(b, b->promises[i].slot))
-			uses[view.n_uses++] = (struct slot_use) { b->promises[i].slot, NULL };
-	}
+	for (size_t i = 0; i < now.n_uses; i++)
+		uses[i] = (struct slot_use) { now.uses[i].slot, now.uses[i].vf };
 	return slots_of(&view, a);
 }
 
@@ -156,18 +133,16 @@ static void complete(struct request *r)
 		return;
 	if (r->err.code)
 		finish(r, &r->err);
-	else if (r->replaced && r->b->env.settle_ms)
+	else if (r->written && r->b->env.settle_ms)
 		r->timer = rpc_after(r->b->env.rpc, r->b->env.settle_ms, settled, r);
 	else
 		finish(r, NULL);
 }
 
-/* A ledger that cannot be stored is kept in memory, and the specs tell the rest: no reason to fail a pod. */
-static void saved(void *arg, const struct err *err)
+static void saved(void *arg)
 {
 	struct request *r = arg;
 
-	(void)err;
 	if (!is_over(r))
 		complete(r);
 }
@@ -190,52 +165,44 @@ static bool is_still_bound(const struct request *r)
 }
 
 /* As if it had never been bound: the next try chooses anew. */
-static void unbind(struct request *r)
+void binder_unbind(const struct request *r)
 {
-	for (size_t i = 0; i < r->n_bindings; i++) {
-		if (!r->fresh[i])
-			continue;
-		ledger_drop(keeper_ledger(r->b->env.keeper), r->bindings[i].dev->id);
-		binder_promise(r->b, r->bindings[i].id);
-	}
+	for (size_t i = 0; i < r->n_bindings; i++)
+		holds_unbind(binder_holds(r->b), r->bindings[i].id, keeper_now());
+	holds_undecide(binder_holds(r->b), r->decision);
+	specs_tidy(r->b);
 	keeper_save(r->b->env.keeper, NULL, NULL);
-	binder_tell_changed(r->b);
 }
 
-static bool has_slot(const struct request *r, const char *slot)
-{
-	for (size_t i = 0; i < r->n_bindings; i++) {
-		if (str_eq(r->bindings[i].id, slot))
-			return true;
-	}
-	return false;
-}
-
-/* Somebody is told of the binding: another one that waits for it no longer takes it back when it fails. */
+/* The container is told of the binding: another request that waits for it no longer takes it back when it
+ * fails. */
 static void confirm(const struct request *r)
 {
-	struct request *other;
-
-	LIST_FOREACH(other, &r->b->requests, link)
-	{
-		for (size_t i = 0; other != r && i < other->n_bindings; i++)
-			other->fresh[i] &= !has_slot(r, other->bindings[i].id);
-	}
+	for (size_t i = 0; i < r->n_bindings; i++)
+		holds_confirm(binder_holds(r->b), r->bindings[i].id, keeper_now());
+	if (r->decision)
+		keeper_say(r->b->env.keeper, false, "container %s of pod %s/%s has %zu VFs (decision %llu)",
+			   r->owner.container, r->owner.ns, r->owner.pod, r->n_bindings,
+			   (unsigned long long)r->decision);
 }
 
 static void looked(void *arg, const struct vf_state *states, size_t n, const char *why)
 {
 	struct request *r = arg;
+	struct err err = { 0 };
 
 	if (is_over(r))
 		return;
 	if (!is_still_bound(r))
-		err_set(&r->err, EAGAIN, "slot %s was taken from pod %s/%s while it started",
-			r->bindings[0].id, r->owner.ns, r->owner.pod);
-	else if (grant_bound(r, states, n, why, &r->err) < 0)
-		unbind(r);
-	else
+		err_set(&r->err, EAGAIN,
+			"slot %s was given to another container while container %s of pod %s/%s started",
+			r->bindings[0].id, r->owner.container, r->owner.ns, r->owner.pod);
+	else if (grant_bound(r, states, n, why, &err) == 0)
 		confirm(r);
+	else {
+		binder_unbind(r);
+		r->err = err;
+	}
 	complete(r);
 }
 
@@ -283,7 +250,7 @@ static void guess_pod(struct request *r)
 		const struct ledger_hold *hold = binder_live_hold(r->b, r->slots.v[i]);
 
 		if (!hold || hold->since_ms < r->b->began_ms || !*hold->owner.pod ||
-		    binder_find_promise(r->b, r->slots.v[i]) ||
+		    holds_is_promised(binder_holds(r->b), r->slots.v[i]) ||
 		    strcmp(hold->owner.pod, first->owner.pod) != 0 ||
 		    strcmp(hold->owner.ns, first->owner.ns) != 0)
 			return;
@@ -302,7 +269,6 @@ static void ask(struct request *r)
 
 	r->n_under_way++;
 	r->asked_ms = clock_mono_ms();
-	r->asked = ++r->b->moment;
 	r->by_get = pod->name && podres_support(r->b->env.podres) == PODRES_GET;
 	if (r->by_get)
 		podres_get(r->b->env.podres, pod->ns, pod->name, ms, answered, r);
@@ -338,13 +304,64 @@ static void specs_came(void *arg, const struct spec_list *specs, const char *why
 	ask(r);
 }
 
+static int by_string(const void *x, const void *y)
+{
+	return strcmp(*(const char *const *)x, *(const char *const *)y);
+}
+
+/* Every slot that a container has, as often as one has it; v NULL: they are counted only. */
+static size_t late_slots(const struct binder *b, const struct pod_list *pods, const char **v)
+{
+	size_t n = 0;
+
+	for (size_t p = 0; p < pods->n; p++) {
+		for (size_t c = 0; c < pods->v[p].n_containers; c++) {
+			const struct pod_container *container = &pods->v[p].containers[c];
+
+			for (size_t h = 0; h < container->n_held; h++) {
+				const struct held *held = &container->held[h];
+
+				for (size_t i = 0; binder_is_late(b, held->resource) && i < held->ids.n;
+				     i++, n++) {
+					if (v)
+						v[n] = held->ids.v[i];
+				}
+			}
+		}
+	}
+	return n;
+}
+
+/* Does the kubelet show a slot with two containers? */
+static bool shows_doubles(const struct binder *b, const struct pod_list *pods, struct arena *a)
+{
+	const char **v = arena_array(a, late_slots(b, pods, NULL), sizeof(*v));
+	size_t n = late_slots(b, pods, v);
+
+	if (n)
+		qsort(v, n, sizeof(*v), by_string);
+	for (size_t i = 1; i < n; i++) {
+		if (!strcmp(v[i - 1], v[i]))
+			return true;
+	}
+	return false;
+}
+
+/* It has every container that was admitted, by the UID of its pod. */
+static void note_checkpoint(struct binder *b)
+{
+	const struct holds_entry *v;
+	size_t n = keeper_checkpoint(b->env.keeper, &v);
+
+	holds_checkpoint(binder_holds(b), v, n, keeper_now());
+}
+
 static void answered(void *arg, enum podres_result result, const struct pod_list *pods, const char *why)
 {
 	static const struct pod_list nobody = { NULL, 0 };
 	struct request *r = arg;
 	struct err err = { 0 };
 	struct pod_list by_name;
-	bool complete;
 	int e;
 
 	if (is_over(r))
@@ -361,14 +378,14 @@ static void answered(void *arg, enum podres_result result, const struct pod_list
 	}
 	by_name = binder_sorted_pods(result == PODRES_OK ? pods : &nobody, r->arena);
 	pods = &by_name;
-	complete = !r->by_get && r->epoch == podres_epoch(r->b->env.podres);
-	if (complete) {
-		keeper_reconcile(r->b->env.keeper, r->b->node, pods, r->asked_ms);
-		binder_note_pods(r->b, pods, r->asked_ms);
+	note_checkpoint(r->b);
+	if (!r->by_get) {
+		r->b->doubles = shows_doubles(r->b, pods, r->arena);
+		keeper_reconcile(r->b->env.keeper, pods, r->asked_ms);
 	}
-	e = binder_decide(r, pods, complete, &err);
-	binder_tidy(r->b);
-	binder_tell_changed(r->b);
+	e = binder_decide(r, pods, &err);
+	specs_tidy(r->b);
+	keeper_save(r->b->env.keeper, NULL, NULL);
 	r->n_under_way += e == -EINPROGRESS;
 	if (e == -EINPROGRESS)
 		r->b->env.specs->fetch(r->b->env.specs->ctx, SPECS_TIMEOUT_MS, specs_came, r);
@@ -420,27 +437,38 @@ void binder_bind(struct binder *b, const struct ids *slots, const struct binder_
 	ask(r);
 }
 
-/* --- a spec that is there when we start --- */
+/* --- the specs that are there --- */
 
-/* The ledger knows better; where it knows nothing, the spec does. */
-static void adopt(struct binder *b, const struct spec_facts *f)
+static void claim(struct binder *b, const struct spec_facts *f)
 {
-	struct ledger *l = keeper_ledger(b->env.keeper);
-	const struct ledger_hold *of_vf = ledger_find(l, f->vf), *of_slot = binder_live_hold(b, f->slot);
-	const struct pool *pool = slot_pool(b->node, f->slot);
-	struct ledger_hold hold = {
-		.vf = f->vf, .slot = f->slot, .owner = f->owner, .since_ms = clock_wall_ms()
-	};
+	_cleanup_arena_ struct arena *a = arena_new(512);
 
-	if (of_slot && !strcmp(of_slot->vf, f->vf))
-		return;
-	hold.resource = pool ? pool->cfg->resource : NULL;
-	if (!pool || of_slot || of_vf || !keeper_adopt(b->env.keeper, b->node, &hold)) {
-		spec_remove(b, f->slot);
-		return;
+	for (size_t i = 0; i < f->slots.n; i++) {
+		const struct pool *pool = slot_pool(b->node, f->slots.v[i]);
+		const struct holds_claim c = { .vf = f->vfs[i],
+					       .resource = pool ? pool->cfg->resource : NULL,
+					       .slot = f->slots.v[i],
+					       .owner = f->owner,
+					       .number = f->numbers[i],
+					       .source = arena_printf(a, "CDI spec %s", f->path) };
+		struct bdf bdf;
+
+		if (pool && bdf_parse(f->vfs[i], &bdf) == 0)
+			holds_claimed(binder_holds(b), &c, keeper_now());
 	}
-	binder_say(b, "CDI spec of slot %s: %s is bound to container %s of pod %s/%s", f->slot, f->vf,
-		   f->owner.container, f->owner.ns, f->owner.pod);
+}
+
+bool binder_claim(struct binder *b)
+{
+	return spec_scan(b, claim);
+}
+
+static void restore(void *arg)
+{
+	struct binder *b = arg;
+
+	specs_restore(b);
+	b->restore = rpc_after(b->env.rpc, b->env.restore_ms ? b->env.restore_ms : RESTORE_MS, restore, b);
 }
 
 void binder_update(struct binder *b, struct node *node)
@@ -448,11 +476,25 @@ void binder_update(struct binder *b, struct node *node)
 	struct node *before = b->node;
 
 	b->node = node_ref(node);
-	if (!before) {
-		spec_scan(b, adopt);
-		keeper_save(b->env.keeper, NULL, NULL);
-	}
 	node_unref(before);
+	if (!b->restore)
+		restore(b);
+}
+
+void binder_tidy(struct binder *b)
+{
+	specs_tidy(b);
+}
+
+struct pod_list binder_sorted_pods(const struct pod_list *pods, struct arena *a)
+{
+	struct pod_list sorted = { arena_array(a, pods->n, sizeof(*sorted.v)), pods->n };
+
+	if (!pods->n)
+		return sorted;
+	memcpy(sorted.v, pods->v, pods->n * sizeof(*sorted.v));
+	identify_sort(sorted.v, sorted.n);
+	return sorted;
 }
 
 /* --- */
@@ -483,8 +525,7 @@ void binder_free(struct binder *b)
 		if (!r->n_under_way)
 			request_free(r);
 	}
-	binder_forget_all(b);
-	rpc_timer_cancel(b->tell);
+	rpc_timer_cancel(b->restore);
 	specs_done(b);
 	node_unref(b->node);
 	free(b);

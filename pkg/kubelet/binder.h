@@ -32,10 +32,9 @@ struct binder_env {
 	const char *checkpoint;	/* the kubelet's; NULL: do without */
 	struct rundir *rundir;	/* files that are mounted into containers; NULL: none */
 	struct truth *truth;	/* what VFs are when containers start; NULL: as the host shows them */
-	unsigned settle_ms;	/* after a spec that was there changed: the runtime notices by inotify (reference kubelet.md §4) */
-	/* A sentence for the log, and: what the kubelet has to be told of late pools changed. Either may be NULL. */
-	void (*note)(void *ctx, const char *sentence);
-	void (*changed)(void *ctx);
+	unsigned settle_ms;	/* after a spec was written: the runtime notices by inotify (reference kubelet.md §4) */
+	unsigned restore_ms;	/* between looks whether the specs are still there; 0: 5 s */
+	void (*note)(void *ctx, const char *sentence); /* a sentence for the log; may be NULL */
 	void *ctx;
 };
 
@@ -52,20 +51,22 @@ typedef void (*binder_done_fn)(void *arg, const struct err *err, const struct bo
 
 struct binder *binder_new(const struct binder_env *env);
 void binder_free(struct binder *b);
-void binder_update(struct binder *b, struct node *node); /* a reference is taken; the first one reads the CDI directory */
+void binder_update(struct binder *b, struct node *node); /* a reference is taken */
+/* At the start, after the first binder_update(): tells holds what the CDI specs say. False: some could not be read. */
+bool binder_claim(struct binder *b);
 /* What the kubelet is to be told of a late pool now. */
 struct slot_list binder_slots(const struct binder *b, const struct pool *pool, struct arena *a);
 /* The kubelet gives these to a container: what they were before is over, and a spec that is left of it goes. */
 void binder_allocated(struct binder *b, const struct ids *slots);
 /*
- * Bind the container that holds these slots: all its slots of all late pools at once. The CDI specs and the ledger are durable when
- * done is called, and the specs say what the VFs are then: who names no pod is the kubelet, whose container starts now. Errors are retryable (EAGAIN, EBUSY) unless a slot is unknown (ENOENT). pod may be NULL.
+ * Bind the container that holds these slots: all its slots of all late pools at once. When done is
+ * called the CDI spec is written, and the ledger is durable or holds does not want to wait for it any longer. pod NULL: called for
+ * PreStartContainer, so the container is about to start, and the spec says what its VFs are now. Errors are retryable (EAGAIN) unless a
+ * slot is unknown (ENOENT).
  */
 void binder_bind(struct binder *b, const struct ids *slots, const struct binder_pod *pod, unsigned timeout_ms,
 		 binder_done_fn done, void *arg);
-/* Which slots containers have, by a List that was asked for then (monotonic); called with every one, after keeper_reconcile(). */
-void binder_reconcile(struct binder *b, const struct pod_list *pods, int64_t asked_ms);
-/* The ledger may have changed: specs of slots that nobody holds any more go. */
+/* Holds have changed: specs that are no longer needed go. */
 void binder_tidy(struct binder *b);
 
 #endif

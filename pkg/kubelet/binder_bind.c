@@ -18,125 +18,47 @@
 #include "pool/slots.h"
 #include "render/cdi.h"
 
-/* --- who holds what --- */
-
-static bool is_same_pod(const struct ledger_owner *a, const struct ledger_owner *b)
-{
-	if (a->uid && *a->uid && b->uid && *b->uid)
-		return !strcmp(a->uid, b->uid);
-	return *a->pod && str_eq(a->ns, b->ns) && str_eq(a->pod, b->pod);
-}
-
-/* Nobody's any more: free at once if it is at rest, else when it comes to rest. */
-void binder_release(struct binder *b, const struct ledger_hold *hold, struct arena *a)
-{
-	struct ledger *l = keeper_ledger(b->env.keeper);
-	struct ledger_hold gone = *hold;
-	const struct pool *pool = node_pool(b->node, hold->resource);
-	const struct pool_dev *dev = pool ? pool_find(pool, hold->vf) : NULL;
-	const char *why;
-
-	gone.draining = true;
-	gone.slot = NULL;
-	ledger_put(l, &gone);
-	if (dev)
-		keeper_is_free(b->env.keeper, b->node, dev, NULL, a, &why);
-}
-
-/* A container that starts again gets another VF: that its pod runs says nothing about this one. */
-static void release_own(struct binder *b, const struct ledger_hold *hold, struct arena *a)
-{
-	struct ledger_hold left = *hold;
-
-	left.cgroup_uid = NULL;
-	binder_release(b, &left, a);
-}
-
-/* The kubelet gave the slot of a live container to another one (reference kubelet.md §0.4): that one keeps
- * its VF. */
-static void take_slot_from(struct binder *b, const struct ledger_hold *hold)
-{
-	struct ledger_hold kept = *hold;
-
-	binder_say(b,
-		   "slot %s of container %s of pod %s/%s was given to another container; %s stays with the "
-		   "first one",
-		   hold->slot, hold->owner.container, hold->owner.ns, hold->owner.pod, hold->vf);
-	kept.slot = NULL;
-	ledger_put(keeper_ledger(b->env.keeper), &kept);
-}
-
-static bool lists_holder(const struct pod_list *pods, const struct ledger_hold *hold)
-{
-	const struct pod *pod = identify_sorted_pod(pods, hold->owner.ns, hold->owner.pod);
-
-	for (size_t i = 0; pod && hold->slot && i < pod->n_containers; i++) {
-		const struct ids *ids = identify_held(&pod->containers[i], hold->resource);
-
-		for (size_t k = 0; ids && k < ids->n; k++) {
-			if (!strcmp(ids->v[k], hold->slot))
-				return true;
-		}
-	}
-	return false;
-}
-
-/* Pods that a List shows no more: their VFs may be just what this container needs. */
-static void release_gone(const struct request *r, const struct pod_list *pods)
-{
-	struct binder *b = r->b;
-	const struct ledger *l = keeper_ledger(b->env.keeper);
-
-	for (size_t i = ledger_holds(l); i-- > 0;) {
-		const struct ledger_hold *hold = ledger_hold_at(l, i);
-
-		if (hold->slot && !hold->draining && *hold->owner.pod &&
-		    binder_was_sighted(b, hold->vf, r->asked) &&
-		    !identify_sorted_pod(pods, hold->owner.ns, hold->owner.pod))
-			binder_release(b, hold, r->arena);
-	}
-}
-
 /* --- a binding --- */
+
+static const struct pool *pool_of(const struct node *node, const struct pool_dev *dev)
+{
+	for (size_t i = 0; i < node->n_pools; i++) {
+		if (dev >= node->pools[i].devs && dev < node->pools[i].devs + node->pools[i].n_devs)
+			return &node->pools[i];
+	}
+	return NULL;
+}
 
 static bool could(void *ctx, const struct pool_dev *dev)
 {
 	const struct request *r = ctx;
-	const struct ledger_hold *hold = ledger_find(keeper_ledger(r->b->env.keeper), dev->id);
 
-	return !hold || hold->draining;
+	return holds_could_give(binder_holds(r->b), dev->id);
 }
 
 static bool may(void *ctx, const struct pool_dev *dev, const char **ret_why)
 {
 	struct request *r = ctx;
+	struct holds_facts facts = keeper_facts(r->b->env.keeper, dev->id, r->arena);
+	const struct pool *pool = pool_of(r->b->node, dev);
 
-	return keeper_is_free(r->b->env.keeper, r->b->node, dev, NULL, r->arena, ret_why);
+	return holds_may_give(binder_holds(r->b), dev->id, pool->cfg->resource, &facts, keeper_now(),
+			      r->arena, ret_why);
 }
 
 /* The VF that the slot has already and keeps; NULL: one is to be chosen. */
 static const struct pool_dev *sticky_vf(const struct request *r, const struct target *t,
-					const struct pool *pool, const char *slot,
-					const struct pod_list *pods, bool complete)
+					const struct pool *pool, const char *slot)
 {
 	struct binder *b = r->b;
-	struct arena *a = r->arena;
-	const struct ledger_hold *hold = binder_live_hold(b, slot);
-	const struct pool_dev *dev = hold ? pool_find(pool, hold->vf) : NULL;
+	struct holds *h = binder_holds(b);
+	const char *vf = holds_slot_vf(h, slot);
+	const struct pool_dev *dev = vf ? pool_find(pool, vf) : NULL;
+	bool usable = dev && (dev->healthy || binder_is_away_now(b, dev, r->arena));
 
-	if (!hold)
-		return NULL;
-	if (!binder_find_promise(b, slot) && is_same_pod(&hold->owner, &t->owner)) {
-		if (dev && (dev->healthy || binder_is_away_now(b, dev, a)))
-			return dev;
-		release_own(b, hold, a);
-	} else if (is_same_pod(&hold->owner, &t->owner) ||
-		   (complete && binder_was_sighted(b, hold->vf, r->asked) && !lists_holder(pods, hold))) {
-		binder_release(b, hold, a); /* another pod of the same name, or one that is gone */
-	} else {
-		take_slot_from(b, hold);
-	}
-	return NULL;
+	vf = holds_slot_start(h, slot, &t->owner, usable, keeper_now());
+	keeper_run_now(b->env.keeper);
+	return vf ? dev : NULL;
 }
 
 static bool is_in(const struct binding *c, const struct pool_dev *dev)
@@ -152,25 +74,18 @@ static bool is_in(const struct binding *c, const struct pool_dev *dev)
 static const struct pool_dev *kept_vf(const struct binder *b, const struct target *t, const struct pool *pool,
 				      const struct binding *c)
 {
-	const struct ledger *l = keeper_ledger(b->env.keeper);
+	const struct pool_dev *dev;
+	const char *vf;
 
-	for (size_t i = 0; i < ledger_holds(l); i++) {
-		const struct ledger_hold *hold = ledger_hold_at(l, i);
-		const struct pool_dev *dev;
-
-		if (hold->slot || hold->draining || !str_eq(hold->resource, pool->cfg->resource) ||
-		    !is_same_pod(&hold->owner, &t->owner) ||
-		    !str_eq(hold->owner.container, t->owner.container))
-			continue;
-		dev = pool_find(pool, hold->vf);
+	for (size_t k = 0; (vf = holds_kept(binder_holds(b), pool->cfg->resource, &t->owner, k)); k++) {
+		dev = pool_find(pool, vf);
 		if (dev && dev->healthy && !is_in(c, dev))
 			return dev;
 	}
 	return NULL;
 }
 
-static void choose_from(struct request *r, const struct target *t, const struct pod_list *pods, bool complete,
-			struct binding *c)
+static void choose_from(struct request *r, const struct target *t, struct binding *c)
 {
 	struct binder *b = r->b;
 	struct arena *a = r->arena;
@@ -192,7 +107,7 @@ static void choose_from(struct request *r, const struct target *t, const struct 
 		s->id = t->slots.v[i];
 		s->pool = slot_pool(b->node, s->id);
 		slot_parse(s->pool->cfg->resource, s->id, &s->numa, &number);
-		s->dev = sticky_vf(r, t, s->pool, s->id, pods, complete);
+		s->dev = sticky_vf(r, t, s->pool, s->id);
 		if (!s->dev)
 			s->dev = kept_vf(b, t, s->pool, c);
 	}
@@ -239,34 +154,20 @@ static uint64_t note_decision(struct binder *b, const struct target *t, const st
 
 	for (size_t i = 0; i < c->n_slots; i++)
 		vfs[i] = c->slots[i].dev->id;
-	return ledger_decide(keeper_ledger(b->env.keeper), &d);
+	return holds_decide(binder_holds(b), &d);
 }
 
+/* Those that were not bound before get the decision's number. */
 static void hold_all(struct binder *b, const struct target *t, const struct binding *c, const bool *fresh,
 		     uint64_t decision)
 {
-	struct ledger *l = keeper_ledger(b->env.keeper);
-
 	for (size_t i = 0; i < c->n_slots; i++) {
 		const struct binding_slot *s = &c->slots[i];
-		const struct ledger_hold *before = fresh[i] ? NULL : ledger_find(l, s->dev->id);
-		struct ledger_hold hold = { .rdma = binder_rdma_of(b, s->dev),
-					    .since_ms = clock_wall_ms(),
-					    .decision = decision };
+		const struct holds_vf v = { .vf = s->dev->id,
+					    .resource = s->pool->cfg->resource,
+					    .rdma = binder_rdma_of(b, s->dev) };
 
-		if (before)
-			hold = *before;
-		hold.vf = s->dev->id;
-		hold.resource = s->pool->cfg->resource;
-		hold.slot = s->id;
-		hold.owner = t->owner;
-		if (before && (!t->owner.uid || !*t->owner.uid))
-			hold.owner.uid = before->owner.uid;
-		if (before && !t->owner.container)
-			hold.owner.container = before->owner.container;
-		ledger_put(l, &hold);
-		binder_note_sighted(b, s->dev->id, fresh[i]);
-		binder_drop_promise(b, binder_find_promise(b, s->id));
+		holds_bind(binder_holds(b), s->id, &v, &t->owner, fresh[i] ? decision : 0, keeper_now());
 	}
 }
 
@@ -307,17 +208,16 @@ static void note_decided(struct request *r, const struct target *t, const struct
  * A container that starts gets its specs when its VFs have been looked at. A CNI plugin that asks for its
  * second VF may have moved the first one's devices away: what is bound and written stays as it is until then.
  */
-static bool needs_specs_now(const struct request *r)
+static bool needs_specs_now(const struct request *r, const bool *fresh)
 {
 	bool needed = !r->pod.name;
 
 	for (size_t i = 0; i < r->n_bindings; i++)
-		needed |= r->fresh[i] || !spec_exists(r->b, r->bindings[i].id);
+		needed |= fresh[i] || !spec_exists(r->b, r->bindings[i].id);
 	return needed && !binder_looks_first(r);
 }
 
-static int bind_target(struct request *r, const struct target *t, const struct pod_list *pods, bool complete,
-		       struct err *err)
+static int bind_target(struct request *r, const struct target *t, struct err *err)
 {
 	struct binder *b = r->b;
 	bool *fresh = arena_array(r->arena, t->slots.n, sizeof(*fresh)), any = false;
@@ -326,7 +226,9 @@ static int bind_target(struct request *r, const struct target *t, const struct p
 	struct binding c;
 	int result = 0;
 
-	choose_from(r, t, pods, complete, &c);
+	if (!t->container)
+		holds_know_pod(binder_holds(b), t->owner.uid);
+	choose_from(r, t, &c);
 	for (size_t i = 0; i < c.n_slots; i++)
 		any |= fresh[i] = !c.slots[i].dev;
 	if (any)
@@ -334,16 +236,16 @@ static int bind_target(struct request *r, const struct target *t, const struct p
 	if (result < 0)
 		return result;
 	note_decided(r, t, &c);
-	r->fresh = fresh;
-	if (needs_specs_now(r))
-		result = grant_bound(r, NULL, 0, NULL, err);
-	if (result < 0)
-		return result;
 	if (any)
 		decision = note_decision(b, t, &c, &chosen, r->arena);
+	r->decision = decision;
 	hold_all(b, t, &c, fresh, decision);
 	tell_bound(r, &c);
-	return 0;
+	if (needs_specs_now(r, fresh))
+		result = grant_bound(r, NULL, 0, NULL, err);
+	if (result < 0)
+		binder_unbind(r);
+	return result;
 }
 
 /* --- several containers have the slots --- */
@@ -368,18 +270,14 @@ static bool is_bound(const struct binder *b, const struct candidate *c)
 }
 
 /* A VF of his is in use: he is not the one who starts. */
-static bool is_running(const struct binder *b, const struct candidate *c, struct arena *a)
+static bool is_running(const struct binder *b, const struct candidate *c)
 {
 	const struct ledger *l = keeper_ledger(b->env.keeper);
-	const char *why;
 
 	for (size_t i = 0; i < ledger_holds(l); i++) {
 		const struct ledger_hold *hold = ledger_hold_at(l, i);
-		const struct pool *pool = node_pool(b->node, hold->resource);
-		const struct pool_dev *dev = pool ? pool_find(pool, hold->vf) : NULL;
 
-		if (dev && is_owner(b, hold, c) &&
-		    !keeper_is_at_rest(b->env.keeper, b->node, dev, true, a, &why))
+		if (is_owner(b, hold, c) && keeper_is_open(b->env.keeper, hold->vf))
 			return true;
 	}
 	return false;
@@ -397,14 +295,13 @@ static int64_t age_of(const struct request *r, const struct candidate *c)
 }
 
 /* Has started once already, and is not at work: he may start again. NULL: none, or several. */
-static const struct candidate *the_idle_one(const struct binder *b, const struct candidate *v, size_t n,
-					    struct arena *a)
+static const struct candidate *the_idle_one(const struct binder *b, const struct candidate *v, size_t n)
 {
 	const struct candidate *idle = NULL;
 	size_t n_idle = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		if (is_running(b, &v[i], a))
+		if (is_running(b, &v[i]))
 			continue;
 		idle = &v[i];
 		n_idle++;
@@ -432,7 +329,7 @@ static const struct candidate *the_starting_one(const struct request *r, const s
 	}
 	if (newest)
 		return newest;
-	idle = the_idle_one(r->b, v, n, r->arena);
+	idle = the_idle_one(r->b, v, n);
 	if (!idle)
 		err_set(err, EAGAIN,
 			"the kubelet gave the same slots to pod %s/%s and to pod %s/%s, and nothing tells "
@@ -468,10 +365,26 @@ static int decide_for_init(struct request *r, struct err *err)
 		t.owner.ns = r->pod.ns;
 		t.owner.pod = r->pod.name;
 	}
-	return bind_target(r, &t, &pods, false, err);
+	return bind_target(r, &t, err);
 }
 
-int binder_decide(struct request *r, const struct pod_list *pods, bool complete, struct err *err)
+/* By the kubelet's checkpoint, which has every slot of the container by now; else as the CNI plugin was told.
+ */
+static const char *uid_of(const struct request *r, const struct ids *slots)
+{
+	const char *uid = "";
+
+	for (size_t i = 0; !*uid && i < slots->n; i++) {
+		const struct pool *pool = slot_pool(r->b->node, slots->v[i]);
+
+		uid = keeper_uid_of(r->b->env.keeper, pool->cfg->resource, slots->v[i]);
+	}
+	if (!*uid && r->pod.name && r->pod.uid)
+		uid = r->pod.uid;
+	return arena_strdup(r->arena, uid);
+}
+
+int binder_decide(struct request *r, const struct pod_list *pods, struct err *err)
 {
 	struct binder *b = r->b;
 	const struct candidate *who;
@@ -484,8 +397,6 @@ int binder_decide(struct request *r, const struct pod_list *pods, bool complete,
 			return err_set(err, ENOENT, "slot '%.64s' is of no pool of this node that binds late",
 				       r->slots.v[i]);
 	}
-	if (complete)
-		release_gone(r, pods);
 	n = who_holds(b->node, pods, &r->slots, r->pod.name ? &r->pod : NULL, r->arena, &v);
 	if (!n)
 		return decide_for_init(r, err);
@@ -493,6 +404,6 @@ int binder_decide(struct request *r, const struct pod_list *pods, bool complete,
 	if (!who)
 		return -err->code;
 	t = who_target(b->node, pods, who, &r->slots, r->arena);
-	t.owner.uid = r->pod.uid;
-	return bind_target(r, &t, pods, complete, err);
+	t.owner.uid = uid_of(r, &t.slots);
+	return bind_target(r, &t, err);
 }

@@ -20,6 +20,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "document/document.h"
+#include "kubelet/keeper.h"
 #include "pool/node.h"
 #include "render/cdi.h"
 
@@ -30,67 +31,92 @@
 #define ENV_BINDING   "RAILMATE_BINDING"
 #define ENV_CONTAINER "RAILMATE_CONTAINER"
 #define ENV_UID	      "RAILMATE_POD_UID"
-
-static uint64_t hash_of(const char *text)
-{
-	uint64_t h = UINT64_C(14695981039346656037);
-
-	for (; *text; text++)
-		h = (h ^ (uint8_t)*text) * UINT64_C(1099511628211);
-	return h;
-}
+#define ENV_DECISION  "RAILMATE_DECISION"
 
 /* --- what we remember --- */
 
-static struct spec_file *remembered(const struct binder *b, const char *slot)
+static void forget(struct spec_file *s)
+{
+	for (size_t i = 0; i < s->n_slots; i++)
+		free(s->slots[i]);
+	free(s->slots);
+	free(s->file);
+	free(s->text);
+}
+
+static void forget_at(struct binder *b, size_t i)
+{
+	forget(&b->specs[i]);
+	b->specs[i] = b->specs[--b->n_specs];
+}
+
+static bool has_slot(const struct spec_file *s, const char *slot)
+{
+	for (size_t i = 0; i < s->n_slots; i++) {
+		if (!strcmp(s->slots[i], slot))
+			return true;
+	}
+	return false;
+}
+
+static struct spec_file *find_spec(const struct binder *b, const char *file)
 {
 	for (size_t i = 0; i < b->n_specs; i++) {
-		if (!strcmp(b->specs[i].slot, slot))
+		if (!strcmp(b->specs[i].file, file))
 			return &b->specs[i];
 	}
 	return NULL;
 }
 
-static void remember(struct binder *b, const char *slot, const char *text)
+/* file: the slot that names it. */
+static void remember(struct binder *b, const char *file, const struct ids *slots, const char *text)
 {
-	struct spec_file *s = remembered(b, slot);
+	struct spec_file s = { .file = xstrdup(file),
+			       .slots = xcalloc(slots->n, sizeof(*s.slots)),
+			       .n_slots = slots->n,
+			       .text = xstrdup(text) };
+	struct spec_file *at = find_spec(b, file);
 
-	if (!s) {
+	for (size_t i = 0; i < slots->n; i++)
+		s.slots[i] = xstrdup(slots->v[i]);
+	if (at) {
+		forget(at);
+	} else {
 		b->specs = xgrow(b->specs, &b->cap_specs, b->n_specs + 1, sizeof(*b->specs));
-		s = &b->specs[b->n_specs++];
-		s->slot = xstrdup(slot);
+		at = &b->specs[b->n_specs++];
 	}
-	s->hash = hash_of(text);
-}
-
-static void forget(struct binder *b, const char *slot)
-{
-	struct spec_file *s = remembered(b, slot);
-
-	if (!s)
-		return;
-	free(s->slot);
-	*s = b->specs[--b->n_specs];
+	*at = s;
 }
 
 void specs_done(struct binder *b)
 {
 	for (size_t i = 0; i < b->n_specs; i++)
-		free(b->specs[i].slot);
+		forget(&b->specs[i]);
 	free(b->specs);
 }
 
 /* --- what a spec says --- */
 
-struct edits spec_story(const struct ledger_owner *o, const struct binding_slot *slots, size_t n,
-			struct arena *a)
+/* The number of each VF, in the order of the slots. */
+static uint64_t number_of(const struct ledger *l, const struct binding_slot *slot)
 {
-	_cleanup_strbuf_ struct strbuf binding = STRBUF_INIT;
-	struct edits e = { .envs = arena_array(a, 3, sizeof(*e.envs)) };
+	const struct ledger_hold *hold = ledger_find(l, slot->dev->id);
 
-	for (size_t i = 0; i < n; i++)
+	return hold ? hold->decision : 0;
+}
+
+struct edits spec_story(const struct ledger *l, const struct ledger_owner *o,
+			const struct binding_slot *slots, size_t n, struct arena *a)
+{
+	_cleanup_strbuf_ struct strbuf binding = STRBUF_INIT, numbers = STRBUF_INIT;
+	struct edits e = { .envs = arena_array(a, 4, sizeof(*e.envs)) };
+
+	for (size_t i = 0; i < n; i++) {
 		strbuf_printf(&binding, "%s%s=%s", i ? "," : "", slots[i].id, slots[i].dev->id);
+		strbuf_printf(&numbers, "%s%llu", i ? "," : "", (unsigned long long)number_of(l, &slots[i]));
+	}
 	e.envs[e.n_envs++] = (struct kv) { ENV_BINDING, arena_strdup(a, strbuf_str(&binding)) };
+	e.envs[e.n_envs++] = (struct kv) { ENV_DECISION, arena_strdup(a, strbuf_str(&numbers)) };
 	e.envs[e.n_envs++] = (struct kv) { ENV_CONTAINER, arena_printf(a, "%s/%s/%s", o->ns, o->pod,
 								       o->container ? o->container : "") };
 	if (o->uid && *o->uid)
@@ -98,19 +124,29 @@ struct edits spec_story(const struct ledger_owner *o, const struct binding_slot 
 	return e;
 }
 
-/* "slot=vf,slot=vf" */
-static const char *vf_of_slot(const char *binding, const char *slot, struct arena *a)
+/* "slot=vf,slot=vf" and "number,number" → claims. */
+static size_t parse_binding(const char *binding, const char *numbers, struct arena *a, struct spec_facts *ret)
 {
-	size_t len = strlen(slot);
+	size_t max = 1;
 
+	for (const char *c = binding; *c; c++)
+		max += *c == ',';
+	ret->slots.v = arena_array(a, max, sizeof(*ret->slots.v));
+	ret->vfs = arena_array(a, max, sizeof(*ret->vfs));
+	ret->numbers = arena_array(a, max, sizeof(*ret->numbers));
 	for (const char *s = binding; *s; s += strspn(s, ",")) {
-		size_t n = strcspn(s, ",");
+		size_t n = strcspn(s, ","), slot = strcspn(s, "=");
 
-		if (n > len && !strncmp(s, slot, len) && s[len] == '=')
-			return arena_printf(a, "%.*s", (int)(n - len - 1), s + len + 1);
+		if (slot < n) {
+			ret->slots.v[ret->slots.n] = arena_printf(a, "%.*s", (int)slot, s);
+			ret->vfs[ret->slots.n] = arena_printf(a, "%.*s", (int)(n - slot - 1), s + slot + 1);
+			ret->numbers[ret->slots.n++] = strtoull(numbers, NULL, 10);
+		}
+		numbers += strcspn(numbers, ",");
+		numbers += strspn(numbers, ",");
 		s += n;
 	}
-	return NULL;
+	return ret->slots.n;
 }
 
 static void read_owner(const char *text, struct spec_facts *facts, struct arena *a)
@@ -137,24 +173,25 @@ static const char *value_of(const struct item *env, const char *key)
 	return NULL;
 }
 
-static bool read_facts(const struct item *spec, const char *slot, struct spec_facts *ret, struct arena *a)
+/* Every device carries the same variables; a version before this one wrote a spec a slot. */
+static bool read_facts(const struct item *spec, struct spec_facts *ret, struct arena *a)
 {
-	const struct item *devices = item_get(spec, "devices"), *device, *env;
-	const char *binding, *container, *uid;
+	const struct item *devices = item_get(spec, "devices"), *env;
+	const char *binding, *container, *uid, *numbers;
 
-	if (!devices || devices->type != ITEM_LIST || devices->n_kids != 1)
+	if (!devices || devices->type != ITEM_LIST || !devices->n_kids)
 		return false;
-	device = &devices->kids[0];
-	env = item_get(item_get(device, "containerEdits"), "env");
+	env = item_get(item_get(&devices->kids[0], "containerEdits"), "env");
 	binding = value_of(env, ENV_BINDING);
 	container = value_of(env, ENV_CONTAINER);
-	if (!str_eq(item_string(device, "name"), slot) || !binding || !container)
+	numbers = value_of(env, ENV_DECISION);
+	if (!binding || !container)
 		return false;
-	*ret = (struct spec_facts) { .slot = slot, .vf = vf_of_slot(binding, slot, a) };
+	*ret = (struct spec_facts) { .owner = { "", "", "", "" } };
 	read_owner(container, ret, a);
 	uid = value_of(env, ENV_UID);
 	ret->owner.uid = uid ? uid : "";
-	return ret->vf && ret->owner.pod;
+	return parse_binding(binding, numbers ? numbers : "", a, ret) > 0 && *ret->owner.container;
 }
 
 /* --- files --- */
@@ -193,7 +230,11 @@ bool spec_exists(const struct binder *b, const char *slot)
 {
 	_cleanup_arena_ struct arena *a = arena_new(512);
 
-	return access(spec_path(b, slot, a), F_OK) == 0;
+	for (size_t i = 0; i < b->n_specs; i++) {
+		if (has_slot(&b->specs[i], slot) && access(spec_path(b, b->specs[i].file, a), F_OK) == 0)
+			return true;
+	}
+	return false;
 }
 
 static int write_file(const struct binder *b, const char *path, const char *temporary, const char *text,
@@ -211,12 +252,12 @@ static int write_file(const struct binder *b, const char *path, const char *temp
 }
 
 /* It has our name; what it is, it says itself. What does not parse was ours, and what we wrote is. */
-static bool is_foreign(const struct spec_file *ours, const char *text, const char *path, struct arena *a)
+static bool is_foreign(const char *ours, const char *text, const char *path, struct arena *a)
 {
 	const struct item *spec;
 	const char *kind;
 
-	if (ours && ours->hash == hash_of(text))
+	if (ours && !strcmp(ours, text))
 		return false;
 	if (document_parse(text, strlen(text), path, a, &spec, NULL) < 0)
 		return false;
@@ -224,46 +265,125 @@ static bool is_foreign(const struct spec_file *ours, const char *text, const cha
 	return kind && strcmp(kind, CDI_KIND) != 0;
 }
 
-int spec_write(struct binder *b, const char *slot, const char *text, bool *ret_replaced, struct err *err)
+static void remove_file(struct binder *b, const char *slot, const char *ours)
 {
 	_cleanup_arena_ struct arena *a = arena_new(8192);
 	const char *path = spec_path(b, slot, a), *old = NULL;
-	const struct spec_file *ours = remembered(b, slot);
-	int r = read_file(path, a, &old);
 
-	if (r == -EISDIR)
-		return err_set(err, EISDIR, "CDI spec %s: something that is no file is in its place", path);
-	if (old && is_foreign(ours, old, path, a))
-		return err_set(err, EEXIST, "CDI spec %s: somebody else's file has its name", path);
-	if (old && ours && ours->hash != hash_of(old))
-		binder_say(b, "CDI spec %s was changed by somebody else; it is written anew", path);
-	*ret_replaced = old && strcmp(old, text) != 0;
-	if (!old || *ret_replaced) {
-		r = write_file(b, path, arena_printf(a, "%s/.%s.tmp", b->env.cdi_dir, cdi_file_name(slot, a)),
-			       text, err);
-		if (r < 0)
-			return r;
-	}
-	remember(b, slot, text);
-	return 0;
-}
-
-void spec_remove(struct binder *b, const char *slot)
-{
-	_cleanup_arena_ struct arena *a = arena_new(8192);
-	const char *path = spec_path(b, slot, a), *old = NULL;
-	bool ours = read_file(path, a, &old) == 0 && !is_foreign(remembered(b, slot), old, path, a);
-
-	forget(b, slot);
-	if (!ours)
+	if (read_file(path, a, &old) < 0 || is_foreign(ours, old, path, a))
 		return;
 	if (unlink(path) < 0 && errno != ENOENT)
 		binder_say(b, "CDI spec %s of a free slot cannot be removed: %s", path, strerror(errno));
 }
 
+static void remove_at(struct binder *b, size_t i)
+{
+	remove_file(b, b->specs[i].file, b->specs[i].text);
+	forget_at(b, i);
+}
+
+static bool shares_slot(const struct spec_file *s, const struct ids *slots)
+{
+	for (size_t i = 0; i < slots->n; i++) {
+		if (has_slot(s, slots->v[i]))
+			return true;
+	}
+	return false;
+}
+
+/* Two specs with one device make both unusable: those that share a slot with the new one go first, but the
+ * one that it replaces. */
+static void make_room(struct binder *b, const struct ids *slots)
+{
+	for (size_t i = b->n_specs; i-- > 0;) {
+		if (strcmp(b->specs[i].file, slots->v[0]) != 0 && shares_slot(&b->specs[i], slots))
+			remove_at(b, i);
+	}
+}
+
+static int write_text(const struct binder *b, const char *slot, const char *text, struct err *err)
+{
+	_cleanup_arena_ struct arena *a = arena_new(512);
+
+	return write_file(b, spec_path(b, slot, a),
+			  arena_printf(a, "%s/.%s.tmp", b->env.cdi_dir, cdi_file_name(slot, a)), text, err);
+}
+
+int spec_write(struct binder *b, const struct ids *slots, const char *text, bool *ret_written,
+	       struct err *err)
+{
+	_cleanup_arena_ struct arena *a = arena_new(8192);
+	const char *path = spec_path(b, slots->v[0], a), *old = NULL, *ours;
+	const struct spec_file *before;
+	int r = read_file(path, a, &old);
+
+	make_room(b, slots);
+	before = find_spec(b, slots->v[0]);
+	ours = before ? before->text : NULL;
+	if (r == -EISDIR)
+		return err_set(err, EISDIR, "CDI spec %s: something that is no file is in its place", path);
+	if (old && is_foreign(ours, old, path, a))
+		return err_set(err, EEXIST, "CDI spec %s: somebody else's file has its name", path);
+	if (old && ours && strcmp(ours, old) != 0)
+		binder_say(b, "CDI spec %s was changed by somebody else; it is written anew", path);
+	*ret_written = !old || strcmp(old, text) != 0;
+	r = *ret_written ? write_text(b, slots->v[0], text, err) : 0;
+	if (r == 0)
+		remember(b, slots->v[0], slots, text);
+	return r;
+}
+
+void spec_remove(struct binder *b, const char *slot)
+{
+	for (size_t i = b->n_specs; i-- > 0;) {
+		if (has_slot(&b->specs[i], slot))
+			remove_at(b, i);
+	}
+}
+
+static bool is_needed(const struct binder *b, const struct spec_file *s)
+{
+	for (size_t i = 0; i < s->n_slots; i++) {
+		if (holds_needs_spec(keeper_holds(b->env.keeper), s->slots[i]))
+			return true;
+	}
+	return false;
+}
+
+void specs_tidy(struct binder *b)
+{
+	for (size_t i = b->n_specs; i-- > 0;) {
+		if (!is_needed(b, &b->specs[i]))
+			remove_at(b, i);
+	}
+}
+
+static bool is_there(const struct binder *b, const struct spec_file *s)
+{
+	_cleanup_arena_ struct arena *a = arena_new(512);
+
+	return access(spec_path(b, s->file, a), F_OK) == 0;
+}
+
+void specs_restore(struct binder *b)
+{
+	for (size_t i = 0; i < b->n_specs; i++) {
+		const struct spec_file *s = &b->specs[i];
+		struct err err = { 0 };
+
+		if (is_there(b, s) || !is_needed(b, s))
+			continue;
+		if (write_text(b, s->file, s->text, &err) == 0)
+			binder_say(b, "CDI spec of slot %s was removed; it is written again", s->file);
+		else
+			binder_say(b, "%s", err.msg);
+	}
+}
+
 /* --- at the start --- */
 
-static void scan_one(struct binder *b, const char *name, const char *slot,
+/* False: it could not be read, which may pass. */
+static bool scan_one(struct binder *b, const char *name,
 		     void (*found)(struct binder *b, const struct spec_facts *facts), struct arena *a)
 {
 	const char *path = arena_printf(a, "%s/%s", b->env.cdi_dir, name), *text;
@@ -272,25 +392,27 @@ static void scan_one(struct binder *b, const char *name, const char *slot,
 	struct err err = { 0 };
 	int r = read_file(path, a, &text);
 
-	if (r == -EISDIR)
-		return;
+	if (r == -EISDIR || r == -ENOENT)
+		return true;
 	if (r < 0) {
 		binder_say(b, "CDI spec %s cannot be read: %s", path, strerror(-r));
-		return;
+		return r == -EFBIG || r == -ELOOP;
 	}
-	if (document_parse(text, strlen(text), path, a, &spec, &err) < 0)
+	if (document_parse(text, strlen(text), path, a, &spec, &err) < 0) {
 		binder_say(b, "CDI spec %s; it is written anew when its container starts", err.msg);
-	else if (!str_eq(item_string(spec, "kind"), CDI_KIND))
-		return;
-	else if (!read_facts(spec, slot, &facts, a))
+	} else if (!str_eq(item_string(spec, "kind"), CDI_KIND)) {
+		return true;
+	} else if (!read_facts(spec, &facts, a)) {
 		binder_say(
 			b,
 			"CDI spec %s does not say whose it is; it is written anew when its container starts",
 			path);
-	else {
-		remember(b, slot, text);
+	} else {
+		facts.path = path;
+		remember(b, cdi_slot_of_file(name, a), &facts.slots, text);
 		found(b, &facts);
 	}
+	return true;
 }
 
 static bool is_left_over(const char *name, struct arena *a)
@@ -301,21 +423,27 @@ static bool is_left_over(const char *name, struct arena *a)
 	       cdi_slot_of_file(arena_printf(a, "%.*s", (int)(len - suffix - 1), name + 1), a);
 }
 
-void spec_scan(struct binder *b, void (*found)(struct binder *b, const struct spec_facts *facts))
+bool spec_scan(struct binder *b, void (*found)(struct binder *b, const struct spec_facts *facts))
 {
 	DIR *dir = opendir(b->env.cdi_dir);
-	struct dirent *e;
+	const struct dirent *e;
+	bool complete = true;
 
-	if (!dir)
-		return; /* made with the first spec */
-	while ((e = readdir(dir))) {
+	if (!dir && (errno == ENOENT || errno == ENOTDIR))
+		return true; /* made with the first spec, if it can be */
+	if (!dir) {
+		binder_say(b, "CDI directory %s cannot be read: %s", b->env.cdi_dir, strerror(errno));
+		return false;
+	}
+	while (errno = 0, (e = readdir(dir))) {
 		_cleanup_arena_ struct arena *a = arena_new(8192);
-		const char *slot = cdi_slot_of_file(e->d_name, a);
 
-		if (slot)
-			scan_one(b, e->d_name, slot, found, a);
+		if (cdi_slot_of_file(e->d_name, a))
+			complete &= scan_one(b, e->d_name, found, a);
 		else if (is_left_over(e->d_name, a))
 			unlink(arena_printf(a, "%s/%s", b->env.cdi_dir, e->d_name));
 	}
+	complete &= errno == 0;
 	closedir(dir);
+	return complete;
 }

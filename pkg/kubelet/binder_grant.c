@@ -2,6 +2,7 @@
 #include "kubelet/binder-internal.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -105,26 +106,49 @@ static void tell_doubt(struct request *r, const char *doubt)
 
 /* --- specs --- */
 
-static int write_spec(struct request *r, const struct contents_in *in, const struct binding_slot *slot,
-		      const struct edits *env, struct err *err)
+static int device_of(struct request *r, const struct contents_in *in, const struct binding_slot *slot,
+		     const struct edits *env, struct cdi_entry *ret, struct err *err)
 {
 	const char *vf = contents_lowest_late(r->shares, r->n_shares);
-	struct bindmount mount;
-	bool replaced = false;
-	struct edits e;
-	int result = contents_nodes(in, slot->pool, slot->dev->id, r->arena, &e, err);
+	int result = contents_nodes(in, slot->pool, slot->dev->id, r->arena, &ret->edits, err);
 
 	if (result < 0)
 		return result;
-	e.envs = env->envs;
-	e.n_envs = env->n_envs;
+	ret->slot = slot->id;
+	ret->edits.envs = env->envs;
+	ret->edits.n_envs = env->n_envs;
 	if (in->rundir) {
-		mount = contents_mount(in->rundir, vf, r->arena);
-		e.mounts = &mount;
-		e.n_mounts = 1;
+		ret->edits.mounts = arena_array(r->arena, 1, sizeof(*ret->edits.mounts));
+		ret->edits.mounts[0] = contents_mount(in->rundir, vf, r->arena);
+		ret->edits.n_mounts = 1;
 	}
-	result = spec_write(r->b, slot->id, render_cdi(slot->id, &e, r->arena), &replaced, err);
-	r->replaced |= replaced;
+	return 0;
+}
+
+static int by_slot(const void *x, const void *y)
+{
+	const struct cdi_entry *a = x, *b = y;
+
+	return strcmp(a->slot, b->slot);
+}
+
+static int write_spec(struct request *r, const struct contents_in *in, const struct edits *env,
+		      struct err *err)
+{
+	struct cdi_entry *v = arena_array(r->arena, r->n_bindings, sizeof(*v));
+	struct ids slots = { arena_array(r->arena, r->n_bindings, sizeof(*slots.v)), r->n_bindings };
+	bool written = false;
+	int result = 0;
+
+	for (size_t i = 0; result == 0 && i < r->n_bindings; i++)
+		result = device_of(r, in, &r->bindings[i], env, &v[i], err);
+	if (result < 0 || !r->n_bindings)
+		return result;
+	qsort(v, r->n_bindings, sizeof(*v), by_slot);
+	for (size_t i = 0; i < r->n_bindings; i++)
+		slots.v[i] = v[i].slot;
+	result = spec_write(r->b, &slots, render_cdi(v, r->n_bindings, r->arena), &written, err);
+	r->written |= written;
 	return result;
 }
 
@@ -138,22 +162,12 @@ static int write_all(struct request *r, const struct contents_in *in, struct err
 		return result;
 	write_files(r, in, &c);
 	parts[0] = c.env;
-	parts[1] = spec_story(&r->owner, r->bindings, r->n_bindings, r->arena);
+	parts[1] = spec_story(in->ledger, &r->owner, r->bindings, r->n_bindings, r->arena);
 	env = cdi_join(parts, 2, r->arena);
-	for (size_t i = 0; result == 0 && i < r->n_bindings; i++)
-		result = write_spec(r, in, &r->bindings[i], &env, err);
+	result = write_spec(r, in, &env, err);
 	if (result == 0)
 		tell_doubt(r, in->states || in->why ? c.doubt : NULL);
 	return result;
-}
-
-/* It came to nothing: no spec of what was not bound before stays. */
-static void undo(struct request *r)
-{
-	for (size_t i = 0; i < r->n_bindings; i++) {
-		if (r->fresh[i])
-			spec_remove(r->b, r->bindings[i].id);
-	}
 }
 
 int grant_bound(struct request *r, const struct vf_state *states, size_t n, const char *why, struct err *err)
@@ -174,7 +188,6 @@ int grant_bound(struct request *r, const struct vf_state *states, size_t n, cons
 	make_directory(r, &in);
 	if (write_all(r, &in, err) == 0)
 		return 0;
-	undo(r);
 	/* The kubelet tries again, whatever it was. */
 	return err_set(err, EAGAIN, "%s", arena_strdup(r->arena, err->msg));
 }

@@ -145,6 +145,17 @@ static const struct vf_state *state_of(const struct contents_in *in, const struc
 	return NULL;
 }
 
+/* So that map.json can stand for a ledger that was lost. */
+static void tell_hold(const struct contents_in *in, struct grant_dev *dev, struct arena *a)
+{
+	const struct ledger_hold *hold = in->ledger ? ledger_find(in->ledger, dev->dev->id) : NULL;
+
+	if (!hold)
+		return;
+	dev->slot = hold->slot ? arena_strdup(a, hold->slot) : NULL;
+	dev->decision = hold->decision;
+}
+
 /* What a spec is to hold has to be there; what Allocate gave long ago has been judged already. */
 static int dev_now(const struct contents_in *in, const struct pool *pool, const struct pool_dev *dev,
 		   struct arena *a, struct grant_dev *ret, struct err *err)
@@ -162,6 +173,7 @@ static int dev_now(const struct contents_in *in, const struct pool *pool, const 
 		ret->dev = dev;
 	}
 	ret->state = state;
+	tell_hold(in, ret, a);
 	if (!pool_dev_is_rdma(pool, dev) || ret->uverbs)
 		return is_late(pool) ? r : 0;
 	if (dev->pci >= 0 && r != -ENODEV)
@@ -272,9 +284,12 @@ static void take_notes(const struct contents_in *in, const char *const *notes, s
 int contents_render(const struct contents_in *in, struct arena *a, struct contents *ret, struct err *err)
 {
 	struct grant *grants = arena_array(a, in->n_shares, sizeof(*grants));
-	struct container c = {
-		in->owner.ns, in->owner.pod, in->owner.container, grants, in->n_shares, NULL, 0
-	};
+	struct container c = { .ns = in->owner.ns,
+			       .pod = in->owner.pod,
+			       .name = in->owner.container,
+			       .uid = in->owner.uid,
+			       .grants = grants,
+			       .n = in->n_shares };
 	const char *const *notes;
 	size_t n_notes;
 	int r;

@@ -5,11 +5,13 @@
 #include "kubelet/keeper.h"
 
 #include <stddef.h>
+#include <time.h>
 
 #include "ledger/ledger.h"
 
 struct keeper_look;
 struct ledger_writer;
+struct reopen;
 struct rpc_timer;
 struct store;
 struct waiter;
@@ -17,12 +19,10 @@ struct waiter;
 /* How long things take; tests are quicker. */
 struct keeper_pace {
 	unsigned settle_ms;	/* what nobody waits for goes to the disk together */
-	unsigned retry_ms;	/* a store that failed is tried again */
-	unsigned drain_ms;	/* what drains is looked at again */
-	unsigned young_ms;	/* the kubelet may not have noted a hold that is younger */
-	unsigned apart_ms;	/* two sightings that count as two */
-	unsigned blind_ms;	/* nobody told us anything for so long: holds say nothing */
+	unsigned retry_ms;	/* a store that failed is tried again, and a state directory that could not be opened */
+	unsigned drain_ms;	/* VFs of which holds wants to know are looked at again */
 	unsigned look_ms;	/* each pod is asked for once in this time */
+	unsigned apart_ms;	/* sooner, when one is missed */
 	unsigned list_ms;	/* between our own Lists */
 	unsigned uids_ms;	/* from a hold to the look for its pod's UID, when no other hold follows */
 	unsigned uids_latest_ms; /* when they do */
@@ -30,21 +30,13 @@ struct keeper_pace {
 	unsigned quiet_ms;	/* no List so soon after an allocation */
 };
 
-/* What is known of a hold beyond the ledger. Sorted by VF, as the holds are. */
-struct keeper_sight {
-	char *vf;
-	int64_t since_ms;   /* these two tell one hold of the VF from the next */
-	uint64_t decision;
-	int64_t noted_ms;   /* monotonic: when it was made, or we started */
-	int64_t missed_ms;  /* monotonic: when it was first missed; 0: it is not missed */
-	bool doubly_told;   /* that the kubelet has given it away twice */
-};
-
 struct keeper {
 	struct rpc *rpc;
-	struct ledger *ledger;
+	struct holds *holds;
+	const struct sysroot *root; /* NULL: none */
 	struct node *node; /* NULL: none yet */
 	struct keeper_pace pace;
+	bool running; /* keeper_run_now() is at work: what it does is no reason to begin again */
 	keeper_users_fn users;
 	void *users_ctx;
 	unsigned host_users;	     /* contexts that every RDMA device has, whoever holds it */
@@ -54,29 +46,37 @@ struct keeper {
 	void *listener;
 	void (*unlisted)(void *ctx, const struct node_seed *seed);
 	void *unlisted_ctx;
+	char **told_unlisted; /* VFs */
+	size_t n_told, cap_told;
+	uint64_t completed; /* the generation whose holds know their devices */
 
-	/* keeper_pods.c */
+	/* keeper_checkpoint.c */
 	const char *checkpoint;
+	struct arena *entries_arena;
+	struct holds_entry *entries;
+	size_t n_entries;
+	struct timespec entries_mtime;
+	uint64_t entries_ino;
 	keeper_runs_fn runs; /* NULL: cgroups are not seen */
 	void *runs_ctx;
+	bool cgroups_found; /* of some pod, by its UID, now or by the ledger */
 	struct rpc_timer *uids;
 	int64_t uids_since_ms;
+	uint64_t uids_filled; /* the generation that has all that the checkpoint knew */
 
 	/* the disk */
 	struct ledger_file *file;     /* NULL: memory only */
 	struct ledger_writer *writer;
 	struct store *store;	      /* under way */
-	uint64_t stored;	      /* generation on disk */
 	bool failing;
 	struct waiter *waiters, **last_waiter;
-	struct rpc_timer *soon, *retry;
+	struct rpc_timer *soon, *retry, *patience;
 	bool hurried; /* soon is at once: somebody waits */
+	const char *reopen_dir; /* NULL: the state directory is open, or there is none */
+	struct reopen *reopen;	/* under way */
+	struct rpc_timer *reopen_timer;
 
-	/* who still lives: keeper_reconcile.c */
-	struct keeper_sight *sights;
-	size_t n_sights;
-	int64_t looked_ms; /* when PodResources last told us something */
-	int64_t busy_ms;   /* when a hold was last made */
+	int64_t busy_ms; /* when a hold was last made */
 	struct rpc_timer *drain, *tell;
 
 	/* keeper_watch.c */
@@ -87,19 +87,16 @@ struct keeper {
 	int64_t listed_ms;
 };
 
-/* Brings the sights in step with the holds. */
-void keeper_sync(struct keeper *k);
-/* Fills in what the hold does not know of its VF, as far as the node shows it. */
-void keeper_complete(struct keeper *k, const struct ledger_hold *hold);
-/* Is it left alone, by the machine? hold may be NULL. ret_why as in keeper_is_free(). */
-bool keeper_at_rest(struct keeper *k, const struct node *node, const char *vf, const struct ledger_hold *hold, struct arena *a,
-		    const char **ret_why);
 void keeper_uids_later(struct keeper *k);  /* if a hold lacks the UID of its pod */
-void keeper_drain_later(struct keeper *k); /* if something drains */
-void keeper_tell_changed(struct keeper *k);
+void keeper_drain_later(struct keeper *k); /* if holds wants to know of a VF */
 void keeper_say(struct keeper *k, bool bad, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Holds of VFs that no pool lists. */
+void keeper_tell_unlisted(struct keeper *k);
+void keeper_complete(struct keeper *k); /* fills in what holds do not know of their VFs, as far as the node shows it */
 
 void keeper_watch_wake(struct keeper *k); /* something is held */
 void keeper_watch_done(struct keeper *k);
+void keeper_checkpoint_done(struct keeper *k);
+void keeper_reopen_done(struct keeper *k);
 
 #endif

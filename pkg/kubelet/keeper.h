@@ -1,6 +1,7 @@
 /*
- * The ledger of the running daemon, on the rpc thread: one for all resources. Changes are told to the disk in the background
- * (a reply of Allocate never waits), or are waited for (PreStartContainer answers when its binding is durable).
+ * The room `holds` in the running daemon, on the rpc thread: one for all resources. It decides nothing. It tells holds what happens
+ * (what the kubelet, its checkpoint, the machine and the disk say, and when), does what holds asks for, and stores the ledger in the
+ * background: a reply of Allocate never waits for the disk, PreStartContainer does, but no longer than holds allows.
  */
 #ifndef RAILMATE_KUBELET_KEEPER_H
 #define RAILMATE_KUBELET_KEEPER_H
@@ -8,87 +9,75 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "holds/holds.h"
+
+struct arena;
 struct err;
 struct keeper;
-struct ledger;
 struct ledger_file;
-struct ledger_hold;
 struct node;
 struct node_seed;
+struct pod;
 struct pod_list;
 struct podres;
-struct pool;
 struct pool_dev;
 struct rpc;
+struct sysroot;
 
 /* Does somebody still use this RDMA device (user contexts)? -errno: cannot be known here. */
 typedef int (*keeper_users_fn)(void *ctx, const char *rdma, unsigned *ret_users);
 
-/* file may be NULL: memory only (no --state-dir). ledger and file are taken. [rpc thread, or before it runs] */
-struct keeper *keeper_new(struct rpc *rpc, struct ledger *ledger, struct ledger_file *file, keeper_users_fn users, void *users_ctx);
-/* note: a sentence for the log, once for each thing that happens (bad: somebody should look). changed: by what the keeper
- * saw, VFs drain, drain no more, are free, or lost their slot: the lists of all resources have to be sent anew; not from within a function of the
- * keeper that was called. Either may be NULL. */
+/* holds and file are taken. file NULL: memory only. root NULL: a VF that the node does not show is gone. [rpc thread, or before it
+ * runs] */
+struct keeper *keeper_new(struct rpc *rpc, struct holds *holds, struct ledger_file *file, const struct sysroot *root,
+			  keeper_users_fn users, void *users_ctx);
+void keeper_free(struct keeper *k); /* stores what is not stored yet */
+/* The state directory could not be opened: it is tried again every few seconds, by a thread of its own. Borrowed. */
+void keeper_reopen(struct keeper *k, const char *dir);
+
+/* note: a sentence for the log, once for each thing that happens (bad: an operator should look). changed: what the kubelet is told of VFs
+ * and slots is no longer true: the lists of all resources have to be sent anew; not from within a function of the keeper that was called.
+ * Either may be NULL. */
 void keeper_listen(struct keeper *k, void (*note)(void *ctx, bool bad, const char *sentence), void (*changed)(void *ctx), void *ctx);
 /* unlisted: a container holds this VF, it is on the bus, and no pool lists it, because its RDMA device was out of sight before we knew of
  * it: the node has to be made anew with this seed, whose strings live until the return. */
 void keeper_listen_unlisted(struct keeper *k, void (*unlisted)(void *ctx, const struct node_seed *seed), void *ctx);
-/* A hold that the ledger does not know, with its resource. False: the node has no such VF. */
-bool keeper_adopt(struct keeper *k, const struct node *node, const struct ledger_hold *hold);
-/* A new picture of the node (a reference is taken): what is at rest is judged by it. */
+
+struct holds *keeper_holds(struct keeper *k);
+const struct ledger *keeper_ledger(const struct keeper *k);
+const struct node *keeper_node(const struct keeper *k); /* NULL: none yet */
+struct holds_now keeper_now(void);
+
+/* A new picture of the node (a reference is taken). */
 void keeper_update(struct keeper *k, struct node *node);
 /* From now on look by itself, while something is held: Get of each pod every few seconds; a List only where Get does not work or a pod's
- * name is not known, seldom, and never soon after an allocation (reference kubelet.md §0.4). podres outlives the keeper. */
+ * name is not known, seldom, and never soon after an allocation (docs/design/kubelet.md §0.4). podres outlives the keeper. */
 void keeper_watch(struct keeper *k, struct podres *podres);
-/* Do containers of the pod whose cgroup has this UID still run? */
-typedef bool (*keeper_runs_fn)(void *ctx, const char *cgroup_uid);
-/* From now on a VF whose pod's containers run is not at rest, whatever the kubelet says. checkpoint: the kubelet's file, which outlives the
- * keeper. */
+/* Do containers of the pod whose cgroup has this UID run? 1, 0, -errno: cannot be known. */
+typedef int (*keeper_runs_fn)(void *ctx, const char *uid);
+/* checkpoint: the kubelet's file, borrowed; NULL: none. runs NULL: cgroups are not seen. */
 void keeper_follow(struct keeper *k, const char *checkpoint, keeper_runs_fn runs, void *ctx);
-void keeper_free(struct keeper *k); /* stores what is not stored yet */
-struct ledger *keeper_ledger(struct keeper *k);
-/* The ledger was changed: store it soon. done (may be NULL) runs on the rpc thread once what the ledger holds now is on disk, or
- * with the error; never before the return. */
-void keeper_save(struct keeper *k, void (*done)(void *arg, const struct err *err), void *arg);
 
 /*
- * Is this VF free to be given to another container? Not if the ledger has a hold on it by somebody else, or if it is not at rest: its
- * netdev or RDMA device is away in a network namespace, a process has it open, or containers of the pod that held it still run. ret_why: a sentence in the arena for the pod's
- * status. me: the owner who asks (NULL nobody); what his pod holds (its init container, he himself before a restart) is his own.
- * Where nobody has told for a minute which pods live (PodResources is off, or too old), holds say nothing, and rest alone decides.
+ * An event was told to holds: what follows from it is done, the ledger is stored soon. done (may be NULL) runs on the rpc thread, never
+ * before the return, once an answer that waits for what the ledger holds now may go out.
  */
-struct ledger_owner;
-struct arena;
-bool keeper_is_free(struct keeper *k, const struct node *node, const struct pool_dev *dev, const struct ledger_owner *me,
-		    struct arena *a, const char **ret_why);
+void keeper_save(struct keeper *k, void (*done)(void *arg), void *arg);
 
-/* Is it left alone, by the machine, whoever holds it? moves: its netdev and RDMA device may be away (a CNI plugin moved them into the pod's
- * network before the container starts). */
-bool keeper_is_at_rest(struct keeper *k, const struct node *node, const struct pool_dev *dev, bool moves, struct arena *a,
-		       const char **ret_why);
+/* The same without storing: what holds asks for now. */
+void keeper_run_now(struct keeper *k);
 
-/* Was its owner only inferred at Allocate, and no container has started with it since? By who had GPUs and no VFs yet, a pod that never
- * asked for VFs can be taken for the one that does. A VF that was given away again since is none of these: its owner had it first. */
-struct ledger_hold;
-bool keeper_is_guess(const struct keeper *k, const struct ledger_hold *hold);
+/* What the machine shows of a VF now; the strings are in the arena. */
+struct holds_facts keeper_facts(struct keeper *k, const char *vf, struct arena *a);
+/* Has a process the VF's RDMA device open? */
+bool keeper_is_open(struct keeper *k, const char *vf);
+/* The kubelet's checkpoint as it is now, read again only when it changed; until the next call. */
+size_t keeper_checkpoint(struct keeper *k, const struct holds_entry **ret);
+/* The UID of the pod that has this id, by the checkpoint; "": not known. */
+const char *keeper_uid_of(struct keeper *k, const char *resource, const char *id);
 
-/* Does its pod still run, as far as its cgroup tells? */
-bool keeper_pod_runs(const struct keeper *k, const struct ledger_hold *hold);
-
-/*
- * What the kubelet says now (a List), against the ledger: holds of pods that are gone become draining and, once at rest, are dropped;
- * ids that a container holds and the ledger does not know are entered (a lost ledger is rebuilt); owners that were not known are.
- * listed_ms: when the List was asked for (monotonic); holds younger than that are left alone, and missing ones younger than a second,
- * and those of a container that PodResources does not show (an ordinary init container) while its pod is there.
- * A slot, and anything that is missing because there are no pods, or not this one (so says a kubelet that has just started), is gone
- * when it is missed twice, two seconds apart. Returns true if draining VFs or slots with a VF changed (lists have to be sent anew).
- */
-bool keeper_reconcile(struct keeper *k, const struct node *node, const struct pod_list *pods, int64_t listed_ms);
-/* The same for the answer to Get about one pod: pod NULL: there is no such pod. */
-struct pod;
-bool keeper_reconcile_pod(struct keeper *k, const struct node *node, const char *ns, const char *name, const struct pod *pod,
-			  int64_t asked_ms);
-/* The VF is draining: not offered (ListAndWatch says Unhealthy) until it is at rest. */
-bool keeper_is_draining(const struct keeper *k, const char *vf);
+/* What the kubelet says now: a List that was asked for then (monotonic), or a Get (pod NULL: there is no such pod). */
+void keeper_reconcile(struct keeper *k, const struct pod_list *pods, int64_t asked_ms);
+void keeper_reconcile_pod(struct keeper *k, const char *ns, const char *name, const struct pod *pod, int64_t asked_ms);
 
 #endif

@@ -32,7 +32,8 @@ static void tick(void *arg);
 
 static void tick_in(struct keeper *k, unsigned ms)
 {
-	if (!k->tick && !k->look && k->podres && ledger_holds(k->ledger))
+	if (!k->tick && !k->look && k->podres &&
+	    (ledger_holds(keeper_ledger(k)) || !holds_is_settled(k->holds)))
 		k->tick = rpc_after(k->rpc, ms, tick, k);
 }
 
@@ -44,6 +45,7 @@ void keeper_watch_wake(struct keeper *k)
 void keeper_watch(struct keeper *k, struct podres *podres)
 {
 	k->podres = podres;
+	holds_set_blind(k->holds, false);
 	tick_in(k, k->pace.look_ms);
 }
 
@@ -61,8 +63,8 @@ static const struct ledger_owner *next_owner(const struct keeper *k, const char 
 {
 	const struct ledger_owner *best = NULL;
 
-	for (size_t i = 0; i < ledger_holds(k->ledger); i++) {
-		const struct ledger_owner *o = &ledger_hold_at(k->ledger, i)->owner;
+	for (size_t i = 0; i < ledger_holds(keeper_ledger(k)); i++) {
+		const struct ledger_owner *o = &ledger_hold_at(keeper_ledger(k), i)->owner;
 
 		if (*o->pod && owner_cmp(o, ns, name) > 0 && (!best || owner_cmp(o, best->ns, best->pod) < 0))
 			best = o;
@@ -80,24 +82,15 @@ static int by_owner(const void *a, const void *b)
 
 static size_t count_pods(const struct keeper *k)
 {
-	size_t n = ledger_holds(k->ledger), pods = 0;
+	size_t n = ledger_holds(keeper_ledger(k)), pods = 0;
 	_cleanup_free_ const struct ledger_owner **all = xcalloc(n, sizeof(*all));
 
 	for (size_t i = 0; i < n; i++)
-		all[i] = &ledger_hold_at(k->ledger, i)->owner;
+		all[i] = &ledger_hold_at(keeper_ledger(k), i)->owner;
 	qsort(all, n, sizeof(*all), by_owner);
 	for (size_t i = 0; i < n; i++)
 		pods += i == 0 || by_owner(&all[i - 1], &all[i]) != 0;
 	return pods;
-}
-
-static bool is_somebody_missed(const struct keeper *k)
-{
-	for (size_t i = 0; i < k->n_sights; i++) {
-		if (k->sights[i].missed_ms)
-			return true;
-	}
-	return false;
 }
 
 /* Once around in look_ms, however many have come since the last one; sooner when somebody has to be missed
@@ -107,7 +100,7 @@ static unsigned pause_of(const struct keeper *k)
 	unsigned round = k->pace.look_ms, ms;
 	size_t n = count_pods(k);
 
-	if (is_somebody_missed(k) && k->pace.apart_ms < round)
+	if (holds_misses_some(k->holds) && k->pace.apart_ms < round)
 		round = k->pace.apart_ms;
 	ms = n ? round / (unsigned)n : round;
 	return ms > TICK_MIN_MS ? ms : TICK_MIN_MS;
@@ -132,9 +125,9 @@ static void looked(void *arg, enum podres_result result, const struct pod_list *
 		/* Not before it is over: what it changes is saved, and that would set the pace of a first
 		 * look. */
 		if (result == PODRES_OK && !look->name)
-			keeper_reconcile(k, k->node, pods, look->asked_ms);
+			keeper_reconcile(k, pods, look->asked_ms);
 		else if (result != PODRES_FAILED && look->name)
-			keeper_reconcile_pod(k, k->node, look->ns, look->name,
+			keeper_reconcile_pod(k, look->ns, look->name,
 					     result == PODRES_OK && pods->n ? &pods->v[0] : NULL,
 					     look->asked_ms);
 		k->look = NULL;
@@ -174,8 +167,8 @@ static void ask_for_all(struct keeper *k)
 /* Nobody's name is on it: Get cannot help. */
 static bool has_nameless(const struct keeper *k)
 {
-	for (size_t i = 0; i < ledger_holds(k->ledger); i++) {
-		if (!*ledger_hold_at(k->ledger, i)->owner.pod)
+	for (size_t i = 0; i < ledger_holds(keeper_ledger(k)); i++) {
+		if (!*ledger_hold_at(keeper_ledger(k), i)->owner.pod)
 			return true;
 	}
 	return false;
@@ -185,6 +178,8 @@ static bool may_list(const struct keeper *k)
 {
 	int64_t now = clock_mono_ms();
 
+	if (!holds_is_settled(k->holds))
+		return now - k->listed_ms >= k->pace.look_ms;
 	return now - k->listed_ms >= k->pace.list_ms && now - k->busy_ms >= k->pace.quiet_ms;
 }
 
@@ -211,8 +206,9 @@ static void tick(void *arg)
 	bool asked = false;
 
 	k->tick = NULL;
-	if (k->node && support != PODRES_NOTHING && (support == PODRES_LIST || has_nameless(k)) &&
-	    may_list(k)) {
+	holds_set_blind(k->holds, support == PODRES_NOTHING);
+	if (k->node && support != PODRES_NOTHING &&
+	    (support == PODRES_LIST || has_nameless(k) || !holds_is_settled(k->holds)) && may_list(k)) {
 		ask_for_all(k);
 		asked = true;
 	} else if (k->node && (support == PODRES_GET || support == PODRES_UNKNOWN)) {

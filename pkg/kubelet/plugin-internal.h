@@ -147,7 +147,7 @@ void plugin_preferred(void *ctx, struct rpc_call *call, struct bytes request);
 void plugin_preferred_done(struct plugin *p);
 void plugin_start(struct plugin *p, struct rpc_call *call, struct bytes request);
 void plugin_start_done(struct plugin *p);
-struct ledger *plugin_ledger(const struct plugin *p); /* NULL: none */
+const struct ledger *plugin_ledger(const struct plugin *p); /* NULL: none */
 void plugin_pods_reset(struct plugin *p); /* a new kubelet: it may be of another version */
 void plugin_pods_prime(struct plugin *p);
 void plugin_pods_done(struct plugin *p);

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "kubelet/binder.h"
 #include "kubelet/holders.h"
 #include "kubelet/identify.h"
 #include "kubelet/keeper.h"
@@ -22,9 +21,7 @@ void plugin_saw_list(struct plugin *p, const struct pod_list *pods, int64_t aske
 		p->listed_ms = asked_ms;
 	}
 	if (p->env->keeper)
-		keeper_reconcile(p->env->keeper, p->node, pods, asked_ms);
-	if (p->env->binder)
-		binder_reconcile(p->env->binder, pods, asked_ms);
+		keeper_reconcile(p->env->keeper, pods, asked_ms);
 }
 
 void plugin_saw_pod(struct plugin *p, const char *ns, const char *name, const struct pod *pod,
@@ -37,7 +34,7 @@ void plugin_saw_pod(struct plugin *p, const char *ns, const char *name, const st
 	else if (is_news)
 		holders_gone(p->holders, ns, name);
 	if (p->env->keeper)
-		keeper_reconcile_pod(p->env->keeper, p->node, ns, name, pod, asked_ms);
+		keeper_reconcile_pod(p->env->keeper, ns, name, pod, asked_ms);
 }
 
 /* A question on our own account under way. Outlives the plugin if that goes first. */

@@ -22,7 +22,7 @@
 #define SPECS_DISTRUST_MS 10000 /* a source that failed is left alone */
 #define OVERTAKING_MS	  200
 
-struct ledger *plugin_ledger(const struct plugin *p)
+const struct ledger *plugin_ledger(const struct plugin *p)
 {
 	return p->env->keeper ? keeper_ledger(p->env->keeper) : NULL;
 }
@@ -258,46 +258,17 @@ static void give_up(struct look *look, const char *why)
 	look_answer(look, LEDGER_GPUS_UNKNOWN, arena_strdup(look->arena, why));
 }
 
-static bool is_held(const struct pod_list *pods, const char *resource, const char *id)
-{
-	for (size_t i = 0; i < pods->n; i++) {
-		for (size_t k = 0; k < pods->v[i].n_containers; k++) {
-			const struct ids *ids = identify_held(&pods->v[i].containers[k], resource);
-
-			for (size_t j = 0; ids && j < ids->n; j++) {
-				if (str_eq(ids->v[j], id))
-					return true;
-			}
-		}
-	}
-	return false;
-}
-
-/* The kubelet offers it, says that nobody has it, and waits for us meanwhile: whoever held it is gone. */
-static bool is_stale(const struct look *look, const struct pod_list *pods, const struct ledger_hold *hold,
-		     const struct pool_dev *dev)
-{
-	struct plugin *p = look->plugin;
-	const char *why;
-
-	return !hold->draining && !is_held(pods, p->resource, dev->id) &&
-	       !keeper_pod_runs(p->env->keeper, hold) &&
-	       keeper_is_at_rest(p->env->keeper, p->node, dev, false, look->arena, &why);
-}
-
-/* A pod that was rejected after its Allocate, or lived for a moment: no other look would come in time. */
-static void drop_stale(struct look *look, const struct pod_list *pods)
+/* The kubelet offers these, and waits for us meanwhile: what it has just not shown is of pods that were
+ * rejected after their Allocate, or lived for a moment. */
+static void note_offered(struct look *look)
 {
 	const struct ids *offered = &look->request.v[0].available;
-	struct ledger *l = plugin_ledger(look->plugin);
+	struct keeper *k = look->plugin->env->keeper;
 
-	for (size_t i = 0; l && ledger_holds(l) && i < offered->n; i++) {
-		const struct ledger_hold *hold = ledger_find(l, offered->v[i]);
-		const struct pool_dev *dev = hold ? pool_find(plugin_pool(look->plugin), hold->vf) : NULL;
-
-		if (dev && is_stale(look, pods, hold, dev))
-			ledger_drop(l, dev->id);
-	}
+	if (!k)
+		return;
+	holds_offered(keeper_holds(k), offered->v, offered->n, keeper_now());
+	keeper_save(k, NULL, NULL);
 }
 
 static void know_by_list(struct look *look)
@@ -319,7 +290,7 @@ static void listed(void *arg, enum podres_result result, const struct pod_list *
 	}
 	plugin_warn_reset(look->plugin, WARN_PODS);
 	plugin_saw_list(look->plugin, pods, look->asked_ms);
-	drop_stale(look, pods);
+	note_offered(look);
 	look->listed = true;
 	if (!look->fetching)
 		know_by_list(look);

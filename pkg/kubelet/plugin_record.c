@@ -7,7 +7,6 @@
 #include "align/choose.h"
 #include "base/arena.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "hw/inventory.h"
@@ -136,7 +135,7 @@ static uint64_t decide(struct plugin *p, const struct record *r, struct arena *a
 	d.n_nodes = r->nodes ? r->n_devs : 0;
 	if (pool)
 		explain(c, pool, &d, a);
-	return ledger_decide(plugin_ledger(p), &d);
+	return holds_decide(keeper_holds(p->env->keeper), &d);
 }
 
 /* --- holds --- */
@@ -148,45 +147,21 @@ bool record_same_pod(const struct ledger_owner *a, const struct ledger_owner *b)
 	return !a->uid || !*a->uid || !b->uid || !*b->uid || str_eq(a->uid, b->uid);
 }
 
-/* What is known of the VF beyond this stays when it was this container's before. */
-static struct ledger_hold hold_anew(const struct plugin *p, const struct pool_dev *dev,
-				    const struct ledger_owner *owner, uint64_t decision)
+struct holds_vf *record_facts(struct plugin *p, const struct pool_dev *const *devs, size_t n, struct arena *a)
 {
-	const struct ledger_hold *old = ledger_find(plugin_ledger(p), dev->id);
-	const struct hw_inventory *inv = p->node->inv;
-	struct ledger_hold hold = { .vf = dev->id,
-				    .resource = p->resource,
-				    .rdma = dev->rdma >= 0 ? inv->rdma[dev->rdma].name : NULL,
-				    .since_ms = clock_wall_ms() };
+	struct holds_vf *v = arena_array(a, n, sizeof(*v));
+	struct holds_facts *facts = arena_array(a, n, sizeof(*facts));
 
-	if (old && !old->slot && (record_same_pod(owner, &old->owner) || old->decision == decision))
-		hold = *old;
-	hold.owner = *owner;
-	hold.decision = decision;
-	hold.draining = false;
-	return hold;
-}
+	for (size_t i = 0; i < n; i++) {
+		const struct pool_dev *dev = devs[i];
 
-void record_hold(struct plugin *p, const struct pool_dev *dev, const struct ledger_owner *owner,
-		 uint64_t decision)
-{
-	const struct ledger_hold hold = hold_anew(p, dev, owner, decision);
-
-	ledger_put(plugin_ledger(p), &hold);
-}
-
-/* What somebody else may still have stays his: PreStartContainer decides, when it is known who asks. */
-static void hold_one(struct plugin *p, const struct pool_dev *dev, const struct ledger_owner *owner,
-		     uint64_t decision, struct arena *a)
-{
-	const struct ledger_hold *hold = ledger_find(plugin_ledger(p), dev->id);
-	const char *why;
-
-	if (!hold || record_same_pod(owner, &hold->owner) ||
-	    keeper_is_free(p->env->keeper, p->node, dev, owner, a, &why))
-		record_hold(p, dev, owner, decision);
-	else
-		log_debug("kubelet", "%s: the kubelet gives away %s again: %s", p->resource, dev->id, why);
+		facts[i] = keeper_facts(p->env->keeper, dev->id, a);
+		v[i] = (struct holds_vf) { .vf = dev->id,
+					   .resource = p->resource,
+					   .rdma = dev->rdma >= 0 ? p->node->inv->rdma[dev->rdma].name : NULL,
+					   .facts = &facts[i] };
+	}
+	return v;
 }
 
 /* --- Allocate --- */
@@ -239,8 +214,8 @@ void record_commit(struct record *r, struct plugin *p)
 	if (!p->env->keeper)
 		return;
 	r->decision = decide(p, r, a);
-	for (size_t i = 0; i < r->n_devs; i++)
-		hold_one(p, r->devs[i], owner, r->decision, a);
+	holds_allocated(keeper_holds(p->env->keeper), record_facts(p, r->devs, r->n_devs, a), r->n_devs,
+			owner, r->decision, keeper_now());
 	keeper_save(p->env->keeper, NULL, NULL);
 }
 

@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
@@ -102,16 +103,26 @@ static void refuse(struct start *s, const char *why)
 	start_free(s);
 }
 
+/* A question was answered. True: the plugin is gone, and the last answer frees the start. */
 static bool is_over(struct start *s)
 {
+	s->waits--;
 	if (s->plugin)
 		return false;
-	start_free(s);
+	if (!s->waits)
+		start_free(s);
 	return true;
 }
 
+/* When everything is answered. */
 static void let_start(struct start *s)
 {
+	if (s->waits)
+		return;
+	if (s->err.code) {
+		refuse(s, s->err.msg);
+		return;
+	}
 	rpc_reply(s->call, RPC_OK, NULL, (struct bytes) { NULL, 0 });
 	start_free(s);
 }
@@ -146,8 +157,15 @@ static void looked(void *arg, const struct vf_state *states, size_t n, const cha
 		return;
 	in = contents_of(s, states, n, why);
 	if (files_start(s->plugin, &in, s->arena, &err) < 0)
-		refuse(s, err.msg);
-	else
+		s->err = err;
+	let_start(s);
+}
+
+static void saved(void *arg)
+{
+	struct start *s = arg;
+
+	if (!is_over(s))
 		let_start(s);
 }
 
@@ -166,10 +184,47 @@ static void look(struct start *s, const struct starter *me)
 		s->who->n_shares = 1;
 	}
 	n = contents_functions(s->node, s->who->shares, s->who->n_shares, s->arena, &bdfs);
-	if (p->env->truth && n && plugin_pool(p)->cfg->is_rdma)
-		truth_look(p->env->truth, bdfs, n, looked, s);
-	else
-		let_start(s);
+	if (!p->env->truth || !n || !plugin_pool(p)->cfg->is_rdma)
+		return;
+	s->waits++;
+	truth_look(p->env->truth, bdfs, n, looked, s);
+}
+
+/* Those that the pool has. */
+static size_t devs_of(const struct start *s, const struct pool_dev ***ret)
+{
+	size_t n = 0;
+
+	*ret = arena_array(s->arena, s->ids.n, sizeof(**ret));
+	for (size_t i = 0; i < s->ids.n; i++) {
+		(*ret)[n] = start_dev(s, i);
+		n += (*ret)[n] != NULL;
+	}
+	return n;
+}
+
+/* It may start and holds its VFs; a sentence if not. */
+static const char *take(struct start *s, const struct starter *me, uint64_t number)
+{
+	struct plugin *p = s->plugin;
+	const struct pool_dev **devs;
+	size_t n = devs_of(s, &devs);
+	const char *why = start_node_refusal(s, me);
+
+	if (why || !n)
+		return why;
+	if (holds_start(keeper_holds(p->env->keeper), record_facts(p, devs, n, s->arena), n, &me->owner,
+			number, plugin_pool(p)->cfg->network == NETWORK_POD, keeper_now(), s->arena, &why))
+		return NULL;
+	return why;
+}
+
+/* By which its VFs are held now. */
+static uint64_t number_now(const struct start *s, uint64_t before)
+{
+	const struct ledger_hold *hold = s->ids.n ? ledger_find(plugin_ledger(s->plugin), s->ids.v[0]) : NULL;
+
+	return hold ? hold->decision : before;
 }
 
 static void settle(struct start *s, const struct starter *me)
@@ -177,22 +232,23 @@ static void settle(struct start *s, const struct starter *me)
 	struct plugin *p = s->plugin;
 	const struct ledger_decision *d = start_decision(s, plugin_ledger(p));
 	uint64_t number = d ? d->number : 0;
-	const char *why = start_refusal(s, me, d);
+	const char *why = take(s, me, number);
 
 	if (why) {
+		keeper_save(p->env->keeper, NULL, NULL);
 		refuse(s, why);
 		return;
 	}
-	for (size_t i = 0; me->owner.pod && i < s->ids.n; i++) {
-		const struct pool_dev *dev = start_dev(s, i);
-
-		if (dev)
-			record_hold(p, dev, &me->owner, number);
-	}
-	if (me->owner.pod)
+	if (me->owner.pod) {
+		number = number_now(s, number);
+		log_info("kubelet", "%s: container %s of pod %s/%s starts with %zu VFs (decision %llu)",
+			 p->resource, me->owner.container, me->owner.ns, me->owner.pod, s->ids.n,
+			 (unsigned long long)number);
 		start_compare(s, me, number);
-	keeper_save(p->env->keeper, NULL, NULL);
+	}
 	look(s, me);
+	s->waits++;
+	keeper_save(p->env->keeper, saved, s);
 }
 
 /* --- who is it? --- */
@@ -228,13 +284,17 @@ static bool is_likelier(const struct start *s, const struct starter *me, const s
 	return record_same_pod(&me->owner, &hold->owner) != has_started(s, hold);
 }
 
-/* The uid is in the ledger, if anywhere. */
-static void complete(const struct start *s, struct starter *me)
+/* The kubelet's checkpoint has every container that was admitted; the same UID for all its ids. */
+static void add_uid(const struct start *s, struct starter *me)
 {
-	const struct ledger_decision *d = start_decision(s, plugin_ledger(s->plugin));
+	const struct holds_entry *v;
+	size_t n = keeper_checkpoint(s->plugin->env->keeper, &v);
+	const char *uid = "";
 
-	if (d && me->owner.pod && record_same_pod(&d->owner, &me->owner) && d->owner.uid && *d->owner.uid)
-		me->owner.uid = arena_strdup(s->arena, d->owner.uid);
+	holds_checkpoint(keeper_holds(s->plugin->env->keeper), v, n, keeper_now());
+	for (size_t i = 0; !*uid && i < s->ids.n; i++)
+		uid = holds_checkpoint_uid(v, n, s->plugin->resource, s->ids.v[i]);
+	me->owner.uid = arena_strdup(s->arena, uid);
 }
 
 static struct starter find_starter(const struct start *s, const struct pod_list *pods)
@@ -256,7 +316,7 @@ static struct starter find_starter(const struct start *s, const struct pod_list 
 				found = me;
 		}
 	}
-	complete(s, &found);
+	add_uid(s, &found);
 	return found;
 }
 
@@ -264,11 +324,12 @@ static struct starter find_starter(const struct start *s, const struct pod_list 
 
 static void unknown(struct start *s, const char *why)
 {
-	const struct starter nobody = { .gpus = NULL };
+	struct starter me = { .gpus = NULL };
 
 	if (why)
-		plugin_warn(s->plugin, WARN_PODS, "not known whose VFs start: %s", why);
-	settle(s, &nobody);
+		plugin_warn(s->plugin, WARN_PODS, "cannot identify the starting container: %s", why);
+	add_uid(s, &me);
+	settle(s, &me);
 }
 
 static void listed(void *arg, enum podres_result result, const struct pod_list *pods, const char *why)
@@ -283,8 +344,8 @@ static void listed(void *arg, enum podres_result result, const struct pod_list *
 		return;
 	}
 	plugin_warn_reset(s->plugin, WARN_PODS);
-	me = find_starter(s, pods);
 	plugin_saw_list(s->plugin, pods, s->asked_ms);
+	me = find_starter(s, pods);
 	settle(s, &me);
 }
 
@@ -294,6 +355,7 @@ static void ask_list(struct start *s)
 
 	p->stats.pod_lists++;
 	s->asked_ms = clock_mono_ms();
+	s->waits++;
 	podres_list_quietly(p->env->podres, START_TIMEOUT_MS, listed, s);
 }
 
@@ -309,13 +371,12 @@ static void got_pod(void *arg, enum podres_result result, const struct pod_list 
 		ask_list(s);
 		return;
 	}
-	me = find_starter(s, pods);
-	if (!me.owner.pod) {
-		ask_list(s);
-		return;
-	}
 	plugin_saw_pod(s->plugin, pods->v[0].ns, pods->v[0].name, &pods->v[0], s->asked_ms);
-	settle(s, &me);
+	me = find_starter(s, pods);
+	if (me.owner.pod)
+		settle(s, &me);
+	else
+		ask_list(s);
 }
 
 /* Everything says that these are one pod's: then that pod alone has to be looked at. */
@@ -345,11 +406,13 @@ static void ask(struct start *s)
 		return;
 	}
 	owner = expected(s);
-	s->asked_ms = clock_mono_ms();
-	if (owner)
-		podres_get(p->env->podres, owner->ns, owner->pod, START_TIMEOUT_MS, got_pod, s);
-	else
+	if (!owner) {
 		ask_list(s);
+		return;
+	}
+	s->asked_ms = clock_mono_ms();
+	s->waits++;
+	podres_get(p->env->podres, owner->ns, owner->pod, START_TIMEOUT_MS, got_pod, s);
 }
 
 static int known_ids(const struct plugin *p, struct bytes request, struct arena *a, struct ids *ret,

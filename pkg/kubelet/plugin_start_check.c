@@ -14,43 +14,6 @@
 #include "kubelet/record.h"
 #include "pool/node.h"
 
-/* A CNI plugin has moved it into the network of the pod that starts: it found it in the host's, so the last
- * user's is gone. */
-static bool was_moved(const struct plugin *p, const struct pool_dev *dev, const struct ledger_hold *hold)
-{
-	const struct hw_inventory *inv = p->node->inv;
-
-	if (plugin_pool(p)->cfg->network != NETWORK_POD || !hold->draining || dev->pci < 0)
-		return false;
-	return dev->rdma_away || (hold->netdev && !inv->pci[dev->pci].netdev);
-}
-
-/* It was free when this decision took it; else somebody had it then, and may still. */
-static bool was_free(const struct ledger_hold *hold, uint64_t decision)
-{
-	return hold && decision && hold->decision == decision;
-}
-
-static bool may_have(struct start *s, const struct pool_dev *dev, const struct starter *me, uint64_t decision,
-		     bool first, const char **why)
-{
-	struct plugin *p = s->plugin;
-	struct keeper *k = p->env->keeper;
-	const struct ledger_hold *hold = ledger_find(plugin_ledger(p), dev->id);
-	bool named = hold && hold->owner.pod && *hold->owner.pod, foreign = hold && hold->draining;
-	bool check = first && !was_free(hold, decision);
-
-	/* A hold without a name is this container's, if nobody else has its devices; and whoever is not known
-	 * may be the one who is named. */
-	if (named && me->owner.pod)
-		foreign = !record_same_pod(&me->owner, &hold->owner) && !keeper_is_guess(k, hold);
-	if (foreign && !was_moved(p, dev, hold) &&
-	    !keeper_is_free(k, p->node, dev, &me->owner, s->arena, why))
-		return false;
-	return !check ||
-	       keeper_is_at_rest(k, p->node, dev, plugin_pool(p)->cfg->network == NETWORK_POD, s->arena, why);
-}
-
 /* --- is its node still the one that was given? --- */
 
 /* "uverbs5"; NULL: not known. */
@@ -69,7 +32,8 @@ static const char *node_of(const struct start *s, const struct pool_dev *dev, co
 	const struct ledger *l = plugin_ledger(s->plugin);
 	const struct ledger_hold *hold = ledger_find(l, dev->id);
 
-	if (hold && hold->decision && record_same_pod(&me->owner, &hold->owner))
+	if (hold && hold->decision && record_same_pod(&me->owner, &hold->owner) &&
+	    ledger_decision(l, hold->decision))
 		return given_node(ledger_decision(l, hold->decision), dev->id);
 	return given_node(start_decision(s, l), dev->id);
 }
@@ -107,16 +71,14 @@ static bool keeps_node(struct start *s, const struct pool_dev *dev, const struct
 	return false;
 }
 
-const char *start_refusal(struct start *s, const struct starter *me, const struct ledger_decision *d)
+const char *start_node_refusal(struct start *s, const struct starter *me)
 {
-	bool first = me->owner.pod && (!d || !d->checked);
 	const char *why = NULL;
 
 	for (size_t i = 0; i < s->ids.n; i++) {
 		const struct pool_dev *dev = start_dev(s, i);
 
-		if (dev &&
-		    (!may_have(s, dev, me, d ? d->number : 0, first, &why) || !keeps_node(s, dev, me, &why)))
+		if (dev && !keeps_node(s, dev, me, &why))
 			return why;
 	}
 	return NULL;

@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "config/config.h"
 #include "hw/inventory.h"
+#include "kubelet/keeper.h"
 #include "kubelet/record.h"
 #include "pool/node.h"
 
@@ -120,7 +121,7 @@ static void compare(struct start *s, const struct starter *me, struct ledger_dec
 
 void start_compare(struct start *s, const struct starter *me, uint64_t number)
 {
-	struct ledger *l = plugin_ledger(s->plugin);
+	const struct ledger *l = plugin_ledger(s->plugin);
 	const struct ledger_decision *d = ledger_decision(l, number);
 	struct ledger_decision now;
 
@@ -131,5 +132,5 @@ void start_compare(struct start *s, const struct starter *me, uint64_t number)
 	now.checked = true;
 	if (me->n_gpus)
 		compare(s, me, &now);
-	ledger_amend(l, number, &now);
+	holds_amend(keeper_holds(s->plugin->env->keeper), number, &now);
 }

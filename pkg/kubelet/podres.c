@@ -31,7 +31,8 @@ struct question {
 	unsigned timeout_ms;
 	int64_t until_ms;
 	int64_t patient_until_ms; /* 0: it does not wait for a quiet moment, or no more */
-	uint64_t epoch;		  /* of the kubelet that was asked */
+	uint64_t epoch;		  /* of the kubelet that was asked, */
+	uint64_t kubelet;	  /* and its number */
 	bool probing;
 	bool limited; /* it was rejected before: the last try may have come too late for an answer */
 	struct rpc_timer *timer; /* NULL: a call is under way */
@@ -46,6 +47,7 @@ struct podres {
 	struct rpc_channel *channel; /* opened with the first question */
 	enum podres_support support;
 	uint64_t epoch; /* grows with every kubelet */
+	uint64_t answer_kubelet;
 	uint32_t random;
 	int64_t admission_until_ms;
 	LIST_HEAD(, question) questions;
@@ -65,6 +67,30 @@ struct podres *podres_open(struct rpc *rpc, const char *socket)
 uint64_t podres_epoch(const struct podres *p)
 {
 	return p->epoch;
+}
+
+static uint64_t identity(const struct socket_id *id)
+{
+	uint64_t h = UINT64_C(14695981039346656037);
+	const uint64_t parts[] = { (uint64_t)id->dev, (uint64_t)id->ino, (uint64_t)id->born_ns };
+
+	if (!id->ino)
+		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+		h = (h ^ parts[i]) * UINT64_C(1099511628211);
+		h ^= h >> 32;
+	}
+	return (h & ((UINT64_C(1) << 53) - 1)) | 1;
+}
+
+uint64_t podres_kubelet(const struct podres *p)
+{
+	return identity(&p->id);
+}
+
+uint64_t podres_answer_kubelet(const struct podres *p)
+{
+	return p->answer_kubelet;
 }
 
 void podres_reset(struct podres *p)
@@ -91,6 +117,7 @@ static void finish(struct question *q, enum podres_result result, const struct p
 		   const char *why)
 {
 	LIST_REMOVE(q, link);
+	q->p->answer_kubelet = q->kubelet;
 	q->done(q->arg, result, pods, why);
 	question_free(q);
 }
@@ -297,6 +324,7 @@ static void ask(struct question *q)
 		return;
 	}
 	q->epoch = q->p->epoch;
+	q->kubelet = podres_kubelet(q->p);
 	q->probing = q->kind == ASK_LIST && q->p->support == PODRES_UNKNOWN;
 	call(q);
 }

@@ -30,6 +30,10 @@ void podres_close(struct podres *p); /* questions under way end as PODRES_FAILED
 void podres_reset(struct podres *p);
 enum podres_support podres_support(const struct podres *p);
 uint64_t podres_epoch(const struct podres *p); /* grows with every kubelet */
+/* A number of the kubelet process that was asked last, by its socket: below 2^53, the same after a restart of ours; 0: not known. And, within
+ * the callback of an answer, of the one that gave it. */
+uint64_t podres_kubelet(const struct podres *p);
+uint64_t podres_answer_kubelet(const struct podres *p);
 /* A rate-limited question is asked again, with jitter, as long as the time lasts. */
 void podres_list(struct podres *p, unsigned timeout_ms, podres_done_fn done, void *arg);
 /* The same when the kubelet does not wait for us: not while a container is under admission, which the List could harm, but within half a

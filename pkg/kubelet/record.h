@@ -6,6 +6,7 @@
 #include "kubelet/recent.h"
 
 struct edits;
+struct holds_vf;
 struct hw_inventory;
 struct pool_dev;
 
@@ -25,7 +26,8 @@ void record_end(struct record *r);
 
 const char *const *record_gpus(const struct hw_inventory *inv, const int *gpus, size_t n, struct arena *a);
 const char *const *record_vfs(const struct pool *pool, const int *devs, size_t n, struct arena *a);
-void record_hold(struct plugin *p, const struct pool_dev *dev, const struct ledger_owner *owner, uint64_t decision);
+/* These VFs, as the machine shows them now. */
+struct holds_vf *record_facts(struct plugin *p, const struct pool_dev *const *devs, size_t n, struct arena *a);
 /* Both are named, and nothing tells them apart. */
 bool record_same_pod(const struct ledger_owner *a, const struct ledger_owner *b);
 

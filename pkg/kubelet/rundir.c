@@ -18,7 +18,6 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "hw/bdf.h"
-#include "ledger/ledger.h"
 
 #define PREFIX	  "vf-"
 #define DIR_MODE  0755
@@ -28,8 +27,6 @@
 
 struct rundir {
 	char *path;
-	char **held; /* VFs whose directories had a hold when it was last looked */
-	size_t n_held, cap_held;
 };
 
 static int stat_nearest(const char *path, struct stat *ret)
@@ -63,19 +60,10 @@ struct rundir *rundir_new(const char *path)
 	return r;
 }
 
-static void forget(struct rundir *r)
-{
-	for (size_t i = 0; i < r->n_held; i++)
-		free(r->held[i]);
-	r->n_held = 0;
-}
-
 void rundir_free(struct rundir *r)
 {
 	if (!r)
 		return;
-	forget(r);
-	free(r->held);
 	free(r->path);
 	free(r);
 }
@@ -252,23 +240,6 @@ static void remove_dir(int top, const char *name)
 	unlinkat(top, name, AT_REMOVEDIR);
 }
 
-static bool was_held(const struct rundir *r, const char *vf)
-{
-	for (size_t i = 0; i < r->n_held; i++) {
-		if (!strcmp(r->held[i], vf))
-			return true;
-	}
-	return false;
-}
-
-static void note_held(struct rundir *r, const char *vf)
-{
-	if (was_held(r, vf))
-		return;
-	r->held = xgrow(r->held, &r->cap_held, r->n_held + 1, sizeof(*r->held));
-	r->held[r->n_held++] = xstrdup(vf);
-}
-
 /* The address of a directory of ours; NULL: another's. */
 static const char *vf_of(const char *name)
 {
@@ -281,24 +252,68 @@ static const char *vf_of(const char *name)
 	return name + strlen(PREFIX);
 }
 
-bool rundir_sweep(struct rundir *r, const struct ledger *ledger, bool patient)
+void rundir_sweep(struct rundir *r, bool (*needs)(void *ctx, const char *vf), void *ctx)
 {
 	_cleanup_close_ int top = open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_dirp_ DIR *dir = top < 0 ? NULL : fdopendir(fcntl(top, F_DUPFD_CLOEXEC, 0));
 	const struct dirent *e;
-	bool left = false;
 
 	while (dir && (e = readdir(dir))) {
 		const char *vf = vf_of(e->d_name);
 
-		if (!vf)
-			continue;
-		if (ledger_find(ledger, vf))
-			note_held(r, vf);
-		else if (!patient || was_held(r, vf))
+		if (vf && !needs(ctx, vf))
 			remove_dir(top, e->d_name);
-		else
-			left = true;
 	}
-	return left;
+}
+
+/* A regular file's text, malloc'ed; -errno. */
+static int read_text(int top, const char *dir, const char *name, char **ret)
+{
+	_cleanup_close_ int at = openat(top, dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), fd = -1;
+	struct stat st;
+	size_t len = 0;
+	ssize_t n;
+
+	if (at < 0)
+		return -errno;
+	fd = openat(at, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_size > (off_t)COPY_MAX)
+		return -EINVAL;
+	*ret = xcalloc(1, (size_t)st.st_size + 1);
+	while (len < (size_t)st.st_size && (n = read(fd, *ret + len, (size_t)st.st_size - len)) != 0) {
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		len += n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}
+
+bool rundir_each(struct rundir *r, const char *name,
+		 void (*found)(void *ctx, const char *path, const char *text), void *ctx)
+{
+	_cleanup_close_ int top = open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_dirp_ DIR *dir = NULL;
+	const struct dirent *e;
+	bool complete = true;
+
+	if (top < 0)
+		return errno == ENOENT || errno == ENOTDIR; /* there are no records, and there will be none */
+	dir = fdopendir(fcntl(top, F_DUPFD_CLOEXEC, 0));
+	if (!dir)
+		return false;
+	while (errno = 0, (e = readdir(dir))) {
+		_cleanup_free_ char *text = NULL, *path = NULL;
+		int e2;
+
+		if (!vf_of(e->d_name))
+			continue;
+		e2 = read_text(top, e->d_name, name, &text);
+		complete &= e2 == 0 || e2 == -ENOENT || e2 == -ENOTDIR || e2 == -EINVAL || e2 == -ELOOP;
+		path = xasprintf("%s/%s/%s", r->path, e->d_name, name);
+		if (e2 == 0)
+			found(ctx, path, text);
+	}
+	return complete && errno == 0;
 }

@@ -15,7 +15,6 @@
 
 struct arena;
 struct err;
-struct ledger;
 struct rundir;
 
 struct rundir_file {
@@ -41,10 +40,9 @@ bool rundir_has(const struct rundir *r, const char *name);
 int rundir_make(struct rundir *r, const char *vf, struct err *err);
 /* Replaces these files, making the directory if it is not there. On failure some may have been replaced. */
 int rundir_write(struct rundir *r, const char *vf, const struct rundir_file *files, size_t n, struct err *err);
-/*
- * Removes the directories of VFs that nobody holds, but with `patient` those that never had a hold since we started: they may be of
- * running containers that a lost ledger does not know yet. True: such are left.
- */
-bool rundir_sweep(struct rundir *r, const struct ledger *ledger, bool patient);
+/* Removes the directories of VFs that are not needed. */
+void rundir_sweep(struct rundir *r, bool (*needs)(void *ctx, const char *vf), void *ctx);
+/* Every file of this name in the directories, its text until the return. False: some could not be read, which may pass. */
+bool rundir_each(struct rundir *r, const char *name, void (*found)(void *ctx, const char *path, const char *text), void *ctx);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/err.h"
 #include "kubelet/identify.h"
 #include "ledger/ledger.h"
 
@@ -19,6 +20,8 @@ struct start {
 	int64_t asked_ms;
 	struct node *node;   /* as of the decision; NULL before */
 	struct starter *who; /* of that node */
+	unsigned waits; /* for the disk, and for what its VFs are */
+	struct err err;	/* code 0: it may start */
 };
 
 /* The container that starts. pod NULL: not known. */
@@ -34,8 +37,8 @@ struct starter {
 const struct ledger_decision *start_decision(const struct start *s, const struct ledger *l);
 const struct pool_dev *start_dev(const struct start *s, size_t i); /* NULL: not in the pool */
 
-/* Why it may not start with them now, a sentence: somebody else uses one, or a verbs node is another VF's. NULL: it may. */
-const char *start_refusal(struct start *s, const struct starter *me, const struct ledger_decision *d);
+/* Why it may not start with them, a sentence: a verbs node that Allocate gave is another VF's by now. NULL: it may. */
+const char *start_node_refusal(struct start *s, const struct starter *me);
 /* What came of the decision, counted and told. Once for each: a container that starts again has what it had. */
 void start_compare(struct start *s, const struct starter *me, uint64_t number);
 

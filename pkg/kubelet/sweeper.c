@@ -2,74 +2,110 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "base/clock.h"
+#include "base/arena.h"
 #include "base/mem.h"
+#include "base/str.h"
+#include "document/document.h"
+#include "hw/bdf.h"
+#include "kubelet/binder.h"
 #include "kubelet/keeper.h"
-#include "kubelet/podres.h"
 #include "kubelet/rundir.h"
-#include "pool/node.h"
+#include "render/render.h"
 #include "rpc/rpc.h"
 
-#define PATIENCE_MS 10000
-#define TIMEOUT_MS  2000
+#define RETRY_MS 1000
 
-/* Outlives its owner while a question is under way. */
 struct sweeper {
 	struct sweeper_env env;
-	struct node *node;
 	struct rpc_timer *timer;
-	bool asking, gone;
-	bool told; /* the kubelet has: the ledger knows every container that runs */
-	int64_t asked_ms;
 };
 
-static void wait_for_kubelet(struct sweeper *s);
+/* --- map.json --- */
 
-static void sweep(struct sweeper *s)
+static struct ledger_owner owner_of(const struct item *map, struct arena *a)
 {
-	bool left = rundir_sweep(s->env.rundir, keeper_ledger(s->env.keeper), !s->told);
+	const char *pod = item_string(map, "pod"), *slash = pod ? strchr(pod, '/') : NULL;
+	const char *uid = item_string(map, "uid"), *container = item_string(map, "container");
+	struct ledger_owner owner = { "", "", uid ? uid : "", container ? container : "" };
 
-	if (left && !s->told)
-		wait_for_kubelet(s);
-}
-
-static void destroy(struct sweeper *s)
-{
-	node_unref(s->node);
-	free(s);
-}
-
-static void listed(void *arg, enum podres_result result, const struct pod_list *pods, const char *why)
-{
-	struct sweeper *s = arg;
-
-	(void)why;
-	s->asking = false;
-	if (s->gone) {
-		destroy(s);
-		return;
+	if (slash) {
+		owner.ns = arena_printf(a, "%.*s", (int)(slash - pod), pod);
+		owner.pod = slash + 1;
 	}
-	s->told = result == PODRES_OK;
-	if (s->told)
-		keeper_reconcile(s->env.keeper, s->node, pods, s->asked_ms);
-	sweep(s);
+	return owner;
 }
 
-static void ask(void *arg)
+static uint64_t number_of(const struct item *element)
+{
+	const struct item *n = item_get(element, "decision");
+
+	return n && n->whole && n->number > 0 ? (uint64_t)n->number : 0;
+}
+
+/* A container that has not started yet has a map without a pod. */
+static void claim(void *ctx, const char *path, const char *text)
+{
+	_cleanup_arena_ struct arena *a = arena_new(8192);
+	struct sweeper *s = ctx;
+	const struct item *map, *list;
+	struct ledger_owner owner;
+	struct bdf bdf;
+
+	if (document_parse(text, strlen(text), path, a, &map, NULL) < 0)
+		return;
+	owner = owner_of(map, a);
+	list = item_get(map, "gpus");
+	for (size_t i = 0; *owner.pod && list && list->type == ITEM_LIST && i < list->n_kids; i++) {
+		const struct item *e = &list->kids[i];
+		const struct holds_claim c = { .vf = item_string(e, "vf"),
+					       .resource = item_string(e, "resource"),
+					       .slot = item_string(e, "slot"),
+					       .owner = owner,
+					       .number = number_of(e),
+					       .source = path };
+
+		if (c.vf && c.resource && bdf_parse(c.vf, &bdf) == 0)
+			holds_claimed(keeper_holds(s->env.keeper), &c, keeper_now());
+	}
+}
+
+static void read_again(void *arg)
 {
 	struct sweeper *s = arg;
 
 	s->timer = NULL;
-	s->asking = true;
-	s->asked_ms = clock_mono_ms();
-	podres_list_quietly(s->env.podres, TIMEOUT_MS, listed, s);
+	sweeper_read(s);
 }
 
-static void wait_for_kubelet(struct sweeper *s)
+void sweeper_read(struct sweeper *s)
 {
-	if (s->env.podres && s->node && !s->timer && !s->asking)
-		s->timer = rpc_after(s->env.rpc, s->env.patience_ms, ask, s);
+	bool complete = !s->env.binder || binder_claim(s->env.binder);
+
+	if (s->env.rundir)
+		complete &= rundir_each(s->env.rundir, RENDER_MAP_NAME, claim, s);
+	holds_claims_read(keeper_holds(s->env.keeper), complete, keeper_now());
+	keeper_save(s->env.keeper, NULL, NULL);
+	if (!complete)
+		s->timer = rpc_after(s->env.rpc, s->env.retry_ms ? s->env.retry_ms : RETRY_MS, read_again, s);
+}
+
+/* --- what is no longer needed --- */
+
+static bool needs(void *ctx, const char *vf)
+{
+	const struct sweeper *s = ctx;
+
+	return holds_needs_dir(keeper_holds(s->env.keeper), vf);
+}
+
+void sweeper_sweep(struct sweeper *s)
+{
+	if (s->env.rundir)
+		rundir_sweep(s->env.rundir, needs, s);
+	if (s->env.binder)
+		binder_tidy(s->env.binder);
 }
 
 struct sweeper *sweeper_new(const struct sweeper_env *env)
@@ -77,23 +113,7 @@ struct sweeper *sweeper_new(const struct sweeper_env *env)
 	struct sweeper *s = xcalloc(1, sizeof(*s));
 
 	s->env = *env;
-	if (!s->env.patience_ms)
-		s->env.patience_ms = PATIENCE_MS;
 	return s;
-}
-
-void sweeper_update(struct sweeper *s, struct node *node)
-{
-	struct node *before = s->node;
-
-	s->node = node_ref(node);
-	node_unref(before);
-	sweep(s);
-}
-
-void sweeper_sweep(struct sweeper *s)
-{
-	sweep(s);
 }
 
 void sweeper_free(struct sweeper *s)
@@ -101,7 +121,5 @@ void sweeper_free(struct sweeper *s)
 	if (!s)
 		return;
 	rpc_timer_cancel(STEAL(s->timer));
-	s->gone = true;
-	if (!s->asking)
-		destroy(s);
+	free(s);
 }

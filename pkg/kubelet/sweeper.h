@@ -1,29 +1,27 @@
 /*
- * When directories of containers (kubelet/rundir.h) go: as soon as nobody holds their VF. Those that are there when we start and that the
- * ledger does not know may be of containers that run, if the ledger was lost: they go when the kubelet has told who runs. On the rpc
- * thread.
+ * The records beside the ledger, CDI specs and the map.json files of containers: read at the start, before anything is given or
+ * removed, and again until all of them can be read; removed when holds does not need them any more. On the rpc thread.
  */
 #ifndef RAILMATE_KUBELET_SWEEPER_H
 #define RAILMATE_KUBELET_SWEEPER_H
 
+struct binder;
 struct keeper;
-struct node;
-struct podres;
 struct rpc;
 struct rundir;
 struct sweeper;
 
 struct sweeper_env {
 	struct rpc *rpc;
-	struct rundir *rundir;
 	struct keeper *keeper;
-	struct podres *podres; /* NULL: nobody tells, and what is not known stays */
-	unsigned patience_ms;  /* 0: 10 s; before the kubelet is asked, if nobody else did and something is left */
+	struct rundir *rundir;	/* NULL: no files */
+	struct binder *binder;	/* NULL: no pool binds late, there are no specs */
+	unsigned retry_ms;	/* 0: 1 s; between readings of directories that cannot be read */
 };
 
 struct sweeper *sweeper_new(const struct sweeper_env *env);
-void sweeper_update(struct sweeper *s, struct node *node); /* a reference is taken; sweeps */
-void sweeper_sweep(struct sweeper *s);			   /* holds have changed */
-void sweeper_free(struct sweeper *s);			   /* NULL is fine */
+void sweeper_read(struct sweeper *s);  /* at the start: when keeper and binder know the node */
+void sweeper_sweep(struct sweeper *s); /* holds have changed */
+void sweeper_free(struct sweeper *s);  /* NULL is fine */
 
 #endif

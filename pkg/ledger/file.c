@@ -1,5 +1,6 @@
 #include "ledger/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 #include "ledger/ledger.h"
 
 #define NAME	     "ledger.json"
+#define ASIDE_MAX    4 /* files set aside that are kept */
 #define TEMPORARY    "ledger.json.tmp"
 #define LOCK	     "lock"
 #define LOCK_TICK_MS 50
@@ -172,6 +174,52 @@ static void aside_name(const struct ledger_file *f, const char *reason, char *re
 		snprintf(ret + n, size - (size_t)n, "-%d", i);
 }
 
+static bool is_aside(const char *name)
+{
+	return str_starts(name, NAME ".bad-") || str_starts(name, NAME ".later-");
+}
+
+/* The time that is in its name. */
+static long long aside_time(const char *name)
+{
+	return strtoll(strrchr(name, '.') + strcspn(strrchr(name, '.'), "-") + 1, NULL, 10);
+}
+
+static int newest_first(const void *x, const void *y)
+{
+	const char *a = *(const char *const *)x, *b = *(const char *const *)y;
+	long long s = aside_time(a), t = aside_time(b);
+
+	return s != t ? (s < t ? 1 : -1) : -strcmp(a, b);
+}
+
+/* A ledger that is torn at every start must not fill the disk. */
+static void remove_old(const struct ledger_file *f)
+{
+	DIR *dir = fdopendir(openat(f->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	char **names = NULL;
+	size_t n = 0, cap = 0;
+	const struct dirent *e;
+
+	if (!dir)
+		return;
+	while ((e = readdir(dir))) {
+		if (!is_aside(e->d_name))
+			continue;
+		names = xgrow(names, &cap, n + 1, sizeof(*names));
+		names[n++] = xstrdup(e->d_name);
+	}
+	closedir(dir);
+	if (n)
+		qsort(names, n, sizeof(*names), newest_first);
+	for (size_t i = 0; i < n; i++) {
+		if (i >= ASIDE_MAX)
+			unlinkat(f->dir_fd, names[i], 0);
+		free(names[i]);
+	}
+	free(names);
+}
+
 static int set_aside(const struct ledger_file *f, const struct err *why, char **ret_note, struct err *err)
 {
 	char name[64];
@@ -180,6 +228,7 @@ static int set_aside(const struct ledger_file *f, const struct err *why, char **
 	if (renameat(f->dir_fd, NAME, f->dir_fd, name) < 0)
 		return err_sys(err, "%s; set it aside as %s", why->msg, name);
 	*ret_note = xasprintf("%s; it was set aside as %s and the ledger begins anew", why->msg, name);
+	remove_old(f);
 	return 0;
 }
 
@@ -202,7 +251,7 @@ int ledger_file_load(struct ledger_file *f, struct ledger **ret, char **ret_note
 	if (r < 0)
 		return r;
 	*ret_note = note;
-	*ret = ledger_new();
+	*ret = NULL;
 	return 0;
 }
 
@@ -229,5 +278,9 @@ int ledger_file_store(struct ledger_file *f, const char *text, size_t len, struc
 	};
 	int r = file_write(&file, text, len, err);
 
-	return r < 0 ? r : file_sync_dir(f->dir_fd, f->dir, err);
+	if (r < 0) {
+		unlinkat(f->dir_fd, NAME, 0);
+		return r;
+	}
+	return file_sync_dir(f->dir_fd, f->dir, err);
 }

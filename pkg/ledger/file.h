@@ -19,13 +19,15 @@ struct ledger_writer;
 int ledger_file_open(const char *dir, unsigned wait_ms, struct ledger_file **ret, struct err *err);
 void ledger_file_close(struct ledger_file *f); /* NULL is fine */
 /*
- * A missing file is an empty ledger. A torn, foreign or later one is renamed to ledger.json.<bad|later>-<unix time> and a sentence goes
- * to ret_note (malloc'ed; NULL when all is well): the ledger is empty then and has to be rebuilt. Negative: the disk failed.
+ * A missing file is no ledger (ret NULL). A torn, foreign or later one is renamed to ledger.json.<bad|later>-<unix time> and a sentence
+ * goes to ret_note (malloc'ed; NULL when all is well): there is none then, either, and it has to be rebuilt. Of the files set aside the
+ * newest four are kept. Negative: the disk failed.
  */
 int ledger_file_load(struct ledger_file *f, struct ledger **ret, char **ret_note, struct err *err);
 /* Without lock, for railmatectl while no daemon runs: -ENOENT when there is none. */
 int ledger_file_peek(const char *dir, struct ledger **ret, struct err *err);
-/* Durable when it returns 0. On failure (full disk) the old file stays as it was. Any thread, one at a time. */
+/* Durable when it returns 0. On failure (full disk) the old file is removed: what could not be stored made it wrong, and no ledger is better
+ * than an old one. Any thread, one at a time. */
 int ledger_file_store(struct ledger_file *f, const char *text, size_t len, struct err *err);
 
 /* A thread that stores, so that nobody waits for the disk. Only the newest text matters: one that waits is replaced. A thread that cannot

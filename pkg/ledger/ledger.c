@@ -297,7 +297,6 @@ static struct hold_entry *copy_hold(struct arena *a, const struct ledger_hold *h
 	e->hold.rdma = copy_some(a, hold->rdma);
 	e->hold.netdev = copy_some(a, hold->netdev);
 	e->hold.driver = copy_some(a, hold->driver);
-	e->hold.cgroup_uid = copy_some(a, hold->cgroup_uid);
 	return e;
 }
 
@@ -322,7 +321,7 @@ static bool same_hold(const struct ledger_hold *a, const struct ledger_hold *b)
 	       same_owner(&a->owner, &b->owner) && a->draining == b->draining && str_eq(a->rdma, b->rdma) &&
 	       str_eq(a->netdev, b->netdev) && str_eq(a->driver, b->driver) && a->pending == b->pending &&
 	       a->seen_cgroup == b->seen_cgroup && a->kubelet == b->kubelet && a->since_ms == b->since_ms &&
-	       str_eq(a->cgroup_uid, b->cgroup_uid) && a->decision == b->decision;
+	       a->decision == b->decision;
 }
 
 static void count_hold(struct ledger *l, const struct ledger_hold *hold, bool more)

@@ -36,7 +36,6 @@ struct ledger_hold {
 	const char *rdma;	/* its RDMA device when it was given: known again while it is away in a pod; NULL */
 	const char *netdev;	/* its network interface, likewise; NULL. The keeper fills this, the RDMA device and */
 	const char *driver;	/* the driver in: with another one neither is away, but gone; NULL */
-	const char *cgroup_uid;	/* the UID by which the kubelet names the pod's cgroup; NULL: not known */
 	uint64_t kubelet;	/* which one has shown the pod with it (a number that another kubelet process does not have); 0: none */
 	int64_t since_ms;	/* wall clock, Unix time */
 	uint64_t decision;	/* number of the decision that chose it; 0: none (rebuilt, or not ours) */

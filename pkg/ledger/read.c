@@ -153,13 +153,16 @@ static void read_hold(struct reader *r, const struct item *o, struct ledger *l)
 		.rdma = text(r, o, "rdma"),
 		.netdev = text(r, o, "netdev"),
 		.driver = text(r, o, "driver"),
-		.cgroup_uid = text(r, o, "cgroup_uid"),
 		.seen_cgroup = truth(r, o, "seen_cgroup"),
 		.kubelet = (uint64_t)number(r, o, "kubelet", 0, NUMBER_MAX),
 		.since_ms = number(r, o, "since_ms", INT64_MIN, INT64_MAX),
 		.decision = (uint64_t)number(r, o, "decision", 0, NUMBER_MAX),
 	};
 
+	const char *cgroup_uid = text(r, o, "cgroup_uid"); /* before 0.2 the kubelet's UID stood apart */
+
+	if (cgroup_uid)
+		hold.owner.uid = cgroup_uid;
 	if (!hold.vf || !*hold.vf)
 		refuse(r, o, "a hold names no VF");
 	else

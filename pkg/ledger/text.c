@@ -69,7 +69,6 @@ static void put_hold(struct json *j, const struct ledger_hold *h)
 	put_some(j, "rdma", h->rdma);
 	put_some(j, "netdev", h->netdev);
 	put_some(j, "driver", h->driver);
-	put_some(j, "cgroup_uid", h->cgroup_uid);
 	put_true(j, "seen_cgroup", h->seen_cgroup);
 	put_number(j, "kubelet", (int64_t)h->kubelet);
 	json_kv_int(j, "since_ms", h->since_ms);

@@ -95,7 +95,22 @@ static void put_mounts(struct json *j, const struct edits *edits)
 	json_end_array(j);
 }
 
-const char *render_cdi(const char *slot, const struct edits *edits, struct arena *arena)
+static void put_device(struct json *j, const struct cdi_entry *entry)
+{
+	json_begin_object(j);
+	json_kv_string(j, "name", entry->slot);
+	json_key(j, "containerEdits");
+	json_begin_object(j);
+	put_env(j, &entry->edits);
+	if (entry->edits.n_devs)
+		put_nodes(j, &entry->edits);
+	if (entry->edits.n_mounts)
+		put_mounts(j, &entry->edits);
+	json_end_object(j);
+	json_end_object(j);
+}
+
+const char *render_cdi(const struct cdi_entry *v, size_t n, struct arena *arena)
 {
 	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
 	struct json j;
@@ -106,17 +121,8 @@ const char *render_cdi(const char *slot, const struct edits *edits, struct arena
 	json_kv_string(&j, "kind", CDI_KIND);
 	json_key(&j, "devices");
 	json_begin_array(&j);
-	json_begin_object(&j);
-	json_kv_string(&j, "name", slot);
-	json_key(&j, "containerEdits");
-	json_begin_object(&j);
-	put_env(&j, edits);
-	if (edits->n_devs)
-		put_nodes(&j, edits);
-	if (edits->n_mounts)
-		put_mounts(&j, edits);
-	json_end_object(&j);
-	json_end_object(&j);
+	for (size_t i = 0; i < n; i++)
+		put_device(&j, &v[i]);
 	json_end_array(&j);
 	json_end_object(&j);
 	strbuf_putc(&b, '\n');

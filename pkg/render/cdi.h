@@ -1,6 +1,6 @@
 /*
- * CDI specs: how a container gets the VFs that were bound to its slots (reference kubelet.md §4). One spec a slot, so that a slot's
- * device appears and vanishes by one rename. Version 0.5.0 of the format, without annotations: containerd 1.7 knows no later one. Pure.
+ * CDI specs: how a container gets the VFs that were bound to its slots (reference kubelet.md §4). One spec a container, so that all its
+ * devices appear by one rename; it is named after the lowest of its slots. Version 0.5.0 of the format, without annotations: containerd 1.7 knows no later one. Pure.
  */
 #ifndef RAILMATE_RENDER_CDI_H
 #define RAILMATE_RENDER_CDI_H
@@ -19,11 +19,14 @@ const char *cdi_file_name(const char *slot, struct arena *arena);
 /* The way back; NULL: not a file of ours. */
 const char *cdi_slot_of_file(const char *name, struct arena *arena);
 
-/* All variables, sorted; of two values of one name the first stays. Every spec of a container carries the same, so it does not matter
- * which one the runtime takes. */
+/* All variables, sorted; of two values of one name the first stays. Every device of a container carries the same, so it does not
+ * matter which one the runtime takes. */
 struct edits cdi_join(const struct edits *v, size_t n, struct arena *arena);
 
+/* A device of a spec: what a container gets for this slot. */
+struct cdi_entry { const char *slot; struct edits edits; };
+
 /* The spec's text; cdi names of the edits are left out. */
-const char *render_cdi(const char *slot, const struct edits *edits, struct arena *arena);
+const char *render_cdi(const struct cdi_entry *v, size_t n, struct arena *arena);
 
 #endif

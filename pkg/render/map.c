@@ -120,6 +120,10 @@ static void put_element(struct json *j, const struct element *e, const struct gi
 	put_number(j, "numa", dev->dev->numa, dev->dev->numa >= 0);
 	put_number(j, "mbps", dev->rdma ? line_rate(grant, dev) : 0, dev->rdma && line_rate(grant, dev) > 0);
 	json_kv_string(j, "resource", grant->pool->cfg->resource);
+	if (dev->slot)
+		json_kv_string(j, "slot", dev->slot);
+	if (dev->decision)
+		json_kv_int(j, "decision", (int64_t)dev->decision);
 	json_end_object(j);
 }
 
@@ -192,6 +196,8 @@ const char *render_map(const struct container *c, struct arena *arena)
 	json_begin_object(&j);
 	json_kv_int(&j, "version", MAP_VERSION);
 	json_kv_string(&j, "pod", c->ns && c->pod ? arena_printf(arena, "%s/%s", c->ns, c->pod) : NULL);
+	if (c->uid && *c->uid)
+		json_kv_string(&j, "uid", c->uid);
 	json_kv_string(&j, "container", c->name);
 	json_kv_string(&j, "binding", any_late(c) ? "late" : "early");
 	put_gpus(&j, c, arena);

@@ -44,6 +44,8 @@ struct grant_dev {
 	const char *const *umads;	size_t n_umads;	/* "umad4"; only looked for when the pool says umad */
 	const struct gid_entry *gids;	size_t n_gids;	/* of port 1; only read when the pool's gid mode needs it */
 	const struct vf_state *state;	/* what it is when its container starts; NULL: not looked at yet (Allocate) */
+	const char *slot;	/* that the kubelet knows it by; NULL: its address */
+	uint64_t decision;	/* that chose it; 0: not known */
 };
 
 struct grant {
@@ -76,6 +78,7 @@ bool render_needs_conf_only(const struct node *node);
 
 struct container {
 	const char *ns, *pod, *name;	/* NULL: not known */
+	const char *uid;		/* of the pod; NULL or "": not known */
 	const struct grant *grants;	size_t n;	/* one a pool; any order, each pool once */
 	const char *const *notes;	size_t n_notes;	/* sentences for map.json: what the caller could not find out, and
 							 * those that render_container() returned */

@@ -103,7 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_name(take(&in, a), a);
 	slot = take(&in, a);
 	take_edits(&in, a, &edits);
-	check_text(render_cdi(slot, &edits, a), slot, &edits, a);
+	check_text(render_cdi(&(struct cdi_entry) { slot, edits }, 1, a), slot, &edits, a);
 	twice[0] = twice[1] = edits;
 	joined = cdi_join(twice, 2, a);
 	for (size_t i = 1; i < joined.n_envs; i++)

@@ -805,12 +805,13 @@ class Together(Case):
     def injected(self, slots):
         """VFs of the container by its CDI specs."""
         found = set()
-        for slot in slots:
-            (path,) = [p for p in self.cdi.iterdir() if p.name.endswith(f"_{slot}.json")]
-            (device,) = json.loads(path.read_text())["devices"]
+        (path,) = [p for p in self.cdi.iterdir() if p.name.endswith(f"_{min(slots)}.json")]
+        devices = json.loads(path.read_text())["devices"]
+        self.assertEqual([d["name"] for d in devices], sorted(slots))
+        for device in devices:
             env = dict(e.split("=", 1) for e in device["containerEdits"]["env"])
             found.add(env["PCIDEVICE_RDMA_VF"])
-        self.assertEqual(len(found), 1, "the specs of one container tell the same")
+        self.assertEqual(len(found), 1, "the devices of one container tell the same")
         return set(found.pop().split(","))
 
     def prestart(self, pod):

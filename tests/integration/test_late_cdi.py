@@ -18,14 +18,16 @@ class Specs(LateCase):
     def path_of(self, node, slot):
         return os.path.join(node.cdi, f"railmate.io-vf_{slot}.json")
 
-    def test_one_spec_a_slot_and_none_before_the_start(self):
+    def test_one_spec_a_container_and_none_before_the_start(self):
         node = self.late()
         admission = node.kubelet.admit("pod", f"main:{GPU}=2,{VF}=2")
         self.assertEqual(self.specs(node), [])
         self.start(node, "pod")
-        self.assertEqual(self.specs(node), sorted(f"railmate.io-vf_{s}.json" for s in vfs_of(admission)))
-        with open(self.path_of(node, vfs_of(admission)[0]), encoding="utf-8") as f:
+        slots = sorted(vfs_of(admission))
+        self.assertEqual(self.specs(node), [f"railmate.io-vf_{slots[0]}.json"])
+        with open(self.path_of(node, slots[0]), encoding="utf-8") as f:
             spec = json.load(f)
+        self.assertEqual([d["name"] for d in spec["devices"]], slots)
         self.assertEqual((spec["cdiVersion"], spec["kind"]), ("0.5.0", "railmate.io/vf"))
 
     def test_the_spec_goes_with_its_pod(self):
@@ -110,6 +112,79 @@ class Specs(LateCase):
         self.assertFalse(set(vfs_in(other)) & set(vfs_in(first)))
         again = self.start(node, "pod")["main"]
         self.assertEqual(vfs_in(again), vfs_in(first))
+
+    def test_an_old_ledger_does_not_beat_newer_specs(self):
+        """The state directory cannot be opened for a while: what was decided meanwhile counts when its old ledger is back."""
+        node = self.late()
+        total = node.kubelet.resource(VF)["allocatable"]
+        _, first = self.run_pod(node, "first", f"main:{GPU}=1,{VF}=1")
+        until(lambda: vfs_in(first)[0] in [h["vf"] for h in self.ledger(node)["holds"]], "the ledger has it")
+        node.processes[-1].end(signal.SIGTERM)
+        os.rename(node.state_dir, node.state_dir + ".away")
+        with open(node.state_dir, "w", encoding="utf-8"):
+            pass  # a file in the place of the directory
+        node.kubelet.wait(VF, "=0")
+        d = node.start_daemon("--config-file", node.path("config.json"))
+        node.kubelet.wait(VF, 1)
+        node.kubelet.ask("remove first")
+        node.kubelet.wait(VF, f"={total}")
+        admission, second = self.run_pod(node, "second", f"main:{GPU}=1,{VF}=1")
+        spec = f"railmate.io-vf_{vfs_of(admission)[0]}.json"
+        self.assertIn(spec, self.specs(node))
+        self.assertIn("the directory is tried again", d.stderr())
+        d.end(signal.SIGKILL)
+        os.unlink(node.state_dir)
+        os.rename(node.state_dir + ".away", node.state_dir)
+        node.kubelet.wait(VF, "=0")
+        node.start_daemon("--config-file", node.path("config.json"))
+        node.kubelet.wait(VF, 1)
+        _, third = self.run_pod(node, "third", f"main:{GPU}=1,{VF}=1")
+        self.assertFalse(set(vfs_in(second)) & set(vfs_in(third)), "two containers with one VF")
+        self.assertIn(spec, self.specs(node), "the spec of a container that runs was removed")
+        again = self.start(node, "second")["main"]
+        self.assertEqual(vfs_in(again), vfs_in(second))
+
+    def test_specs_that_are_removed_come_back(self):
+        node = self.late()
+        self.run_pod(node, "pod", f"main:{GPU}=2,{VF}=2")
+        (name,) = self.specs(node)
+        with open(os.path.join(node.cdi, name), encoding="utf-8") as f:
+            before = f.read()
+        os.unlink(os.path.join(node.cdi, name))
+        until(lambda: self.specs(node) == [name], "the spec is back")
+        with open(os.path.join(node.cdi, name), encoding="utf-8") as f:
+            self.assertEqual(f.read(), before)
+
+    def test_ledger_and_specs_are_lost_and_map_json_knows(self):
+        node = self.late()
+        _, first = self.run_pod(node, "pod", f"main:{GPU}=4,{VF}=4")
+        node.processes[-1].end(signal.SIGKILL)
+        shutil.rmtree(node.state_dir)
+        shutil.rmtree(node.cdi)
+        node.kubelet.wait(VF, "=0")
+        node.start_daemon("--config-file", node.path("config.json"))
+        node.kubelet.wait(VF, 1)
+        _, other = self.run_pod(node, "other", f"main:{GPU}=4,{VF}=4")
+        self.assertFalse(set(vfs_in(other)) & set(vfs_in(first)))
+
+    def test_while_a_vf_is_not_known_none_of_its_pool_is_given(self):
+        node = self.late()
+        self.run_pod(node, "pod", f"main:{GPU}=4,{VF}=4")
+        node.processes[-1].end(signal.SIGKILL)
+        for lost in (node.state_dir, node.cdi):
+            shutil.rmtree(lost)
+        for name in os.listdir(node.run_dir):
+            if name.startswith("vf-"):
+                os.unlink(os.path.join(node.run_dir, name, "map.json"))
+        node.kubelet.wait(VF, "=0")
+        node.start_daemon("--config-file", node.path("config.json"))
+        node.kubelet.wait(VF, 1)
+        container(node.kubelet.admit("other", f"main:{GPU}=1,{VF}=1"))
+        waiting = self.start(node, "other", timeout_ms=500)["main"]
+        self.assertFalse(waiting["started"])
+        self.assertRegex(waiting["message"], "which container main of pod default/pod has")
+        node.kubelet.ask("remove pod")
+        until(lambda: self.start(node, "other", timeout_ms=500)["main"]["started"], "it starts when the pod is gone")
 
     def test_the_verbs_node_is_that_of_the_start(self):
         """Its number changes between Allocate and the start: today's peers hand out the wrong one."""

@@ -141,7 +141,7 @@ class Disk(LedgerCase):
         with open(node.state_dir, "w", encoding="utf-8"):
             pass
         kubelet, daemon = node.start()
-        self.assertIn("the ledger is kept in memory only", daemon.stderr())
+        self.assertIn("the ledger is kept in memory, and the directory is tried again", daemon.stderr())
         self.assertIn(node.state_dir, daemon.stderr())
         self.assertEqual(len(vfs_of(kubelet.admit("p", f"main:{VF}=2"))), 2)
 
@@ -208,13 +208,13 @@ class Away(LedgerCase):
         daemon.child.send_signal(signal.SIGHUP)
         kubelet.ask("remove p")
         until(lambda: self.unhealthy(kubelet) == {p[0]}, "that it drains")
-        until(lambda: f"{p[0]}: default/p is gone, but its RDMA device" in daemon.stderr(), "a line about it")
+        until(lambda: "is gone but the VF is still in use (its RDMA device" in daemon.stderr(), "a line about it")
         until(lambda: self.holds(node)[p[0]].get("draining"), "that this is on disk")
         node.bring_back(p[0], moved)
         daemon.child.send_signal(signal.SIGHUP)
         until(lambda: not self.unhealthy(kubelet), "that it is free again")
         self.await_holds(node, q)
-        until(lambda: f"{p[0]}: is at rest, and free again" in daemon.stderr(), "a line about it")
+        until(lambda: f"{p[0]} is free: container main of pod default/p" in daemon.stderr(), "a line about it")
 
     def test_it_drains_over_a_restart(self):
         node = self.node()

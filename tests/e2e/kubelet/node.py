@@ -568,11 +568,11 @@ class Node:
                         RAILMATE, "explain", *what)
 
     def cdi_slots(self):
-        """Of every CDI spec that is there: the slot that it is for."""
+        """Of every CDI spec that is there, one for each container: the slots that it is for."""
         slots = []
         for file in CDI.glob("*.json"):
             with contextlib.suppress(FileNotFoundError):  # it goes this moment
-                slots.append(json.loads(file.read_text())["devices"][0]["name"])
+                slots += [device["name"] for device in json.loads(file.read_text())["devices"]]
         return sorted(slots)
 
     def lingering(self):

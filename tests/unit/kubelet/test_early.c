@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "holds/holds.h"
 #include "kubelet/answer.h"
 #include "kubelet/gpuplugin.h"
 #include "kubelet/keeper.h"
@@ -60,7 +61,8 @@ static struct machine m;
 static struct arena *a;
 static struct plugin_env env;
 static struct plugin *p;
-static struct ledger *ledger; /* the keeper's */
+static struct holds *holds;   /* the keeper's */
+static struct ledger *ledger; /* of holds */
 static unsigned users;	      /* of the RDMA devices of VFs 8 to 10 */
 static unsigned warnings;
 static char *plugin_dir, *pods_path, *gpu_path;
@@ -313,9 +315,11 @@ static void start_fn(void *arg)
 	(void)arg;
 	assert_int_equal(rpc_server_open(rpc, pods_path, pods, 3, NULL, &k.server, NULL), 0);
 	assert_int_equal(rpc_server_open(rpc, gpu_path, gpus, 2, NULL, &gpu.server, NULL), 0);
-	ledger = ledger_new();
 	env.podres = podres_open(rpc, pods_path);
-	env.keeper = keeper_new(rpc, ledger, NULL, count_users, NULL);
+	ledger = ledger_new();
+	holds = holds_new(ledger, &holds_default_pace, keeper_now());
+	holds_claims_read(holds, true, keeper_now());
+	env.keeper = keeper_new(rpc, holds, NULL, m.root, count_users, NULL);
 	keeper_update(env.keeper, m.node);
 	env.gpus = gpuplugin_open(rpc, NULL, 0, gpu_path);
 	p = plugin_new(&env, RESOURCE);
@@ -1008,11 +1012,13 @@ static void vf_that_a_gone_pods_container_still_has_open_is_refused(void **state
 	k.held = "q: g4 v8";
 	r = start("8");
 	assert_int_equal(r.status, RPC_UNAVAILABLE);
-	assert_non_null(strstr(r.message, "is not at rest"));
+	assert_non_null(strstr(r.message, "is held by container c of pod default/p"));
 	users = 0;
 	assert_int_equal(start("8").status, RPC_OK);
 	assert_string_equal(hold(8)->owner.pod, "q");
-	users = 1; /* its own */
+	users = 1; /* its own, or that of another pod of this name: without a UID nothing tells */
+	assert_int_equal(start("8").status, RPC_UNAVAILABLE);
+	users = 0;
 	assert_int_equal(start("8").status, RPC_OK);
 }
 
@@ -1077,7 +1083,7 @@ static void node_that_the_last_pod_was_given_says_nothing_about_the_next_one(voi
 	machine_put_rdma(&m, vf(8), rdma_of(8)->name, "uverbs99");
 	assert_start_refused("8", "delete the pod");
 	allocate("8");
-	assert_string_equal(hold(8)->owner.pod, "p");
+	assert_string_equal(hold(8)->owner.pod, ""); /* nothing has started with it */
 	k.specs = "q: g1 v1";
 	k.held = "q: g4 v8";
 	assert_int_equal(start("8").status, RPC_OK);

@@ -21,7 +21,6 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "kubelet/rundir.h"
-#include "ledger/ledger.h"
 #include "support/fixture.h"
 
 #define ONE "0000:3b:00.1"
@@ -30,16 +29,16 @@
 static char *top;
 static struct rundir *r;
 static struct arena *a;
-static struct ledger *l;
 static struct err err;
+static const char *needed[2]; /* the VFs whose directories are needed */
 
 static int set_up(void **state)
 {
 	(void)state;
 	top = fixture_folder();
 	a = arena_new(0);
-	l = ledger_new();
 	err = (struct err) { 0 };
+	needed[0] = needed[1] = NULL;
 	r = rundir_new(arena_printf(a, "%s/run", top));
 	return 0;
 }
@@ -48,7 +47,6 @@ static int tear_down(void **state)
 {
 	(void)state;
 	rundir_free(r);
-	ledger_free(l);
 	arena_free(a);
 	fixture_remove_tree(top);
 	free(top);
@@ -98,13 +96,14 @@ static bool exists(const char *below)
 	return lstat(path(below), &st) == 0;
 }
 
-static void hold(const char *vf)
+static bool needs(void *ctx, const char *vf)
 {
-	const struct ledger_hold h = { .vf = vf,
-				       .resource = "rdma/vf",
-				       .owner = { "default", "p", "", "main" } };
-
-	ledger_put(l, &h);
+	(void)ctx;
+	for (size_t i = 0; i < ARRAY_LEN(needed); i++) {
+		if (needed[i] && !strcmp(needed[i], vf))
+			return true;
+	}
+	return false;
 }
 
 static int write_one(const char *vf, const char *name, const char *text)
@@ -255,7 +254,7 @@ static void a_run_directory_that_is_none_is_told(void **state)
 	assert_int_equal(rundir_make(r, ONE, &err), -ENOTDIR);
 	assert_non_null(strstr(err.msg, "/dev/null"));
 	assert_true(write_one(ONE, "map.json", "{}") < 0);
-	assert_false(rundir_sweep(r, l, false));
+	rundir_sweep(r, needs, NULL);
 }
 
 static void a_file_that_does_not_fit_leaves_the_old_one(void **state)
@@ -297,32 +296,19 @@ static void a_read_only_run_directory_is_told(void **state)
 
 /* --- sweeping --- */
 
-static void directories_go_when_nobody_holds_the_vf_any_more(void **state)
+static void directories_go_when_their_vf_is_not_needed(void **state)
 {
 	(void)state;
 	assert_int_equal(write_one(ONE, "map.json", "{}"), 0);
 	assert_int_equal(write_one(TWO, "map.json", "{}"), 0);
-	hold(ONE);
-	hold(TWO);
-	assert_false(rundir_sweep(r, l, true));
+	needed[0] = ONE;
+	needed[1] = TWO;
+	rundir_sweep(r, needs, NULL);
 	assert_true(exists("vf-" ONE));
-	ledger_drop(l, ONE);
-	assert_false(rundir_sweep(r, l, true));
+	needed[0] = NULL;
+	rundir_sweep(r, needs, NULL);
 	assert_false(exists("vf-" ONE));
 	assert_string_equal(text_of("vf-" TWO "/map.json"), "{}");
-}
-
-static void what_a_lost_ledger_does_not_know_waits_for_the_kubelet(void **state)
-{
-	(void)state;
-	assert_int_equal(write_one(ONE, "map.json", "{}"), 0);
-	assert_int_equal(write_one(TWO, "map.json", "{}"), 0);
-	assert_true(rundir_sweep(r, l, true));
-	assert_true(exists("vf-" ONE));
-	hold(TWO);
-	assert_false(rundir_sweep(r, l, false));
-	assert_false(exists("vf-" ONE));
-	assert_true(exists("vf-" TWO));
 }
 
 static void what_is_not_ours_stays(void **state)
@@ -337,7 +323,7 @@ static void what_is_not_ours_stays(void **state)
 	assert_int_equal(mkdir(path("folder"), 0755), 0);
 	assert_int_equal(symlink("folder", path("vf-" TWO)), 0); /* our name, and not what we make */
 	put("folder/file", "x");
-	assert_false(rundir_sweep(r, l, false));
+	rundir_sweep(r, needs, NULL);
 	assert_false(exists("vf-" ONE));
 	for (size_t i = 0; i < ARRAY_LEN(others); i++)
 		assert_true(exists(others[i]));
@@ -347,8 +333,87 @@ static void what_is_not_ours_stays(void **state)
 static void a_run_directory_that_is_not_there_is_nothing_to_sweep(void **state)
 {
 	(void)state;
-	assert_false(rundir_sweep(r, l, true));
+	rundir_sweep(r, needs, NULL);
 	assert_false(exists(""));
+}
+
+/* --- reading --- */
+
+static unsigned n_found;
+static const char *found_path, *found_text;
+
+static void on_found(void *ctx, const char *where, const char *text)
+{
+	(void)ctx;
+	n_found++;
+	found_path = IN("%s", where);
+	found_text = IN("%s", text);
+}
+
+static bool each_map(void)
+{
+	n_found = 0;
+	return rundir_each(r, "map.json", on_found, NULL);
+}
+
+static void every_file_of_a_name_is_read(void **state)
+{
+	(void)state;
+	assert_true(each_map()); /* no run directory, no files */
+	assert_int_equal(write_one(ONE, "map.json", "{1}"), 0);
+	assert_int_equal(write_one(TWO, "nccl.conf", "x"), 0);
+	put("map.json", "not a container's");
+	assert_true(each_map());
+	assert_int_equal(n_found, 1);
+	assert_string_equal(found_text, "{1}");
+	assert_string_equal(found_path, path("vf-" ONE "/map.json"));
+}
+
+static void links_and_folders_are_no_records(void **state)
+{
+	(void)state;
+	assert_int_equal(rundir_make(r, ONE, &err), 0);
+	put("victim", "stays");
+	assert_int_equal(symlink("../victim", path("vf-" ONE "/map.json")), 0);
+	assert_int_equal(rundir_make(r, TWO, &err), 0);
+	assert_int_equal(mkdir(path("vf-" TWO "/map.json"), 0755), 0);
+	assert_true(each_map());
+	assert_int_equal(n_found, 0);
+}
+
+static void a_link_in_the_place_of_a_directory_is_not_followed(void **state)
+{
+	(void)state;
+	assert_int_equal(write_one(ONE, "map.json", "{}"), 0);
+	assert_int_equal(symlink("vf-" ONE, path("vf-" TWO)), 0);
+	assert_true(each_map());
+	assert_int_equal(n_found, 1);
+	assert_string_equal(found_path, path("vf-" ONE "/map.json"));
+}
+
+static void a_run_directory_that_is_none_has_no_records(void **state)
+{
+	(void)state;
+	rundir_free(r);
+	r = rundir_new("/dev/null");
+	assert_true(each_map());
+	assert_int_equal(n_found, 0);
+}
+
+static void what_cannot_be_opened_is_not_taken_for_absent(void **state)
+{
+	struct rlimit limit, none;
+
+	(void)state;
+	assert_int_equal(write_one(ONE, "map.json", "{}"), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = limit;
+	none.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_false(each_map());
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_true(each_map());
+	assert_int_equal(n_found, 1);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
@@ -398,9 +463,13 @@ int main(void)
 		TEST(a_folder_in_the_place_of_a_file_is_told),
 		TEST(a_run_directory_that_is_none_is_told),
 		TEST(a_file_that_does_not_fit_leaves_the_old_one),
-		TEST(directories_go_when_nobody_holds_the_vf_any_more),
-		TEST(what_a_lost_ledger_does_not_know_waits_for_the_kubelet),
+		TEST(directories_go_when_their_vf_is_not_needed),
 		TEST(what_is_not_ours_stays),
+		TEST(every_file_of_a_name_is_read),
+		TEST(links_and_folders_are_no_records),
+		TEST(a_link_in_the_place_of_a_directory_is_not_followed),
+		TEST(a_run_directory_that_is_none_has_no_records),
+		TEST(what_cannot_be_opened_is_not_taken_for_absent),
 		TEST(a_run_directory_that_is_not_there_is_nothing_to_sweep),
 		TEST(a_run_directory_in_the_image_is_known),
 		TEST(a_read_only_run_directory_is_told), /* the last one: its mounts are its own from here on

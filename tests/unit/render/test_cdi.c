@@ -71,7 +71,7 @@ static void a_spec_holds_variables_nodes_and_mounts(void **state)
 
 	(void)state;
 	assert_string_equal(
-		render_cdi("rdma_vf-n0-3", &e, a),
+		render_cdi(&(struct cdi_entry) { "rdma_vf-n0-3", e }, 1, a),
 		"{\n \"cdiVersion\": \"0.5.0\",\n \"kind\": \"railmate.io/vf\",\n \"devices\": [\n  {\n"
 		"   \"name\": \"rdma_vf-n0-3\",\n   \"containerEdits\": {\n"
 		"    \"env\": [\n     \"A=1\",\n     \"B=\\\"quoted\\\"\"\n    ],\n"
@@ -98,8 +98,20 @@ static void a_spec_without_nodes_has_no_list_of_them(void **state)
 	struct edits e = { .envs = envs, .n_envs = 1 };
 
 	(void)state;
-	assert_null(strstr(render_cdi("x", &e, a), "deviceNodes"));
-	assert_null(strstr(render_cdi("x", &e, a), "mounts"));
+	assert_null(strstr(render_cdi(&(struct cdi_entry) { "x", e }, 1, a), "deviceNodes"));
+	assert_null(strstr(render_cdi(&(struct cdi_entry) { "x", e }, 1, a), "mounts"));
+}
+
+static void a_container_has_one_spec_with_a_device_a_slot(void **state)
+{
+	struct kv envs[] = { { "A", "1" } };
+	const struct cdi_entry v[] = { { "x-0", { .envs = envs, .n_envs = 1 } },
+				       { "x-1", { .envs = envs, .n_envs = 1 } } };
+	const char *text = render_cdi(v, 2, a);
+
+	(void)state;
+	assert_non_null(strstr(text, "\"name\": \"x-0\""));
+	assert_non_null(strstr(text, "\"name\": \"x-1\""));
 }
 
 static void variables_are_joined_in_order_and_the_first_value_stays(void **state)
@@ -124,6 +136,7 @@ int main(void)
 		T(files_of_others_name_no_slot),
 		T(a_spec_holds_variables_nodes_and_mounts),
 		T(a_spec_without_nodes_has_no_list_of_them),
+		T(a_container_has_one_spec_with_a_device_a_slot),
 		T(variables_are_joined_in_order_and_the_first_value_stays),
 	};
 

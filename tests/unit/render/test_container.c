@@ -150,7 +150,9 @@ static int setup(void **state)
 		.pci = b->pci, .n_pci = FUNCTIONS, .rdma = b->rdma, .n_rdma = VFS, .has_rdma_cm = true
 	};
 	b->node = (struct node) { .inv = &b->inv, .pools = b->pools, .n_pools = 2 };
-	b->c = (struct container) { "ml", "train-0", "trainer", b->grants, 1, NULL, 0 };
+	b->c = (struct container) {
+		.ns = "ml", .pod = "train-0", .name = "trainer", .grants = b->grants, .n = 1
+	};
 	*state = b;
 	return 0;
 }
