@@ -71,8 +71,10 @@ static enum cni_code code_of(int r)
 
 static int bind_slot(const struct invocation *in, struct control_bound *ret, struct cni_error *e)
 {
-	const struct control_request request = { CONTROL_BIND, in->conf.id, arg(in, "K8S_POD_NAMESPACE"),
-						 arg(in, "K8S_POD_NAME"), arg(in, "K8S_POD_UID") };
+	const struct control_request request = {
+		CONTROL_BIND,		in->conf.id, arg(in, "K8S_POD_NAMESPACE"), arg(in, "K8S_POD_NAME"),
+		arg(in, "K8S_POD_UID"), NULL
+	};
 	struct control_reply reply;
 	struct err err = { 0 };
 	int r;

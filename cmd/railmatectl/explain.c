@@ -13,6 +13,8 @@
 #include "hw/bdf.h"
 #include "ledger/file.h"
 #include "ledger/ledger.h"
+#include "nodes.h"
+#include "pools.h"
 #include "railmatectl.h"
 
 #define STATE_DIR      "/var/lib/railmate"
@@ -21,9 +23,11 @@
 struct request {
 	const char *socket, *state_dir;
 	bool json;
-	const char *what;     /* "pod", "vf", "last" */
-	const char *ns, *pod; /* pod */
-	const char *vf;	      /* vf */
+	const char *what;	      /* "pod", "vf", "last", "pool" */
+	const char *ns, *pod;	      /* pod */
+	const char *vf;		      /* vf */
+	const char *resource;	      /* pool; NULL: every one */
+	const char *node, *namespace; /* another node; NULL: this one */
 };
 
 struct telling {
@@ -195,16 +199,37 @@ static void tell_past_of_pod(struct telling *t)
 	}
 }
 
+/* A pod that this node knows nothing of: it was refused, waits for VFs, or runs elsewhere. Who has them? */
+static int tell_pools(struct telling *t, const char *resource, int code)
+{
+	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+	const struct item *answer;
+	struct err err = { 0 };
+	const char *text;
+
+	if (pools_ask(t->req->socket, t->arena, &answer, &text, &err) < 0)
+		return code == EXIT_DONE ? fail(EXIT_FAILED, "%s", err.msg) : code;
+	if (t->req->json)
+		strbuf_printf(&out, "%s\n", text);
+	else if (!pools_text(answer, resource, &out))
+		return fail(EXIT_REFUSED, "node %s has no pool %s", pools_node(answer), resource);
+	print_out(&out);
+	return code;
+}
+
 static int tell_pod(struct telling *t)
 {
 	tell_holds_of_pod(t);
 	if (!t->story.n_chapters)
 		tell_past_of_pod(t);
-	if (!t->story.n_chapters)
-		return fail(EXIT_REFUSED,
-			    "pod %s/%s: it holds no VF, and none of the %zu newest choices was for it",
-			    t->req->ns, t->req->pod, ledger_decisions(t->ledger));
-	return EXIT_DONE;
+	if (t->story.n_chapters)
+		return EXIT_DONE;
+	fail(0,
+	     "pod %s/%s holds no VF on this node, and none of the %zu newest choices was for it: it was "
+	     "refused here, or it "
+	     "runs on another node (--node all asks every one)",
+	     t->req->ns, t->req->pod, ledger_decisions(t->ledger));
+	return tell_pools(t, NULL, EXIT_REFUSED);
 }
 
 static int tell(struct telling *t)
@@ -224,6 +249,8 @@ static int run(const struct request *req)
 	struct telling t = { .req = req, .arena = arena };
 	int r;
 
+	if (str_eq(req->what, "pool"))
+		return tell_pools(&t, req->resource, EXIT_DONE);
 	r = get_ledger(&t);
 	if (r == EXIT_DONE)
 		r = tell(&t);
@@ -267,14 +294,22 @@ static int read_last(struct request *req, const char *name, struct arena *a)
 	return EXIT_DONE;
 }
 
+static int read_pool(struct request *req, const char *name, struct arena *a)
+{
+	(void)a;
+	req->resource = name;
+	return EXIT_DONE;
+}
+
 static const struct subject {
 	const char *name;
-	int args;
+	int args, optional;
 	int (*read)(struct request *req, const char *name, struct arena *a);
 } subjects[] = {
-	{ "pod", 1, read_pod },
-	{ "vf", 1, read_vf },
-	{ "last", 0, read_last },
+	{ "pod", 1, 0, read_pod },
+	{ "vf", 1, 0, read_vf },
+	{ "last", 0, 0, read_last },
+	{ "pool", 0, 1, read_pool },
 };
 
 static int read_subject(struct request *req, char **args, int n, struct arena *a)
@@ -282,26 +317,42 @@ static int read_subject(struct request *req, char **args, int n, struct arena *a
 	for (size_t i = 0; n && i < ARRAY_LEN(subjects); i++) {
 		if (strcmp(args[0], subjects[i].name))
 			continue;
-		if (n != 1 + subjects[i].args)
+		if (n < 1 + subjects[i].args || n > 1 + subjects[i].args + subjects[i].optional)
 			break;
 		req->what = subjects[i].name;
-		return subjects[i].read(req, args[1], a);
+		return subjects[i].read(req, n > 1 ? args[1] : NULL, a);
 	}
-	return fail(EXIT_USAGE, "explain what? pod NAMESPACE/NAME, vf ADDRESS or last");
+	return fail(EXIT_USAGE,
+		    "explain: expected `pod NAMESPACE/NAME`, `vf ADDRESS`, `pool [RESOURCE]` or `last`");
+}
+
+/* The same question there: what names this machine's daemon stays here. */
+static int ask_nodes(const struct request *req, char **args, int n)
+{
+	const char *argv[8] = { "explain" };
+	int at = 1;
+
+	if (req->json)
+		argv[at++] = "--json";
+	for (int i = 0; i < n && at < 7; i++)
+		argv[at++] = args[i];
+	return nodes_run(req->node, req->namespace, argv);
 }
 
 int cmd_explain(int argc, char **argv)
 {
-	struct request req = { .socket = CONTROL_SOCKET, .state_dir = STATE_DIR };
+	struct request req = { .socket = CONTROL_SOCKET, .state_dir = STATE_DIR, .namespace = "kube-system" };
 	_cleanup_arena_ struct arena *a = arena_new(256);
 	const struct word words[] = {
-		{ "json", NULL, &req.json },
-		{ "control-socket", &req.socket, NULL },
-		{ "state-dir", &req.state_dir, NULL },
+		{ "json", NULL, &req.json },	       { "control-socket", &req.socket, NULL },
+		{ "state-dir", &req.state_dir, NULL }, { "node", &req.node, NULL },
+		{ "namespace", &req.namespace, NULL },
 	};
 	int r = read_options(argc, argv, words, ARRAY_LEN(words));
 
 	if (r == EXIT_DONE)
 		r = read_subject(&req, argv + optind, argc - optind, a);
+	if (r == EXIT_DONE && req.node)
+		return ask_nodes(&req, argv + optind, argc - optind);
 	return r == EXIT_DONE ? run(&req) : r;
 }

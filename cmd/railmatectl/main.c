@@ -25,6 +25,9 @@ static const char usage_text[] =
 	"  explain vf BDF\n"
 	"  explain last            why a container has its VFs: what was known, free, chosen, the\n"
 	"                          next best, and what came; asks railmated, or reads its ledger\n"
+	"  explain pool [RESOURCE] who holds which VF, since when, what is free, and what would free the "
+	"rest\n"
+	"  release BDF             give a VF back that its holder will not: the next container may get it\n"
 	"  simulate                a day of pods on this machine: how often each policy gives a container\n"
 	"                          the nearest VFs that were free\n"
 	"  doctor                  what keeps NCCL from being fast or right here: IOMMU, ACS, modules, "
@@ -62,7 +65,13 @@ static const char usage_text[] =
 	"options of explain:\n"
 	"  --control-socket PATH   railmated's; none: read the ledger (/run/railmate/railmate.sock)\n"
 	"  --state-dir DIR         where its ledger is (/var/lib/railmate)\n"
+	"  --node NAME             ask the railmate pod of that node, by kubectl; all: of every node\n"
+	"  --namespace NS          the namespace of the railmate pods (kube-system)\n"
 	"  --json                  one JSON object on standard output\n"
+	"options of release:\n"
+	"  --control-socket PATH   railmated's (/run/railmate/railmate.sock)\n"
+	"  --yes                   do it: a process that still uses the VF will share it with another "
+	"container\n"
 	"options of doctor:\n"
 	"  --only ID,…             some of the checks only\n"
 	"  --list                  the checks\n"
@@ -186,9 +195,9 @@ struct command {
 };
 
 static const struct command commands[] = {
-	{ "topo", cmd_topo },	      { "plan", cmd_plan },	    { "explain", cmd_explain },
-	{ "simulate", cmd_simulate }, { "snapshot", cmd_snapshot }, { "verify", cmd_verify },
-	{ "doctor", cmd_doctor },     { "ready", cmd_ready },
+	{ "topo", cmd_topo },	    { "plan", cmd_plan },	  { "explain", cmd_explain },
+	{ "release", cmd_release }, { "simulate", cmd_simulate }, { "snapshot", cmd_snapshot },
+	{ "verify", cmd_verify },   { "doctor", cmd_doctor },	  { "ready", cmd_ready },
 };
 
 /* getopt's own words begin with argv[0]. */

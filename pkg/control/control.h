@@ -4,6 +4,8 @@
  *
  *   {"op": "bind", "slot": "…", "namespace": "…", "pod": "…", "uid": "…"}   {"bound": [{"slot", "resource", "vf", "rdma", "pf"}, …]}
  *   {"op": "ledger"}                                                        {"ledger": "the text of the ledger"}
+ *   {"op": "pools"}                                                         {"pools": "JSON: what every VF of this node is now"}
+ *   {"op": "release", "vf": "…"}                                            {}
  *   {"op": "status"}                                                        {}
  *   anything that goes wrong                                                {"error": {"code": "EAGAIN", "message": "…"}}
  */
@@ -20,12 +22,13 @@ struct strbuf;
 #define CONTROL_REQUEST_MAX 8192	 /* bytes of a line */
 #define CONTROL_REPLY_MAX   (16u << 20)
 
-enum control_op { CONTROL_STATUS, CONTROL_LEDGER, CONTROL_BIND, CONTROL_OP_MAX };
+enum control_op { CONTROL_STATUS, CONTROL_LEDGER, CONTROL_BIND, CONTROL_POOLS, CONTROL_RELEASE, CONTROL_OP_MAX };
 
 /* ns, pod and uid: "" where it is not known. */
 struct control_request {
 	enum control_op op;
 	const char *slot, *ns, *pod, *uid;
+	const char *vf; /* release */
 };
 
 struct control_bound {
@@ -37,6 +40,7 @@ struct control_bound {
 struct control_reply {
 	const struct control_bound *bound; size_t n_bound;
 	const char *ledger; /* NULL: was not asked for */
+	const char *pools;  /* likewise; see railmatectl(1), explain pool */
 };
 
 void control_write_request(const struct control_request *r, struct strbuf *out);

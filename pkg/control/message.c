@@ -11,9 +11,8 @@
 #include "document/document.h"
 
 static const char *const op_names[CONTROL_OP_MAX] = {
-	[CONTROL_STATUS] = "status",
-	[CONTROL_LEDGER] = "ledger",
-	[CONTROL_BIND] = "bind",
+	[CONTROL_STATUS] = "status", [CONTROL_LEDGER] = "ledger",   [CONTROL_BIND] = "bind",
+	[CONTROL_POOLS] = "pools",   [CONTROL_RELEASE] = "release",
 };
 
 /* Numbers of errno differ between machines, names do not. What is not in the table travels as EIO. */
@@ -39,6 +38,8 @@ void control_write_request(const struct control_request *r, struct strbuf *out)
 		json_kv_string(&j, "pod", r->pod);
 		json_kv_string(&j, "uid", r->uid);
 	}
+	if (r->op == CONTROL_RELEASE)
+		json_kv_string(&j, "vf", r->vf);
 	json_end_object(&j);
 	strbuf_putc(out, '\n');
 }
@@ -75,8 +76,11 @@ int control_read_request(const char *text, size_t len, struct arena *a, struct c
 	r.ns = string_or_empty(top, "namespace");
 	r.pod = string_or_empty(top, "pod");
 	r.uid = string_or_empty(top, "uid");
+	r.vf = string_or_empty(top, "vf");
 	if (r.op == CONTROL_BIND && !*r.slot)
 		return err_set(err, EINVAL, "the request \"%s\" names no \"slot\"", op_names[r.op]);
+	if (r.op == CONTROL_RELEASE && !*r.vf)
+		return err_set(err, EINVAL, "the request \"%s\" names no \"vf\"", op_names[r.op]);
 	*ret = r;
 	return 0;
 }
@@ -107,6 +111,8 @@ void control_write_reply(const struct control_reply *r, struct strbuf *out)
 		write_bound(&j, r);
 	if (r->ledger)
 		json_kv_string(&j, "ledger", r->ledger);
+	if (r->pools)
+		json_kv_string(&j, "pools", r->pools);
 	json_end_object(&j);
 	strbuf_putc(out, '\n');
 }
@@ -186,6 +192,7 @@ int control_read_reply(const char *text, size_t len, struct arena *a, struct con
 			return r;
 	}
 	reply.ledger = item_string(top, "ledger");
+	reply.pools = item_string(top, "pools");
 	*ret = reply;
 	return 0;
 }

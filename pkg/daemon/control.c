@@ -116,6 +116,31 @@ static void tell_ledger(struct job *job)
 	finish(job);
 }
 
+static void tell_pools(struct job *job)
+{
+	const struct control_backend *b = &job->c->backend;
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	struct err err = { 0 };
+
+	if (b->pools(b->ctx, &text, &err) < 0)
+		control_write_error(&err, &job->reply);
+	else
+		control_write_reply(&(struct control_reply) { .pools = strbuf_str(&text) }, &job->reply);
+	finish(job);
+}
+
+static void release(struct job *job)
+{
+	const struct control_backend *b = &job->c->backend;
+	struct err err = { 0 };
+
+	if (b->release(b->ctx, job->request.vf, &err) < 0)
+		control_write_error(&err, &job->reply);
+	else
+		control_write_reply(&(struct control_reply) { 0 }, &job->reply);
+	finish(job);
+}
+
 static void run_job(void *arg)
 {
 	struct job *job = arg;
@@ -127,6 +152,12 @@ static void run_job(void *arg)
 		return;
 	case CONTROL_LEDGER:
 		tell_ledger(job);
+		return;
+	case CONTROL_POOLS:
+		tell_pools(job);
+		return;
+	case CONTROL_RELEASE:
+		release(job);
 		return;
 	case CONTROL_STATUS:
 	case CONTROL_OP_MAX:

@@ -26,6 +26,8 @@ struct control_backend {
 	/* The PCI address of a VF's PF; NULL: not known. In the arena. */
 	const char *(*pf)(void *ctx, const char *vf, struct arena *a);
 	int (*ledger)(void *ctx, struct strbuf *out, struct err *err);
+	int (*pools)(void *ctx, struct strbuf *out, struct err *err);
+	int (*release)(void *ctx, const char *vf, struct err *err); /* -ENOENT: no container holds it */
 };
 
 /* Ledger and binder of the plugins, as they are when they are asked; env outlives it. */

@@ -1,14 +1,21 @@
 #include "daemon/control.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "config/config.h"
 #include "discover/sysroot.h"
 #include "hw/bdf.h"
+#include "hw/inventory.h"
 #include "kubelet/keeper.h"
 #include "kubelet/plugin.h"
 #include "ledger/ledger.h"
+#include "pool/node.h"
 
 static void bind_slot(void *ctx, const struct control_request *r, unsigned timeout_ms, binder_done_fn done,
 		      void *arg)
@@ -60,7 +67,131 @@ static int tell_ledger(void *ctx, struct strbuf *out, struct err *err)
 	return 0;
 }
 
+/* --- what every VF is now --- */
+
+static const char *name_of(const struct node *node, int pci, char *buf)
+{
+	return bdf_format(node->inv->pci[pci].bdf, buf);
+}
+
+static void put_owner(struct json *j, const struct ledger_owner *o)
+{
+	json_kv_string(j, "namespace", o->ns);
+	json_kv_string(j, "pod", o->pod);
+	json_kv_string(j, "uid", o->uid);
+	json_kv_string(j, "container", o->container);
+}
+
+static const char *state_of(const struct ledger_hold *hold, const struct pool_dev *dev, const char *used)
+{
+	if (hold)
+		return hold->draining ? "draining" : hold->pending ? "allocated" : "held";
+	if (!dev->healthy)
+		return "unhealthy";
+	return used ? "in use" : "free";
+}
+
+static void put_vf(struct json *j, struct keeper *k, const struct pool_dev *dev)
+{
+	_cleanup_arena_ struct arena *a = arena_new(512);
+	const struct ledger_hold *hold = ledger_find(keeper_ledger(k), dev->id);
+	struct holds_facts f = keeper_facts(k, dev->id, a);
+	const char *used = f.unreadable ? f.unreadable : f.away ? f.away : f.open;
+	char buf[BDF_STRLEN];
+
+	if (!used && hold && f.cgroup == HOLDS_CGROUP_RUNS)
+		used = "containers of its pod still run";
+	json_begin_object(j);
+	json_kv_string(j, "vf", dev->id);
+	json_kv_string(j, "pf",
+		       dev->pci < 0
+			       ? NULL
+			       : name_of(keeper_node(k), topo_place(keeper_node(k)->topo, dev->pci), buf));
+	json_kv_string(j, "state", state_of(hold, dev, used));
+	json_kv_string(j, "why", dev->healthy ? used : dev->reason);
+	if (hold) {
+		put_owner(j, &hold->owner);
+		json_kv_string(j, "slot", hold->slot);
+		json_kv_int(j, "since_ms", hold->since_ms);
+		json_kv_int(j, "decision", (int64_t)hold->decision);
+	}
+	json_end_object(j);
+}
+
+static void put_pool(struct json *j, struct keeper *k, const struct pool *pool)
+{
+	json_begin_object(j);
+	json_kv_string(j, "resource", pool->cfg->resource);
+	json_kv_string(j, "binding", pool->cfg->binding == BINDING_LATE ? "late" : "early");
+	json_key(j, "vfs");
+	json_begin_array(j);
+	for (size_t i = 0; i < pool->n_devs; i++)
+		put_vf(j, k, &pool->devs[i]);
+	json_end_array(j);
+	json_end_object(j);
+}
+
+static void put_unknown(struct json *j, struct keeper *k)
+{
+	const struct ledger_owner *owner;
+	const char *slot;
+
+	json_key(j, "unknown_slots");
+	json_begin_array(j);
+	for (size_t i = 0; (slot = holds_unknown(keeper_holds(k), i, &owner)); i++) {
+		json_begin_object(j);
+		json_kv_string(j, "slot", slot);
+		put_owner(j, owner);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+static const char *node_name(char *buf, size_t size)
+{
+	const char *name = getenv("NODE_NAME");
+
+	if (name && *name)
+		return name;
+	return gethostname(buf, size) == 0 ? buf : "";
+}
+
+static int tell_pools(void *ctx, struct strbuf *out, struct err *err)
+{
+	const struct plugin_env *env = ctx;
+	struct keeper *k = env->keeper;
+	char host[256] = "";
+	struct json j;
+
+	if (!k || !keeper_node(k))
+		return err_set(err, EAGAIN, "railmated has not scanned the node yet");
+	json_init(&j, out, 0);
+	json_begin_object(&j);
+	json_kv_string(&j, "node", node_name(host, sizeof(host) - 1));
+	json_key(&j, "pools");
+	json_begin_array(&j);
+	for (size_t i = 0; i < keeper_node(k)->n_pools; i++)
+		put_pool(&j, k, &keeper_node(k)->pools[i]);
+	json_end_array(&j);
+	put_unknown(&j, k);
+	json_end_object(&j);
+	return 0;
+}
+
+static int release(void *ctx, const char *vf, struct err *err)
+{
+	const struct plugin_env *env = ctx;
+
+	if (!env->keeper)
+		return err_set(err, EAGAIN, "railmated has not scanned the node yet");
+	if (!holds_release(keeper_holds(env->keeper), vf, keeper_now()))
+		return err_set(err, ENOENT, "VF %s: no container holds it", vf);
+	keeper_save(env->keeper, NULL, NULL);
+	return 0;
+}
+
 struct control_backend control_backend_of(const struct plugin_env *env)
 {
-	return (struct control_backend) { (void *)env, bind_slot, rdma_of, pf_of, tell_ledger };
+	return (struct control_backend) { (void *)env, bind_slot,  rdma_of, pf_of,
+					  tell_ledger, tell_pools, release };
 }

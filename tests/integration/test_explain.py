@@ -281,6 +281,76 @@ class Running(Case):
         self.assertEqual((after.returncode, after.stdout), (0, told.stdout))
         self.assertIn("railmated is not there", after.stderr)
 
+    def test_a_pool_says_who_holds_what_and_what_would_free_it(self):
+        node = self.node()
+        kubelet, _ = node.start()
+        vfs = vfs_of(kubelet.admit("trainer", f"main:{GPUS}=2,{VFS}=2"))
+        kubelet.ask("prestart trainer")
+        told = self.explain(node, "pool", VFS)
+        self.assertEqual((told.returncode, told.stderr), (0, ""))
+        self.assertRegex(told.stdout, rf"(?m)^{VFS} \(binding early\): \d+ VFs: \d+ free, 2 held$")
+        for vf in vfs:
+            self.assertRegex(told.stdout, rf"(?m)^  held +{vf}  container main of pod default/trainer .*since 20.*"
+                                          r"; free when this pod ends$")
+        states = {v["vf"]: v["state"] for v in json.loads(self.explain(node, "pool", "--json").stdout)["pools"][0]["vfs"]}
+        self.assertEqual({v for v, state in states.items() if state == "held"}, set(vfs))
+        other = self.explain(node, "pool", "no/such")
+        self.assertEqual(other.returncode, 3)
+        self.assertIn("has no pool no/such", other.stderr)
+
+    def test_a_pod_that_was_refused_is_answered_with_who_has_the_vfs(self):
+        node = self.node()
+        kubelet, _ = node.start()
+        kubelet.admit("trainer", f"main:{GPUS}=2,{VFS}=2")
+        kubelet.ask("prestart trainer")
+        told = self.explain(node, "pod", "default/refused")
+        self.assertEqual(told.returncode, 3)
+        self.assertIn("holds no VF on this node", told.stderr)
+        self.assertIn("--node all", told.stderr)
+        self.assertIn("container main of pod default/trainer", told.stdout)
+
+    def test_other_nodes_are_asked_by_kubectl(self):
+        """kubectl is a script here: what it is called with is what counts."""
+        node = self.node()
+        os.mkdir(node.path("bin"))
+        pods = {"items": [{"metadata": {"name": f"railmate-{n}"}, "spec": {"nodeName": f"gpu-{n}"}} for n in "ab"]}
+        with open(node.path("bin/kubectl"), "w", encoding="utf-8") as f:
+            f.write(f"""#!/bin/sh
+if [ "$1" = get ]; then echo '{json.dumps(pods)}'; exit; fi
+echo "$@"
+case $4 in railmate-a) exit 3;; esac
+""")
+        os.chmod(node.path("bin/kubectl"), 0o755)
+        environment = {**os.environ, "PATH": f"{node.path('bin')}:{os.environ['PATH']}"}
+
+        def ask(*argv):
+            return subprocess.run([program("railmatectl"), "explain", *argv], env=environment, stdin=subprocess.DEVNULL,
+                                  capture_output=True, text=True, timeout=PATIENCE)
+        done = ask("pod", "default/p", "--node", "all")
+        there = "exec -n kube-system railmate-{} -c railmated -- railmatectl explain pod default/p"
+        self.assertEqual((done.returncode, done.stdout.splitlines()), (0, [there.format("a"), there.format("b")]))
+        self.assertEqual(done.stderr.splitlines(), ["--- node gpu-a", "--- node gpu-b"])
+        self.assertEqual(ask("pod", "default/p", "--node", "gpu-a").returncode, 3)
+        nowhere = ask("pool", "--node", "gpu-z", "--namespace", "other")
+        self.assertEqual(nowhere.returncode, 3)
+        self.assertIn("in namespace other runs on node gpu-z", nowhere.stderr)
+
+    def test_an_operator_releases_a_vf(self):
+        node = self.node()
+        kubelet, daemon = node.start()
+        vf = vfs_of(kubelet.admit("trainer", f"main:{GPUS}=1,{VFS}=1"))[0]
+        kubelet.ask("prestart trainer")
+
+        def release(*argv):
+            return subprocess.run([program("railmatectl"), "release", *argv, "--control-socket", node.control_socket],
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
+        asked = release(vf)
+        self.assertEqual(asked.returncode, 3)
+        self.assertIn("whoever uses it now", asked.stderr)
+        self.assertIn(vf, self.explain(node, "pool").stdout)
+        self.assertEqual((release(vf, "--yes").returncode, release(vf, "--yes").returncode), (0, 3))
+        until(lambda: "an operator has released it" in daemon.stderr(), "a line of log")
+
     def test_a_socket_that_is_not_wanted_is_not_made(self):
         node = self.node()
         node.start(daemon=("--control-socket", "none"))

@@ -85,7 +85,7 @@ static void stop(struct daemon *d)
 
 static int ask(const char *socket, unsigned ms, struct arena *a, struct control_reply *ret, struct err *err)
 {
-	const struct control_request request = { CONTROL_BIND, "slot-7", "ns", "pod", "uid" };
+	const struct control_request request = { CONTROL_BIND, "slot-7", "ns", "pod", "uid", NULL };
 
 	return control_ask(socket, &request, ms, a, ret, err);
 }

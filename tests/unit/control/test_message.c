@@ -22,7 +22,7 @@ static int read_request(const char *text, struct arena *a, struct control_reques
 
 static void a_request_arrives_as_it_was_sent(void **state)
 {
-	const struct control_request sent = { CONTROL_BIND, "rvf-vf-n0-1", "team \"a\"", "p", "u-1" };
+	const struct control_request sent = { CONTROL_BIND, "rvf-vf-n0-1", "team \"a\"", "p", "u-1", NULL };
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	_cleanup_arena_ struct arena *a = arena_new(0);
 	struct control_request got;

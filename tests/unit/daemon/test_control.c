@@ -67,10 +67,12 @@ static void backend_bind(void *ctx, const struct control_request *r, unsigned ti
 	struct room *room = ctx;
 
 	assert_true(timeout_ms > 0);
-	room->seen =
-		(struct control_request) { r->op, keep(room->seen_text[0], r->slot),
-					   keep(room->seen_text[1], r->ns), keep(room->seen_text[2], r->pod),
-					   keep(room->seen_text[3], r->uid) };
+	room->seen = (struct control_request) { r->op,
+						keep(room->seen_text[0], r->slot),
+						keep(room->seen_text[1], r->ns),
+						keep(room->seen_text[2], r->pod),
+						keep(room->seen_text[3], r->uid),
+						NULL };
 	if (room->waiting) {
 		answer_bind(room, room->waiting, room->waiting_arg);
 		room->waiting = NULL;
@@ -88,6 +90,20 @@ static const char *backend_rdma(void *ctx, const char *vf)
 {
 	(void)ctx;
 	return str_eq(vf, "0000:18:00.1") ? "mlx5_4" : NULL;
+}
+
+static int backend_pools(void *ctx, struct strbuf *out, struct err *err)
+{
+	(void)ctx;
+	(void)err;
+	strbuf_puts(out, "{}");
+	return 0;
+}
+
+static int backend_release(void *ctx, const char *vf, struct err *err)
+{
+	(void)ctx;
+	return strcmp(vf, "0000:18:00.1") ? err_set(err, ENOENT, "VF %s: no container holds it", vf) : 0;
 }
 
 static const char *backend_pf(void *ctx, const char *vf, struct arena *a)
@@ -125,8 +141,8 @@ static void *clients(void *arg)
 
 static void open_control(struct room *room)
 {
-	const struct control_backend backend = { room, backend_bind, backend_rdma, backend_pf,
-						 backend_ledger };
+	const struct control_backend backend = { room,		 backend_bind,	backend_rdma,	backend_pf,
+						 backend_ledger, backend_pools, backend_release };
 
 	room->control = control_open(&room->loop, room->path, room->rpc, &backend);
 }
@@ -202,7 +218,7 @@ static void with_control(void (*prepare)(struct room *room), void (*act)(struct 
 static int ask(struct room *room, enum control_op op, struct arena *a, struct control_reply *ret,
 	       struct err *err)
 {
-	const struct control_request request = { op, "slot-1", "team", "trainer", "u-1" };
+	const struct control_request request = { op, "slot-1", "team", "trainer", "u-1", "0000:18:00.1" };
 
 	return control_ask(room->path, &request, PATIENCE_MS, a, ret, err);
 }
@@ -248,6 +264,9 @@ static void ask_everything(struct room *room)
 	must(!reply.bound && !reply.ledger);
 	must(ask(room, CONTROL_LEDGER, a, &reply, NULL) == 0);
 	must(strlen(reply.ledger) == 50000 * strlen("{\"ledger\": \"text\"}\n"));
+	must(ask(room, CONTROL_POOLS, a, &reply, NULL) == 0);
+	must(reply.pools && !strcmp(reply.pools, "{}"));
+	must(ask(room, CONTROL_RELEASE, a, &reply, NULL) == 0);
 	must(ask(room, CONTROL_BIND, a, &reply, NULL) == 0);
 	must(reply.n_bound == 2 && str_eq(reply.bound[1].vf, "0000:40:00.1"));
 	must(str_eq(reply.bound[0].rdma, "mlx5_4") && !reply.bound[1].rdma);

@@ -1,0 +1,201 @@
+#include "pools.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "control/control.h"
+#include "document/document.h"
+
+#define ASK_TIMEOUT_MS 5000
+
+static const struct state {
+	const char *name, *shown;
+} states[] = {
+	{ "free", "free" },	    { "held", "held" },	    { "allocated", "allocated" },
+	{ "draining", "draining" }, { "in use", "in use" }, { "unhealthy", "unhealthy" },
+};
+
+int pools_ask(const char *socket, struct arena *a, const struct item **ret, const char **ret_text,
+	      struct err *err)
+{
+	const struct control_request ask = { .op = CONTROL_POOLS };
+	struct control_reply reply;
+	int r = control_ask(socket, &ask, ASK_TIMEOUT_MS, a, &reply, err);
+
+	if (r < 0)
+		return r;
+	if (!reply.pools)
+		return err_set(err, EBADMSG, "railmated's reply holds no pools");
+	*ret_text = reply.pools;
+	return document_parse(reply.pools, strlen(reply.pools), "railmated's pools", a, ret, err);
+}
+
+static const char *text_of(const struct item *object, const char *key)
+{
+	const char *s = item_string(object, key);
+
+	return s ? s : "";
+}
+
+const char *pools_node(const struct item *answer)
+{
+	return text_of(answer, "node");
+}
+
+static bool is_in_state(const struct item *vf, const char *state)
+{
+	return str_eq(item_string(vf, "state"), state);
+}
+
+static size_t count(const struct item *vfs, const char *state)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < vfs->n_kids; i++)
+		n += is_in_state(&vfs->kids[i], state);
+	return n;
+}
+
+static void put_time(struct strbuf *out, int64_t ms)
+{
+	time_t seconds = (time_t)(ms / 1000);
+	char text[40] = "an unknown time";
+	struct tm tm;
+
+	if (ms > 0 && gmtime_r(&seconds, &tm))
+		strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S UTC", &tm);
+	strbuf_puts(out, text);
+}
+
+static void put_holder(const struct item *vf, struct strbuf *out)
+{
+	const char *pod = text_of(vf, "pod"), *container = text_of(vf, "container"),
+		   *uid = text_of(vf, "uid");
+
+	if (*container)
+		strbuf_printf(out, "container %s of ", container);
+	if (*pod)
+		strbuf_printf(out, "pod %s/%s", text_of(vf, "namespace"), pod);
+	else
+		strbuf_puts(out, "a pod that is not known yet");
+	if (*uid)
+		strbuf_printf(out, " (UID %s)", uid);
+	strbuf_puts(out, ", since ");
+	put_time(out, item_number(vf, "since_ms", 0));
+}
+
+/* What would free it. */
+static void put_cure(const struct item *vf, struct strbuf *out)
+{
+	const char *uid = text_of(vf, "uid");
+
+	if (is_in_state(vf, "held")) {
+		strbuf_puts(out, "; free when this pod ends");
+	} else if (is_in_state(vf, "allocated")) {
+		strbuf_puts(out, "; the container has not started yet");
+	} else if (is_in_state(vf, "draining")) {
+		strbuf_puts(out, "; the pod is gone, free when nothing uses the VF any more");
+		if (*uid)
+			strbuf_printf(out, " (processes: cgroup pod%s)", uid);
+		strbuf_printf(out, ", or by: railmatectl release %s", text_of(vf, "vf"));
+	}
+}
+
+static void put_vf(const struct item *vf, struct strbuf *out)
+{
+	const char *why = item_string(vf, "why");
+
+	strbuf_printf(out, "  %-9s %s  ", text_of(vf, "state"), text_of(vf, "vf"));
+	if (item_get(vf, "since_ms")) {
+		put_holder(vf, out);
+		put_cure(vf, out);
+	} else if (item_string(vf, "pf")) {
+		strbuf_printf(out, "of PF %s", text_of(vf, "pf"));
+	}
+	if (why && *why)
+		strbuf_printf(out, ": %s", why);
+	strbuf_putc(out, '\n');
+}
+
+/* Free VFs are counted by PF: there may be hundreds. */
+static void put_free(const struct item *vfs, struct strbuf *out)
+{
+	for (size_t i = 0; i < vfs->n_kids; i++) {
+		const char *pf = text_of(&vfs->kids[i], "pf");
+		size_t n = 0, before = 0;
+
+		if (!is_in_state(&vfs->kids[i], "free"))
+			continue;
+		for (size_t k = 0; k < vfs->n_kids; k++) {
+			bool same = is_in_state(&vfs->kids[k], "free") &&
+				    str_eq(text_of(&vfs->kids[k], "pf"), pf);
+
+			n += same;
+			before += same && k < i;
+		}
+		if (!before)
+			strbuf_printf(out, "  %-9s %zu of PF %s\n", "free", n, pf);
+	}
+}
+
+static void put_pool(const struct item *pool, struct strbuf *out)
+{
+	const struct item *vfs = item_get(pool, "vfs");
+	bool first = true;
+
+	if (!vfs || vfs->type != ITEM_LIST)
+		return;
+	strbuf_printf(out, "%s (binding %s): %zu VFs", text_of(pool, "resource"), text_of(pool, "binding"),
+		      vfs->n_kids);
+	for (size_t i = 0; i < ARRAY_LEN(states); i++) {
+		size_t n = count(vfs, states[i].name);
+
+		if (!n)
+			continue;
+		strbuf_printf(out, "%s %zu %s", first ? ":" : ",", n, states[i].shown);
+		first = false;
+	}
+	strbuf_putc(out, '\n');
+	put_free(vfs, out);
+	for (size_t i = 0; i < vfs->n_kids; i++) {
+		if (!is_in_state(&vfs->kids[i], "free"))
+			put_vf(&vfs->kids[i], out);
+	}
+}
+
+static void put_unknown(const struct item *answer, struct strbuf *out)
+{
+	const struct item *list = item_get(answer, "unknown_slots");
+
+	for (size_t i = 0; list && list->type == ITEM_LIST && i < list->n_kids; i++) {
+		const struct item *u = &list->kids[i];
+
+		strbuf_printf(out,
+			      "slot %s is held by container %s of pod %s/%s and its VF is not known: until "
+			      "that pod "
+			      "ends, no VF of its pool is given to a new container\n",
+			      text_of(u, "slot"), text_of(u, "container"), text_of(u, "namespace"),
+			      text_of(u, "pod"));
+	}
+}
+
+bool pools_text(const struct item *answer, const char *resource, struct strbuf *out)
+{
+	const struct item *pools = item_get(answer, "pools");
+	bool found = false;
+
+	strbuf_printf(out, "node %s\n", pools_node(answer));
+	for (size_t i = 0; pools && pools->type == ITEM_LIST && i < pools->n_kids; i++) {
+		if (resource && !str_eq(text_of(&pools->kids[i], "resource"), resource))
+			continue;
+		put_pool(&pools->kids[i], out);
+		found = true;
+	}
+	put_unknown(answer, out);
+	return found || !resource;
+}
