@@ -112,7 +112,7 @@ def process_of_new_pod(c, before):
     return until(lambda: live_of(c, *before), "the container's process to start").pop()
 
 
-@either(api=True, bindings=["late"])
+@either(api=True)
 def the_same_name_comes_again_by_force(c):
     """delete --force, and a StatefulSet makes the pod again. Its process ignores SIGTERM, and it wants most of the node's VFs."""
     many, name = len(c.vf) - 2, "web-0"
@@ -140,7 +140,7 @@ def the_same_name_comes_again_by_force(c):
     check_nothing_is_stuck(c)
 
 
-@either(api=True, bindings=["late"])
+@either(api=True)
 def a_pod_of_a_name_that_was_there_before_lives_on(c):
     """The third of three: its predecessor has the name of the first, is deleted by force and lives on."""
     many, name = len(c.vf) - 2, "twin"
@@ -161,7 +161,7 @@ def a_pod_of_a_name_that_was_there_before_lives_on(c):
     check_nothing_is_stuck(c)
 
 
-@either(bindings=["late"])
+@either
 def pods_that_are_deleted_young_live_on(c):
     """
     As soon as their process runs. Others are admitted meanwhile: while that goes on, what happened to the ones before has to wait, and
@@ -196,7 +196,7 @@ def comings_and_goings(c, rounds):
     return names
 
 
-@either(bindings=["early"])
+@either
 def the_disk_is_full_while_pods_come_and_go(c):
     """railmated is killed before the disk has space again: what it finds on the disk is old."""
     with c.small_disk() as fill, one_owner_each(c):
@@ -215,7 +215,7 @@ def the_disk_is_full_while_pods_come_and_go(c):
     check_nothing_is_stuck(c)
 
 
-@either(bindings=["early"])
+@either
 def the_disk_hangs_while_a_pod_starts(c):
     """No error, no answer: the container starts all the same, soon."""
     with c.hanging_disk() as hang:
@@ -228,6 +228,25 @@ def the_disk_hangs_while_a_pod_starts(c):
         check_unharmed(c, before)
         check_nothing_is_stuck(c)
     return f"runs after {took:.1f} s"
+
+
+# --- what is lost ---
+
+@scenario(binding="late", where=is_newest)
+def the_specs_are_deleted_then_the_ledger(c):
+    """Two of three records; the third is in the files of the containers."""
+    with one_owner_each(c):
+        names = comings_and_goings(c, 2)
+        before = held_by(c, *names)
+        c.lose_specs()
+        time.sleep(8)
+        c.stop_railmate(c.newest_railmate(), "SIGKILL")
+        c.lose_ledger()
+        c.start_railmate()
+        c.wait_registered()
+        run_in_the_end(c, container("main", 0, len(c.vf) - 10))
+        check_unharmed(c, before)
+    check_nothing_is_stuck(c)
 
 
 # --- what dies ---
@@ -250,6 +269,34 @@ def railmated_and_the_kubelet_are_killed(c):
             run_in_the_end(c, container("main", 0, 20))
             time.sleep(3)  # what is taken for gone is given up within some seconds
             check_unharmed(c, before)
+    check_nothing_is_stuck(c)
+
+
+def is_in_backoff(c, name):
+    return any(one["state"].get("waiting", {}).get("reason") == "CrashLoopBackOff"
+               for one in (c.status(name) or {}).get("containerStatuses", []))
+
+
+@either(api=True)
+def the_api_server_is_away_while_the_kubelet_restarts(c):
+    """The kubelet knows none of its pods meanwhile. One has a main container in its back-off, and a sidecar that runs."""
+    with one_owner_each(c):
+        crashes = c.new(container("main", 0, 2, then="exit 3\n"), init=[container("side", 0, 1, restartPolicy="Always")])
+        runs = c.run(container("main", 0, 2))
+        until(lambda: is_in_backoff(c, crashes), "the main container's back-off")
+        before = {key: found for key, found in held_by(c, crashes, runs).items() if key != (crashes, "main")}
+        equal(len(before), 2, "containers that run")
+        with c.api_away():
+            c.kubelet_restart()
+            time.sleep(15)
+        until(lambda: c.status(crashes) and c.status(runs), "the kubelet to know its pods")
+        time.sleep(3)  # a pod that the kubelet rejects is killed by its next sync
+        check(not refused(c, crashes), f"the pod with the sidecar was refused: {refused(c, crashes)}")
+        found = {key: found for key, found in held_by(c, crashes, runs).items() if key in before}
+        equal(found, before, "process, VFs and files of containers that live on")
+        run_in_the_end(c, container("main", 0, len(c.vf) - 5))
+        if c.backend.binding == "late":
+            until(lambda: set(all_slots(c)) <= set(c.cdi_slots()), "a CDI spec for each slot of a live container", 2 * LIMIT)
     check_nothing_is_stuck(c)
 
 
