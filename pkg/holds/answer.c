@@ -351,6 +351,48 @@ const char *holds_checkpoint_uid(const struct holds_entry *v, size_t n, const ch
 	return uid;
 }
 
+static bool is_among(const char *const *ids, size_t n, const char *id)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (!strcmp(ids[i], id))
+			return true;
+	}
+	return false;
+}
+
+/* Its container has these, and no others of the resource. */
+static bool has_just(const struct holds_entry *v, size_t n, const struct holds_entry *one,
+		     const char *const *ids, size_t n_ids)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(v[i].uid, one->uid) != 0 || strcmp(v[i].container, one->container) != 0 ||
+		    strcmp(v[i].resource, one->resource) != 0)
+			continue;
+		if (!is_among(ids, n_ids, v[i].id))
+			return false;
+		count++;
+	}
+	return count == n_ids;
+}
+
+const char *holds_checkpoint_uid_of(const struct holds_entry *v, size_t n, const char *resource,
+				    const char *const *ids, size_t n_ids)
+{
+	const char *uid = "";
+
+	for (size_t i = 0; n_ids && i < n; i++) {
+		if (strcmp(v[i].resource, resource) != 0 || strcmp(v[i].id, ids[0]) != 0 ||
+		    !has_just(v, n, &v[i], ids, n_ids))
+			continue;
+		if (*uid && strcmp(uid, v[i].uid) != 0)
+			return "";
+		uid = v[i].uid;
+	}
+	return uid;
+}
+
 /*
  * May the checkpoint name the pod of a hold that has no UID? Not if a container has started with it and the
  * id may have been given to another pod since: the kubelet tells us of that only while we run.

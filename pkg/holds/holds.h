@@ -141,6 +141,9 @@ struct holds_entry { const char *uid, *container, *resource, *id; };
 void holds_checkpoint(struct holds *h, const struct holds_entry *v, size_t n, struct holds_now now);
 /* Which pod has this id by that checkpoint? "": none, or two. */
 const char *holds_checkpoint_uid(const struct holds_entry *v, size_t n, const char *resource, const char *id);
+/* Which one has a container with just these? "": none, or two. The kubelet may have given some of them twice. */
+const char *holds_checkpoint_uid_of(const struct holds_entry *v, size_t n, const char *resource, const char *const *ids,
+				    size_t n_ids);
 
 /* --- what the machine says --- */
 

@@ -372,12 +372,21 @@ static int decide_for_init(struct request *r, struct err *err)
  */
 static const char *uid_of(const struct request *r, const struct ids *slots)
 {
+	const struct holds_entry *v;
+	size_t n = keeper_checkpoint(r->b->env.keeper, &v);
 	const char *uid = "";
 
 	for (size_t i = 0; !*uid && i < slots->n; i++) {
-		const struct pool *pool = slot_pool(r->b->node, slots->v[i]);
+		const char *resource = slot_pool(r->b->node, slots->v[i])->cfg->resource;
+		struct ids same = { arena_array(r->arena, slots->n, sizeof(*same.v)), 0 };
 
-		uid = keeper_uid_of(r->b->env.keeper, pool->cfg->resource, slots->v[i]);
+		for (size_t k = 0; k < slots->n; k++) {
+			if (!strcmp(slot_pool(r->b->node, slots->v[k])->cfg->resource, resource))
+				same.v[same.n++] = slots->v[k];
+		}
+		uid = holds_checkpoint_uid_of(v, n, resource, same.v, same.n);
+		if (!*uid)
+			uid = holds_checkpoint_uid(v, n, resource, slots->v[i]);
 	}
 	if (!*uid && r->pod.name && r->pod.uid)
 		uid = r->pod.uid;

@@ -24,7 +24,7 @@
 #include "pool/node.h"
 #include "render/cdi.h"
 
-#define SPEC_BYTES_MAX (256u << 10)
+#define SPEC_BYTES_MAX (4u << 20)
 #define DIR_MODE       0755
 #define FILE_MODE      0644
 
@@ -173,7 +173,7 @@ static const char *value_of(const struct item *env, const char *key)
 	return NULL;
 }
 
-/* Every device carries the same variables; a version before this one wrote a spec a slot. */
+/* A version before this one wrote a spec a slot, and its variables into the device. */
 static bool read_facts(const struct item *spec, struct spec_facts *ret, struct arena *a)
 {
 	const struct item *devices = item_get(spec, "devices"), *env;
@@ -181,7 +181,9 @@ static bool read_facts(const struct item *spec, struct spec_facts *ret, struct a
 
 	if (!devices || devices->type != ITEM_LIST || !devices->n_kids)
 		return false;
-	env = item_get(item_get(&devices->kids[0], "containerEdits"), "env");
+	env = item_get(item_get(spec, "containerEdits"), "env");
+	if (!env)
+		env = item_get(item_get(&devices->kids[0], "containerEdits"), "env");
 	binding = value_of(env, ENV_BINDING);
 	container = value_of(env, ENV_CONTAINER);
 	numbers = value_of(env, ENV_DECISION);

@@ -107,22 +107,24 @@ static void tell_doubt(struct request *r, const char *doubt)
 /* --- specs --- */
 
 static int device_of(struct request *r, const struct contents_in *in, const struct binding_slot *slot,
-		     const struct edits *env, struct cdi_entry *ret, struct err *err)
+		     struct cdi_entry *ret, struct err *err)
 {
-	const char *vf = contents_lowest_late(r->shares, r->n_shares);
-	int result = contents_nodes(in, slot->pool, slot->dev->id, r->arena, &ret->edits, err);
-
-	if (result < 0)
-		return result;
 	ret->slot = slot->id;
-	ret->edits.envs = env->envs;
-	ret->edits.n_envs = env->n_envs;
+	return contents_nodes(in, slot->pool, slot->dev->id, r->arena, &ret->edits, err);
+}
+
+/* What the container has once, whichever of its devices the runtime takes first. */
+static struct edits common_edits(struct request *r, const struct contents_in *in, const struct edits *env)
+{
+	struct edits common = { .envs = env->envs, .n_envs = env->n_envs };
+
 	if (in->rundir) {
-		ret->edits.mounts = arena_array(r->arena, 1, sizeof(*ret->edits.mounts));
-		ret->edits.mounts[0] = contents_mount(in->rundir, vf, r->arena);
-		ret->edits.n_mounts = 1;
+		common.mounts = arena_array(r->arena, 1, sizeof(*common.mounts));
+		common.mounts[0] =
+			contents_mount(in->rundir, contents_lowest_late(r->shares, r->n_shares), r->arena);
+		common.n_mounts = 1;
 	}
-	return 0;
+	return common;
 }
 
 static int by_slot(const void *x, const void *y)
@@ -137,17 +139,19 @@ static int write_spec(struct request *r, const struct contents_in *in, const str
 {
 	struct cdi_entry *v = arena_array(r->arena, r->n_bindings, sizeof(*v));
 	struct ids slots = { arena_array(r->arena, r->n_bindings, sizeof(*slots.v)), r->n_bindings };
+	struct edits common;
 	bool written = false;
 	int result = 0;
 
 	for (size_t i = 0; result == 0 && i < r->n_bindings; i++)
-		result = device_of(r, in, &r->bindings[i], env, &v[i], err);
+		result = device_of(r, in, &r->bindings[i], &v[i], err);
 	if (result < 0 || !r->n_bindings)
 		return result;
 	qsort(v, r->n_bindings, sizeof(*v), by_slot);
 	for (size_t i = 0; i < r->n_bindings; i++)
 		slots.v[i] = v[i].slot;
-	result = spec_write(r->b, &slots, render_cdi(v, r->n_bindings, r->arena), &written, err);
+	common = common_edits(r, in, env);
+	result = spec_write(r->b, &slots, render_cdi(&common, v, r->n_bindings, r->arena), &written, err);
 	r->written |= written;
 	return result;
 }

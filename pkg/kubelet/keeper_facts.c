@@ -124,7 +124,8 @@ static const char *why_open(struct keeper *k, const struct view *v, struct arena
 		     : NULL;
 }
 
-/* That a pod has no cgroup says something only where cgroups of pods have been found by their UIDs: there may be another kubelet's. */
+/* That a pod has no cgroup says something only where cgroups of pods have been found by their UIDs: there may
+ * be another kubelet's. */
 static enum holds_cgroup cgroup_of(struct keeper *k, const char *uid)
 {
 	int r;

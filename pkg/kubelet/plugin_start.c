@@ -289,7 +289,7 @@ static void add_uid(const struct start *s, struct starter *me)
 {
 	const struct holds_entry *v;
 	size_t n = keeper_checkpoint(s->plugin->env->keeper, &v);
-	const char *uid = "";
+	const char *uid = holds_checkpoint_uid_of(v, n, s->plugin->resource, s->ids.v, s->ids.n);
 
 	holds_checkpoint(keeper_holds(s->plugin->env->keeper), v, n, keeper_now());
 	for (size_t i = 0; !*uid && i < s->ids.n; i++)

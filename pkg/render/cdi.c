@@ -95,22 +95,31 @@ static void put_mounts(struct json *j, const struct edits *edits)
 	json_end_array(j);
 }
 
-static void put_device(struct json *j, const struct cdi_entry *entry)
+static void put_edits(struct json *j, const struct edits *edits)
 {
-	json_begin_object(j);
-	json_kv_string(j, "name", entry->slot);
 	json_key(j, "containerEdits");
 	json_begin_object(j);
-	put_env(j, &entry->edits);
-	if (entry->edits.n_devs)
-		put_nodes(j, &entry->edits);
-	if (entry->edits.n_mounts)
-		put_mounts(j, &entry->edits);
-	json_end_object(j);
+	if (edits->n_envs)
+		put_env(j, edits);
+	if (edits->n_devs)
+		put_nodes(j, edits);
+	if (edits->n_mounts)
+		put_mounts(j, edits);
 	json_end_object(j);
 }
 
-const char *render_cdi(const struct cdi_entry *v, size_t n, struct arena *arena)
+/* A device without edits is refused by runtimes: one that has no nodes repeats the variables. */
+static void put_device(struct json *j, const struct cdi_entry *entry, const struct edits *common)
+{
+	const struct edits repeated = { .envs = common->envs, .n_envs = common->n_envs };
+
+	json_begin_object(j);
+	json_kv_string(j, "name", entry->slot);
+	put_edits(j, entry->edits.n_devs ? &entry->edits : &repeated);
+	json_end_object(j);
+}
+
+const char *render_cdi(const struct edits *common, const struct cdi_entry *v, size_t n, struct arena *arena)
 {
 	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
 	struct json j;
@@ -119,10 +128,11 @@ const char *render_cdi(const struct cdi_entry *v, size_t n, struct arena *arena)
 	json_begin_object(&j);
 	json_kv_string(&j, "cdiVersion", CDI_VERSION);
 	json_kv_string(&j, "kind", CDI_KIND);
+	put_edits(&j, common);
 	json_key(&j, "devices");
 	json_begin_array(&j);
 	for (size_t i = 0; i < n; i++)
-		put_device(&j, &v[i]);
+		put_device(&j, &v[i], common);
 	json_end_array(&j);
 	json_end_object(&j);
 	strbuf_putc(&b, '\n');

@@ -19,14 +19,13 @@ const char *cdi_file_name(const char *slot, struct arena *arena);
 /* The way back; NULL: not a file of ours. */
 const char *cdi_slot_of_file(const char *name, struct arena *arena);
 
-/* All variables, sorted; of two values of one name the first stays. Every device of a container carries the same, so it does not
- * matter which one the runtime takes. */
+/* All variables, sorted; of two values of one name the first stays. */
 struct edits cdi_join(const struct edits *v, size_t n, struct arena *arena);
 
-/* A device of a spec: what a container gets for this slot. */
+/* A device of a spec: the nodes that a container gets for this slot. */
 struct cdi_entry { const char *slot; struct edits edits; };
 
-/* The spec's text; cdi names of the edits are left out. */
-const char *render_cdi(const struct cdi_entry *v, size_t n, struct arena *arena);
+/* The spec's text: variables and mounts, which the runtime applies once, and a device a slot. cdi names of the edits are left out. */
+const char *render_cdi(const struct edits *common, const struct cdi_entry *v, size_t n, struct arena *arena);
 
 #endif

@@ -218,9 +218,10 @@ static void apply_mounts(struct outcome *o, const struct item *mounts)
 	}
 }
 
-static void apply_device(struct outcome *o, const struct item *device)
+/* Of a device, or of the whole spec. */
+static void apply_container_edits(struct outcome *o, const struct item *of)
 {
-	const struct item *edits = item_get(device, "containerEdits");
+	const struct item *edits = item_get(of, "containerEdits");
 	const struct item *env = item_get(edits, "env"), *nodes = item_get(edits, "deviceNodes");
 
 	for (size_t i = 0; env && i < env->n_kids; i++) {
@@ -249,6 +250,7 @@ static const char *resolve(const struct starting *s, struct outcome *o)
 {
 	struct specs specs = { .arena = o->arena };
 	const struct fake_container *c = container_of(s);
+	const struct item *spec = NULL; /* whose own edits came last */
 
 	if (s->k->opt.cdi_dir)
 		read_specs(s->k->opt.cdi_dir, &specs);
@@ -261,7 +263,10 @@ static const char *resolve(const struct starting *s, struct outcome *o)
 
 			if (!device)
 				return cdi;
-			apply_device(o, device);
+			if (device->parent->parent != spec)
+				apply_container_edits(o, device->parent->parent);
+			spec = device->parent->parent;
+			apply_container_edits(o, device);
 		}
 	}
 	return NULL;

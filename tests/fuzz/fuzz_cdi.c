@@ -68,25 +68,33 @@ static void check_string(const struct item *item, const char *s)
 		assert(str_eq(item->string, s));
 }
 
+static void check_nodes(const struct item *device, const struct edits *e)
+{
+	const struct item *edits = item_get(device, "containerEdits"),
+			  *nodes = item_get(edits, "deviceNodes");
+
+	assert((nodes ? nodes->n_kids : 0) == e->n_devs);
+	assert(e->n_devs || !e->n_envs || item_get(edits, "env"));
+	for (size_t i = 0; i < e->n_devs; i++)
+		check_string(item_get(&nodes->kids[i], "path"), e->devs[i].container);
+}
+
 static void check_text(const char *text, const char *slot, const struct edits *e, struct arena *a)
 {
-	const struct item *top, *device, *edits, *env, *nodes, *mounts;
+	const struct item *top, *edits, *env, *mounts;
 	struct err err = { 0 };
 
 	assert(!document_parse(text, strlen(text), "spec", a, &top, &err));
 	assert(str_eq(item_string(top, "kind"), CDI_KIND) && item_get(top, "devices")->n_kids == 1);
-	device = &item_get(top, "devices")->kids[0];
-	check_string(item_get(device, "name"), slot);
-	edits = item_get(device, "containerEdits");
+	check_string(item_get(&item_get(top, "devices")->kids[0], "name"), slot);
+	check_nodes(&item_get(top, "devices")->kids[0], e);
+	edits = item_get(top, "containerEdits");
 	env = item_get(edits, "env");
-	assert(env->n_kids == e->n_envs);
+	assert((env ? env->n_kids : 0) == e->n_envs);
 	for (size_t i = 0; i < e->n_envs; i++)
 		check_string(&env->kids[i], arena_printf(a, "%s=%s", e->envs[i].key, e->envs[i].value));
-	nodes = item_get(edits, "deviceNodes");
 	mounts = item_get(edits, "mounts");
-	assert((nodes ? nodes->n_kids : 0) == e->n_devs && (mounts ? mounts->n_kids : 0) == e->n_mounts);
-	for (size_t i = 0; i < e->n_devs; i++)
-		check_string(item_get(&nodes->kids[i], "path"), e->devs[i].container);
+	assert((mounts ? mounts->n_kids : 0) == e->n_mounts);
 	for (size_t i = 0; i < e->n_mounts; i++)
 		check_string(item_get(&mounts->kids[i], "hostPath"), e->mounts[i].host);
 }
@@ -103,7 +111,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_name(take(&in, a), a);
 	slot = take(&in, a);
 	take_edits(&in, a, &edits);
-	check_text(render_cdi(&(struct cdi_entry) { slot, edits }, 1, a), slot, &edits, a);
+	check_text(render_cdi(&edits, &(struct cdi_entry) { slot, edits }, 1, a), slot, &edits, a);
 	twice[0] = twice[1] = edits;
 	joined = cdi_join(twice, 2, a);
 	for (size_t i = 1; i < joined.n_envs; i++)

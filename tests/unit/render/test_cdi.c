@@ -59,59 +59,46 @@ static void files_of_others_name_no_slot(void **state)
 		assert_null(cdi_slot_of_file(others[i], a));
 }
 
-static void a_spec_holds_variables_nodes_and_mounts(void **state)
+static void a_spec_holds_variables_and_mounts_once_and_a_device_a_slot(void **state)
 {
 	struct kv envs[] = { { "A", "1" }, { "B", "\"quoted\"" } };
-	struct devnode devs[] = { { "/dev/infiniband/uverbs4", "/dev/infiniband/uverbs4", "rw" },
-				  { "/dev/x", "/dev/y", "r" } };
-	struct bindmount mounts[] = { { "/run/a", "/run/railmate", true }, { "/b", "/c", false } };
-	struct edits e = {
-		.envs = envs, .n_envs = 2, .devs = devs, .n_devs = 2, .mounts = mounts, .n_mounts = 2
-	};
+	struct devnode one[] = { { "/dev/infiniband/uverbs4", "/dev/infiniband/uverbs4", "rw" } };
+	struct devnode two[] = { { "/dev/x", "/dev/y", "r" } };
+	struct bindmount mounts[] = { { "/run/a", "/run/railmate", true } };
+	const struct edits common = { .envs = envs, .n_envs = 2, .mounts = mounts, .n_mounts = 1 };
+	const struct cdi_entry v[] = { { "rdma_vf-n0-3", { .devs = one, .n_devs = 1 } },
+				       { "rdma_vf-n0-4", { .devs = two, .n_devs = 1 } } };
 
 	(void)state;
 	assert_string_equal(
-		render_cdi(&(struct cdi_entry) { "rdma_vf-n0-3", e }, 1, a),
-		"{\n \"cdiVersion\": \"0.5.0\",\n \"kind\": \"railmate.io/vf\",\n \"devices\": [\n  {\n"
-		"   \"name\": \"rdma_vf-n0-3\",\n   \"containerEdits\": {\n"
-		"    \"env\": [\n     \"A=1\",\n     \"B=\\\"quoted\\\"\"\n    ],\n"
-		"    \"deviceNodes\": [\n"
+		render_cdi(&common, v, 2, a),
+		"{\n \"cdiVersion\": \"0.5.0\",\n \"kind\": \"railmate.io/vf\",\n"
+		" \"containerEdits\": {\n"
+		"  \"env\": [\n   \"A=1\",\n   \"B=\\\"quoted\\\"\"\n  ],\n"
+		"  \"mounts\": [\n   {\n    \"hostPath\": \"/run/a\",\n    \"containerPath\": "
+		"\"/run/railmate\",\n"
+		"    \"options\": [\n     \"ro\",\n     \"nosuid\",\n     \"nodev\",\n     \"bind\"\n    ]\n "
+		"  }\n  ]\n },\n"
+		" \"devices\": [\n"
+		"  {\n   \"name\": \"rdma_vf-n0-3\",\n   \"containerEdits\": {\n    \"deviceNodes\": [\n"
 		"     {\n      \"path\": \"/dev/infiniband/uverbs4\",\n      \"permissions\": \"rw\"\n     "
-		"},\n"
+		"}\n    ]\n   }\n  },\n"
+		"  {\n   \"name\": \"rdma_vf-n0-4\",\n   \"containerEdits\": {\n    \"deviceNodes\": [\n"
 		"     {\n      \"path\": \"/dev/y\",\n      \"hostPath\": \"/dev/x\",\n"
-		"      \"permissions\": \"r\"\n     }\n    ],\n"
-		"    \"mounts\": [\n"
-		"     {\n      \"hostPath\": \"/run/a\",\n      \"containerPath\": \"/run/railmate\",\n"
-		"      \"options\": [\n       \"ro\",\n       \"nosuid\",\n       \"nodev\",\n       "
-		"\"bind\"\n"
-		"      ]\n     },\n"
-		"     {\n      \"hostPath\": \"/b\",\n      \"containerPath\": \"/c\",\n"
-		"      \"options\": [\n       \"rw\",\n       \"nosuid\",\n       \"nodev\",\n       "
-		"\"bind\"\n"
-		"      ]\n     }\n    ]\n   }\n  }\n ]\n}\n");
+		"      \"permissions\": \"r\"\n     }\n    ]\n   }\n  }\n ]\n}\n");
 }
 
-/* The schema wants no empty lists of nodes or mounts. */
-static void a_spec_without_nodes_has_no_list_of_them(void **state)
+/* The schema wants no empty lists of nodes or mounts, and no device without edits. */
+static void a_device_without_nodes_repeats_the_variables(void **state)
 {
 	struct kv envs[] = { { "A", "1" } };
-	struct edits e = { .envs = envs, .n_envs = 1 };
+	const struct edits common = { .envs = envs, .n_envs = 1 };
+	const char *text = render_cdi(&common, &(struct cdi_entry) { .slot = "x" }, 1, a);
 
 	(void)state;
-	assert_null(strstr(render_cdi(&(struct cdi_entry) { "x", e }, 1, a), "deviceNodes"));
-	assert_null(strstr(render_cdi(&(struct cdi_entry) { "x", e }, 1, a), "mounts"));
-}
-
-static void a_container_has_one_spec_with_a_device_a_slot(void **state)
-{
-	struct kv envs[] = { { "A", "1" } };
-	const struct cdi_entry v[] = { { "x-0", { .envs = envs, .n_envs = 1 } },
-				       { "x-1", { .envs = envs, .n_envs = 1 } } };
-	const char *text = render_cdi(v, 2, a);
-
-	(void)state;
-	assert_non_null(strstr(text, "\"name\": \"x-0\""));
-	assert_non_null(strstr(text, "\"name\": \"x-1\""));
+	assert_null(strstr(text, "deviceNodes"));
+	assert_null(strstr(text, "mounts"));
+	assert_non_null(strstr(strstr(text, "\"devices\""), "\"A=1\""));
 }
 
 static void variables_are_joined_in_order_and_the_first_value_stays(void **state)
@@ -134,9 +121,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(a_slot_names_its_device_and_file),
 		T(files_of_others_name_no_slot),
-		T(a_spec_holds_variables_nodes_and_mounts),
-		T(a_spec_without_nodes_has_no_list_of_them),
-		T(a_container_has_one_spec_with_a_device_a_slot),
+		T(a_spec_holds_variables_and_mounts_once_and_a_device_a_slot),
+		T(a_device_without_nodes_repeats_the_variables),
 		T(variables_are_joined_in_order_and_the_first_value_stays),
 	};
 
