@@ -373,13 +373,26 @@ static void on_pre_started(void *arg, enum rpc_status status, const char *messag
 				    status_name(status), message));
 }
 
-static struct client *who_wants_it(struct kubelet *k, const struct allocation *a)
+/*
+ * The plugin that wants to be called before a container with this allocation starts; NULL: none does. While
+ * its stream is down, or has not come back since the kubelet restarted, a container waits: *ret_why
+ * (devicemanager callPreStartContainerIfNeeded, endpoint.go).
+ */
+static struct client *who_wants_it(struct kubelet *k, const struct allocation *a, char **ret_why)
 {
 	const struct resource *r = resource_find(k, a->resource);
 
-	if (!r || r->stopped || !r->endpoint || !r->endpoint->channel)
+	*ret_why = NULL;
+	if (!r || !r->endpoint) {
+		*ret_why =
+			xasprintf("endpoint not found in cache for a registered resource: %s", a->resource);
 		return NULL;
-	return r->endpoint->options.pre_start_required ? r->endpoint : NULL;
+	}
+	if (!r->endpoint->options.pre_start_required)
+		return NULL;
+	if (r->stopped || !r->endpoint->channel)
+		*ret_why = xasprintf("endpoint %s has been stopped", a->resource);
+	return *ret_why ? NULL : r->endpoint;
 }
 
 static void call_next(struct starting *s)
@@ -389,8 +402,13 @@ static void call_next(struct starting *s)
 
 	while (s->h < c->n_held) {
 		const struct allocation *held = &c->held[s->h++];
-		struct client *e = who_wants_it(s->k, held);
+		_cleanup_free_ char *why = NULL;
+		struct client *e = who_wants_it(s->k, held, &why);
 
+		if (why) {
+			failed(s, xasprintf("CreateContainerConfigError: %s", why));
+			return;
+		}
 		if (!e)
 			continue;
 		rpc_call_unary(e->channel, PATH_PRE_START, msg_encode_pre_start(&held->ids, a),

@@ -38,6 +38,21 @@ class FakeKubelet(Case):
         kubelet.wait(VF, "=0")
         self.assertEqual(kubelet.resource(VF)["capacity"], 64)
 
+    def test_a_container_waits_while_the_stream_is_down(self):
+        """As kubelet 1.36.3: errEndpointStopped, and it is tried again."""
+        node = self.node()
+        kubelet, daemon = node.start()
+        kubelet.admit("p", f"main:{VF}=1")
+        daemon.end()
+        kubelet.wait(VF, "=0")
+        waits = kubelet.ask("start p main 200")["containers"][0]
+        self.assertFalse(waits["started"])
+        self.assertIn("has been stopped", waits["message"])
+        self.assertGreater(waits["attempts"], 1)
+        node.start_daemon()
+        kubelet.wait(VF, 1)
+        self.assertTrue(kubelet.ask("start p main 10000")["containers"][0]["started"])
+
     def test_a_restart_wipes_sockets_and_keeps_the_checkpoint(self):
         node = self.node()
         kubelet, _ = node.start()
