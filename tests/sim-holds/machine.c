@@ -1,0 +1,226 @@
+/* Processes, cgroups, network namespaces and open RDMA devices; the runtime that makes and ends containers.
+ */
+#include "sim.h"
+
+#include <string.h>
+
+bool pod_is_active(const struct pod *p)
+{
+	return p->known && !p->rejected && !p->over;
+}
+
+/* Deleted, forgotten, rejected while it ran. */
+bool pod_has_ends(const struct pod *p)
+{
+	return p->there && (p->dying || (p->known && (p->deleting || p->rejected)));
+}
+
+set used_by_live(const struct world *w)
+{
+	set s = 0;
+
+	for (unsigned p = 0; p < w->n_pods; p++) {
+		for (unsigned c = 0; c < CTRS; c++)
+			s |= w->pods[p].c[c].alive ? w->pods[p].c[c].vfs : 0;
+	}
+	return s;
+}
+
+static bool has_processes(const struct pod *p)
+{
+	return p->sandbox || p->c[0].alive || p->c[1].alive;
+}
+
+void machine_look(const struct world *w, unsigned vf, int uid, struct holds_facts *ret)
+{
+	set bit = 1u << vf;
+
+	*ret = (struct holds_facts) { .cgroup = HOLDS_CGROUP_UNKNOWN };
+	if (w->scan_incomplete) {
+		ret->unreadable = "/proc/4711/fd cannot be read: Permission denied";
+		return;
+	}
+	for (unsigned p = 0; p < w->n_pods; p++) {
+		const struct pod *pod = &w->pods[p];
+
+		if (pod->away & bit)
+			ret->away = "its netdev is in the network namespace of process 4712";
+		for (unsigned c = 0; c < CTRS; c++) {
+			if (pod->c[c].alive && (pod->c[c].open & bit))
+				ret->open = "process 4713 has its RDMA device open";
+		}
+	}
+	if (uid < 0)
+		return;
+	ret->uid = uid_name(uid);
+	if (!w->cgroups_unreadable)
+		ret->cgroup = has_processes(&w->pods[uid]) ? HOLDS_CGROUP_RUNS : HOLDS_CGROUP_EMPTY;
+}
+
+void ctr_open(struct world *w, int pod, int c, uint32_t r)
+{
+	struct ctr *ctr = &w->pods[pod].c[c];
+
+	ctr->open |= r % 4 ? ctr->vfs : some_of(ctr->vfs, 1, r);
+}
+
+/* Its processes end. An init container that is done is not started again. */
+void ctr_exit(struct world *w, int pod, int c, bool done)
+{
+	struct pod *p = &w->pods[pod];
+	struct ctr *ctr = &p->c[c];
+
+	ctr->alive = false;
+	ctr->vfs = ctr->open = 0;
+	ctr->state = ctr->init && done ? CTR_DONE : CTR_WAITS;
+	ctr->pool = 0;
+}
+
+void pod_stop(struct world *w, int pod)
+{
+	for (int c = 0; c < CTRS; c++) {
+		struct ctr *ctr = &w->pods[pod].c[c];
+
+		if (ctr->alive)
+			ctr_exit(w, pod, c, false);
+		if (ctr->state == CTR_CALLED)
+			us_cancel(w, pod, c);
+		ctr->state = CTR_WAITS;
+	}
+}
+
+void pod_teardown(struct world *w, int pod)
+{
+	struct pod *p = &w->pods[pod];
+
+	pod_stop(w, pod);
+	p->sandbox = false;
+	p->away = p->had = 0;
+	p->dying = false;
+	if (!p->known)
+		return;
+	p->over = true; /* the kubelet knows that it has ended */
+	if (p->deleting)
+		p->in_api = false;
+}
+
+/* Devices of all its containers, as PodResources has them: what CNI plugins move. */
+static set moved_by(const struct world *w, int pod)
+{
+	set s = 0;
+
+	for (unsigned i = 0; i < w->cfg.n_pools; i++) {
+		if (w->cfg.pools[i].moves)
+			s |= (w->k.devs[pod][0] | w->k.devs[pod][1]) & pool_set(w, i);
+	}
+	return s;
+}
+
+/* A CNI plugin fails, and is called again, while the device is in another namespace. */
+bool can_sandbox(const struct world *w, int pod)
+{
+	const struct pod *p = &w->pods[pod];
+	set moved;
+
+	if (!w->k.up || !pod_is_active(p) || !p->admitted || p->deleting || p->dying || p->sandbox)
+		return false;
+	moved = moved_by(w, pod);
+	for (unsigned i = 0; i < w->n_pods; i++) {
+		if (w->pods[i].away & moved)
+			return false;
+	}
+	return true;
+}
+
+void pod_sandbox(struct world *w, int pod)
+{
+	struct pod *p = &w->pods[pod];
+
+	p->sandbox = true;
+	p->away = moved_by(w, pod);
+	p->had = w->k.devs[pod][0] | w->k.devs[pod][1]; /* for slots it is but a number of VFs */
+}
+
+/*
+ * Between PreStartContainer and CreateContainer lies a millisecond; a container whose pod is deleted by force
+ * in it is still created.
+ */
+bool can_create(const struct world *w, int pod, int c)
+{
+	const struct pod *p = &w->pods[pod];
+
+	if (p->c[c].state != CTR_CREATES || !p->sandbox)
+		return false;
+	if (w->k.up && p->known)
+		return true;
+	for (set s = p->c[c].ids; s; s &= s - 1) {
+		const struct record *spec = &w->s.spec[lowest(s)];
+
+		if (spec->there && spec->who.uid != pod)
+			return false; /* by then its slot has been given, and a sandbox made: it is long
+					 created */
+	}
+	return w->now_ms - p->c[c].ok_ms <= 1000;
+}
+
+/* What CDI makes of the slots: the VF in the spec, by then. */
+static bool resolve(const struct world *w, set slots, set *ret)
+{
+	*ret = 0;
+	for (unsigned s = 0; s < VFS_MAX; s++) {
+		if (!(slots >> s & 1))
+			continue;
+		if (!w->s.spec[s].there)
+			return false;
+		*ret |= 1u << w->s.spec[s].vf;
+	}
+	return true;
+}
+
+void ctr_create(struct world *w, int pod, int c)
+{
+	struct ctr *ctr = &w->pods[pod].c[c];
+	set got = 0;
+
+	for (unsigned i = 0; i < w->cfg.n_pools; i++) {
+		set ids = ctr->ids & pool_set(w, i), vfs = ids;
+
+		if (w->cfg.pools[i].late && !resolve(w, ids, &vfs)) {
+			say(w, "CreateContainer of pod %d: unresolvable CDI device", pod);
+			ctr->state = CTR_WAITS;
+			ctr->pool = 0;
+			return;
+		}
+		got |= vfs;
+	}
+	ctr->state = CTR_RUNS;
+	ctr->alive = true;
+	ctr->vfs = got;
+	w->pods[pod].had |= got;
+	ctr->open = 0;
+	say(w, "pod %d (%s) container %d runs with VFs %#x", pod, pod_name(w, pod), c, got);
+	check_created(w, pod, c);
+}
+
+/* All processes, /run, cgroups and namespaces are gone; /var is there. */
+void node_reboot(struct world *w)
+{
+	kubelet_kill(w);
+	if (w->u.up)
+		us_kill(w);
+	for (unsigned p = 0; p < w->n_pods; p++) {
+		struct pod *pod = &w->pods[p];
+
+		for (int c = 0; c < CTRS; c++) {
+			pod->c[c].alive = false;
+			pod->c[c].vfs = pod->c[c].open = 0;
+			pod->c[c].state = CTR_WAITS;
+			pod->c[c].pool = 0;
+		}
+		pod->sandbox = pod->dying = false;
+		pod->away = pod->had = 0;
+	}
+	memset(w->s.spec, 0, sizeof(w->s.spec));
+	memset(w->s.map, 0, sizeof(w->s.map));
+	w->boot_ms = w->now_ms;
+}

@@ -1,0 +1,142 @@
+/* Names of things, and choices out of a number. */
+#include "sim.h"
+
+#include <string.h>
+
+static const char *const vfs[VFS_MAX] = { "0000:18:00.1", "0000:18:00.2", "0000:18:00.3", "0000:18:00.4",
+					  "0000:9a:00.1", "0000:9a:00.2", "0000:9a:00.3", "0000:9a:00.4" };
+static const char *const rdmas[VFS_MAX] = { "mlx5_1", "mlx5_2", "mlx5_3", "mlx5_4",
+					    "mlx5_5", "mlx5_6", "mlx5_7", "mlx5_8" };
+static const char *const slots[VFS_MAX] = { "rdma_vf-n0-0", "rdma_vf-n0-1", "rdma_vf-n0-2", "rdma_vf-n0-3",
+					    "rdma_vf-n1-0", "rdma_vf-n1-1", "rdma_vf-n1-2", "rdma_vf-n1-3" };
+static const char *const pods[PODS_MAX] = { "web-0", "web-1", "job-a", "job-b", "job-c", "job-d",
+					    "job-e", "job-f", "job-g", "job-h", "job-i", "job-j",
+					    "job-k", "job-l", "job-m", "job-n" };
+static const char *const uids[PODS_MAX] = { "uid-00", "uid-01", "uid-02", "uid-03", "uid-04", "uid-05",
+					    "uid-06", "uid-07", "uid-08", "uid-09", "uid-10", "uid-11",
+					    "uid-12", "uid-13", "uid-14", "uid-15" };
+
+const char *vf_name(unsigned vf)
+{
+	return vfs[vf];
+}
+
+const char *slot_name(unsigned slot)
+{
+	return slots[slot];
+}
+
+const char *rdma_name(unsigned vf)
+{
+	return rdmas[vf];
+}
+
+const char *resource_name(unsigned pool)
+{
+	return pool ? "rdma.example/b" : "rdma.example/a";
+}
+
+const char *pod_name(const struct world *w, int pod)
+{
+	return pods[w->pods[pod].name];
+}
+
+const char *uid_name(int pod)
+{
+	return uids[pod];
+}
+
+const char *ctr_name(const struct world *w, int pod, int c)
+{
+	return w->pods[pod].c[c].init ? "init" : "main";
+}
+
+static int number_of(const char *name, const char *const *table, int n)
+{
+	for (int i = 0; name && i < n; i++) {
+		if (!strcmp(name, table[i]))
+			return i;
+	}
+	return -1;
+}
+
+int vf_number(const char *vf)
+{
+	return number_of(vf, vfs, VFS_MAX);
+}
+
+int slot_number(const char *slot)
+{
+	return number_of(slot, slots, VFS_MAX);
+}
+
+int uid_number(const char *uid)
+{
+	return number_of(uid, uids, PODS_MAX);
+}
+
+struct who who_of(const struct ledger_owner *o)
+{
+	struct who who = { (int8_t)number_of(o->pod, pods, PODS_MAX), (int8_t)uid_number(o->uid), 0 };
+
+	if (o->container && *o->container)
+		who.container = !strcmp(o->container, "init") ? 1 : 2;
+	return who;
+}
+
+struct ledger_owner owner_of(struct who who)
+{
+	static const char *const containers[] = { "", "init", "main" };
+
+	return (struct ledger_owner) { who.name < 0 ? NULL : "default", who.name < 0 ? NULL : pods[who.name],
+				       who.uid < 0 ? "" : uids[who.uid], containers[who.container] };
+}
+
+struct holds_now now_of(const struct world *w)
+{
+	return (struct holds_now) { w->now_ms - w->boot_ms, 1790000000000 + w->now_ms };
+}
+
+set pool_set(const struct world *w, unsigned pool)
+{
+	return ((1u << w->cfg.pools[pool].n) - 1) << w->cfg.pools[pool].first;
+}
+
+unsigned pool_of(const struct world *w, unsigned id)
+{
+	return w->cfg.n_pools > 1 && id >= w->cfg.pools[1].first;
+}
+
+int lowest(set s)
+{
+	return s ? __builtin_ctz(s) : -1;
+}
+
+unsigned count(set s)
+{
+	return (unsigned)__builtin_popcount(s);
+}
+
+unsigned mix(uint32_t r, unsigned salt)
+{
+	uint64_t x = ((uint64_t)r << 8 | salt) * 0x9e3779b97f4a7c15u;
+
+	x ^= x >> 29;
+	return (unsigned)((x * 0xbf58476d1ce4e5b9u) >> 40);
+}
+
+set some_of(set s, unsigned n, uint32_t r)
+{
+	set ret = 0;
+
+	for (unsigned i = 0; i < n && s; i++) {
+		unsigned k = mix(r, i) % count(s);
+		set rest = s;
+
+		while (k--)
+			rest &= rest - 1;
+		ret |= rest & -rest;
+		s &= ~ret;
+	}
+	return ret;
+}

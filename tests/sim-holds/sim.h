@@ -1,0 +1,297 @@
+/*
+ * A small node in memory: kubelet, API server, runtime, processes, disk, and the edge of railmated that drives `holds`. Written from
+ * what real kubelets do (README.md names the sources), not from the code under test, which is pkg/holds and pkg/ledger, linked as they are.
+ *
+ * A world is one plain struct. What it points to is memory of `holds`, which lies in one region of its own (heap.h), so a world can be
+ * copied away and brought back. All of it happens in one thread, and nothing depends on anything but the steps taken: a schedule
+ * (struct config, struct step[]) gives the same run each time.
+ */
+#ifndef SIM_HOLDS_SIM_H
+#define SIM_HOLDS_SIM_H
+
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "holds/holds.h"
+
+enum {
+	VFS_MAX = 8,	/* ids as well: slot n has no more to do with VF n than that both are of one pool */
+	POOLS_MAX = 2,
+	PODS_MAX = 16,	/* ever, in one world: a pod's index is its UID */
+	CTRS = 2,	/* containers of a pod: an ordinary init container, if any, is the first */
+	OPS_MAX = 6,	/* PreStartContainer calls that railmated works at */
+	ASKED_MAX = 3,	/* Lists on their way */
+	ALL = (1 << VFS_MAX) - 1,
+};
+
+typedef uint32_t set; /* of VFs or slots: bit n */
+
+/* --- what a schedule is --- */
+
+struct pool { bool late, moves; unsigned first, n; }; /* moves: a CNI plugin moves netdev and RDMA device into the pod (early only) */
+struct config {
+	unsigned n_pools;
+	struct pool pools[POOLS_MAX];
+	bool active_only; /* kubelet ≥ 1.34 */
+};
+struct step { uint8_t kind, a; uint32_t r; }; /* enum step_kind; on what; what else had to be chosen */
+
+/* --- kubelet's and runtime's side --- */
+
+enum ctr_state { CTR_WAITS, CTR_CALLED /* PreStartContainer is on its way */, CTR_CREATES, CTR_RUNS, CTR_DONE };
+struct ctr {
+	bool there, init;
+	uint8_t want[POOLS_MAX];
+	enum ctr_state state;
+	uint8_t pool;		/* that PreStartContainer is called for next */
+	bool refused;		/* at its last call */
+	int64_t ok_ms;		/* CREATES: since then */
+	set ids;		/* with which it is started */
+	bool alive;		/* processes exist: all that counts */
+	set vfs, open;		/* theirs; that they have opened */
+};
+struct pod {
+	bool there;		/* this entry was ever used */
+	uint8_t name;		/* pods of one name: a StatefulSet's */
+	bool fixed;		/* a static pod: no API server */
+	bool in_api, deleting;	/* desired; being deleted gracefully */
+	bool known, admitted, rejected, over; /* the kubelet's pod manager has it; ...; its containers ended for good */
+	bool dying;		/* the kubelet kills it, whatever else it knows of it */
+	bool lingers;		/* in fair weather it ends only when it has to */
+	bool sandbox;		/* its cgroup and network namespace exist */
+	set away;		/* VFs whose devices are in that namespace */
+	set had;		/* VFs that its containers were given, while it exists */
+	struct ctr c[CTRS];
+};
+enum admit_step { ADMIT_RESERVE, ADMIT_ALLOCATE, ADMIT_WRITE };
+struct kubelet {
+	bool up, sources, pluggedin;	/* runs; sources ready; our stream is there */
+	bool registered;		/* a device list ever came */
+	uint64_t epoch;
+	set healthy, allocated;
+	set devs[PODS_MAX][CTRS];	/* podDevices */
+	set file[PODS_MAX][CTRS];	/* the checkpoint, on disk */
+	int pod;			/* in admission; -1 */
+	unsigned c, pool;
+	enum admit_step step;
+	set reuse, ids;
+};
+
+/* --- records on disk --- */
+
+/* An owner as far as it is known: its name (struct pod), its UID, its container (0 unknown, 1 init, 2 main); -1: not known. */
+struct who { int8_t name, uid, container; };
+struct record { bool there; uint8_t vf, pool; int8_t slot; struct who who; uint64_t number; };
+enum disk { DISK_WELL, DISK_FULL, DISK_READONLY, DISK_HANGS };
+struct text { char *s; size_t len; };
+struct storage {
+	enum disk disk;
+	bool away;			/* the state directory cannot be opened */
+	bool run_full;			/* nothing can be written below /run */
+	bool cdi_unreadable;
+	struct text ledger, older;	/* s NULL: no such file */
+	struct record spec[VFS_MAX];	/* by slot */
+	struct record map[VFS_MAX];	/* by VF */
+};
+
+/* --- railmated --- */
+
+struct answer {
+	bool asked, here;		/* on its way; the kubelet has made it */
+	uint64_t epoch;
+	int64_t asked_ms;
+	uint32_t pods;
+	set devs[PODS_MAX][CTRS];
+};
+struct op { /* one PreStartContainer */
+	bool there, cancelled;
+	uint8_t step, pool, c;
+	int pod;			/* whose call it is: the kubelet knows, railmated does not */
+	set ids;
+	struct who who;			/* as far as it was found out */
+	struct answer answer;
+	set entries[PODS_MAX][CTRS];	/* the checkpoint, as it was read */
+	struct { bool open, away, unreadable; uint8_t cgroup; int8_t uid; } facts[VFS_MAX];
+	set bound;			/* slots that this call bound */
+	int8_t vf[VFS_MAX];		/* by slot */
+	uint64_t number, generation;
+	int64_t since_ms;
+};
+struct us {
+	bool up;
+	struct holds *h;
+	struct arena *a;
+	uint64_t epoch, number_of[VFS_MAX]; /* early: the newest decision of each VF */
+	bool claims_read, state_open;
+	bool storing;
+	uint64_t generation;
+	struct text text;
+	struct op op[OPS_MAX];
+	struct answer asked[ASKED_MAX];
+	int64_t next_look_ms;
+};
+
+/* What a hold was when last looked at: for "every action explained". */
+struct past { bool there, draining, pending; int8_t uid, slot; uint64_t number; };
+
+struct world {
+	struct config cfg;
+	unsigned n_vfs;
+	int64_t now_ms, boot_ms;
+	bool api, podres, cgroups_unreadable, scan_incomplete;
+	unsigned n_pods;
+	struct pod pods[PODS_MAX];
+	struct kubelet k;
+	struct storage s;
+	struct us u;
+	struct past past[VFS_MAX];
+	set said;	/* VFs and slots that sentences of this event named */
+	set said_slots;
+	/* The death of railmated: at the n-th of its next actions; 0: not. */
+	unsigned fuse, actions;
+	jmp_buf *dead;
+	bool forgetful;	/* every record is lost, and the kubelet has not been asked yet */
+	bool trace;
+	char broken[512]; /* the first invariant that did not hold; "" */
+};
+
+/* --- names (names.c) --- */
+
+const char *vf_name(unsigned vf);
+const char *slot_name(unsigned slot);
+const char *rdma_name(unsigned vf);
+const char *resource_name(unsigned pool);
+const char *pod_name(const struct world *w, int pod);
+const char *uid_name(int pod);
+const char *ctr_name(const struct world *w, int pod, int c);
+int vf_number(const char *vf);	   /* -1: none of ours */
+int slot_number(const char *slot);
+int uid_number(const char *uid);
+struct who who_of(const struct ledger_owner *o);
+struct ledger_owner owner_of(struct who who); /* "" and NULL where nothing is known */
+struct holds_now now_of(const struct world *w);
+set pool_set(const struct world *w, unsigned pool);
+unsigned pool_of(const struct world *w, unsigned id);
+int lowest(set s);			   /* -1: empty */
+unsigned count(set s);
+unsigned mix(uint32_t r, unsigned salt); /* further choices out of one number */
+set some_of(set s, unsigned n, uint32_t r); /* n of them */
+
+/* --- what went wrong (check.c) --- */
+
+void broken(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void say(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* only when traced */
+/* After every event that railmated took in. event: for sentences. */
+void check_explained(struct world *w, const char *event);
+void check_live(struct world *w, const char *event);
+void check_created(struct world *w, int pod, int c);
+void check_healthy(struct world *w, set healthy);
+void check_why(struct world *w, const char *why, set vfs, set slots);
+void check_spec_removed(struct world *w, unsigned slot);
+void check_map_removed(struct world *w, unsigned vf);
+/* Fair weather at last: everything is served, everything is freed. */
+void check_fair(struct world *w);
+
+/* --- the machine (machine.c) --- */
+
+bool pod_is_active(const struct pod *p);
+bool pod_has_ends(const struct pod *p); /* the kubelet ends its containers */
+set used_by_live(const struct world *w); /* VFs of live containers */
+bool is_recorded(const struct world *w, unsigned vf, int pod); /* map.json says that it is this pod's */
+void machine_look(const struct world *w, unsigned vf, int uid, struct holds_facts *ret);
+void ctr_open(struct world *w, int pod, int c, uint32_t r);
+void ctr_exit(struct world *w, int pod, int c, bool done);
+void pod_stop(struct world *w, int pod);
+void pod_teardown(struct world *w, int pod);
+bool can_sandbox(const struct world *w, int pod);
+void pod_sandbox(struct world *w, int pod);
+bool can_create(const struct world *w, int pod, int c);
+void ctr_create(struct world *w, int pod, int c);
+void node_reboot(struct world *w);
+
+/* --- the kubelet (kubelet.c) --- */
+
+int pod_create(struct world *w, uint32_t shape);
+int pod_create_as(struct world *w, uint8_t name, bool fixed, const struct ctr *c, unsigned n);
+bool can_delete(const struct world *w, int pod);
+void pod_delete(struct world *w, int pod, bool force);
+void kubelet_kill(struct world *w);
+void kubelet_start(struct world *w);
+void kubelet_sync(struct world *w); /* sources are ready */
+bool can_admit(const struct world *w);
+void kubelet_admit(struct world *w, uint32_t r); /* the next small step of the admission */
+void kubelet_failed(struct world *w); /* railmated died in a call of the admission */
+void kubelet_gc(struct world *w);
+void kubelet_list(struct world *w, set healthy);
+void kubelet_unplug(struct world *w); /* our stream ended */
+void kubelet_answer(const struct world *w, struct answer *ret);
+bool can_call(const struct world *w, int pod, int c);
+void kubelet_call(struct world *w, int pod, int c); /* PreStartContainer */
+void kubelet_called(struct world *w, int pod, int c, bool ok, const char *why);
+
+/* --- records (disk.c) --- */
+
+void disk_write_ledger(struct world *w, struct text text);
+bool disk_remove_ledger(struct world *w);
+void disk_tear_ledger(struct world *w);
+void disk_remove_specs(struct world *w);
+void disk_remove_maps(struct world *w);
+
+/* --- railmated (us.c, early.c, late.c) --- */
+
+void cut(struct world *w); /* one action more: the last, perhaps */
+void us_start(struct world *w);
+void us_stop(struct world *w);
+void us_kill(struct world *w);
+void us_settle(struct world *w, const char *event); /* fetches actions, keeps records */
+void us_register(struct world *w);
+void us_ask(struct world *w);
+void us_take(struct world *w, struct answer *a);
+void us_timer(struct world *w);
+bool can_store(const struct world *w);
+void us_store(struct world *w);
+void us_stored(struct world *w);
+void us_claims_again(struct world *w);
+void us_read_checkpoint(struct world *w);
+void us_list(struct world *w);
+set us_preferred(struct world *w, unsigned pool, set available, set must, unsigned n, uint32_t r);
+void us_allocate(struct world *w, unsigned pool, set ids, int pod, int c, uint32_t r);
+void us_prestart(struct world *w, int pod, int c, unsigned pool, set ids);
+void us_op(struct world *w, struct op *op, uint32_t r); /* its next step */
+void us_cancel(struct world *w, int pod, int c); /* the kubelet does not wait for it any more */
+void us_look(const struct world *w, unsigned vf, struct holds_facts *ret);
+const struct ledger_hold *us_hold(const struct world *w, unsigned vf);
+bool us_works_at(const struct world *w, unsigned slot); /* a call is about to write its files */
+void op_answer(struct world *w, struct op *op, bool ok, const char *why);
+void op_facts(const struct world *w, const struct op *op, unsigned vf, struct holds_facts *ret);
+bool record_says(const struct record *r, const struct ledger_hold *hold);
+bool record_write(struct world *w, struct record *to, const struct ledger_hold *hold); /* false: it cannot be */
+void early_start(struct world *w, struct op *op);
+void late_bind(struct world *w, struct op *op);
+void late_write(struct world *w, struct op *op);
+void late_answer(struct world *w, struct op *op);
+
+/* --- steps (steps.c) --- */
+
+enum step_kind {
+	STEP_POD, STEP_PLAIN, STEP_DELETE, STEP_FORCE, STEP_ADMIT, STEP_ADMIT_ALL, STEP_SANDBOX, STEP_CALL, STEP_OP, STEP_START, STEP_CREATE,
+	STEP_CREATE_FAILS, STEP_OPEN, STEP_CRASH, STEP_STOP, STEP_TEARDOWN, STEP_RUN,
+	STEP_WAIT, STEP_TIMER, STEP_ASK, STEP_ANSWER, STEP_TAKE, STEP_POLL, STEP_STORE, STEP_STORED, STEP_REGISTER, STEP_UP,
+	STEP_KUBELET_UP, STEP_SYNC,
+	/* faults */
+	STEP_KILL, STEP_FUSE, STEP_RESTART, STEP_KUBELET_KILL, STEP_API, STEP_STREAM, STEP_PODRES, STEP_LISTED, STEP_DISK, STEP_TEAR,
+	STEP_LEDGER_GONE, STEP_LEDGER_OLD, STEP_SPECS_GONE, STEP_RECORDS, STEP_CDI, STEP_STATE, STEP_RUN_FULL, STEP_CGROUPS, STEP_SCAN, STEP_REBOOT,
+	STEPS,
+};
+extern const char *const step_names[STEPS];
+/* Also when railmated dies in it. False: it cannot be done now, and nothing was. */
+bool step_do(struct world *w, const struct step *s);
+bool step_can(const struct world *w, const struct step *s);
+void world_begin(struct world *w, const struct config *cfg, bool trace);
+/* One that can be done. */
+struct step step_random(const struct world *w, uint64_t *rng, bool faults);
+uint64_t next_random(uint64_t *rng);
+
+#endif
