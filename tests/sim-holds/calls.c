@@ -1,0 +1,539 @@
+/* The kubelet's calls: GetPreferredAllocation, Allocate, and PreStartContainer as far as both bindings share
+ * it. */
+#include "sim.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+
+/* It asks who there is, as it does when it looks for the GPUs of the container; what is offered then is of no
+ * pod. */
+static void hear_offer(struct world *w, set available)
+{
+	struct answer a = { .epoch = w->k.epoch, .asked_ms = now_of(w).mono_ms };
+	const char *vfs[VFS_MAX];
+	size_t n = 0;
+
+	kubelet_gc(w);
+	kubelet_answer(w, &a);
+	us_take(w, &a);
+	for (; available; available &= available - 1)
+		vfs[n++] = vf_name((unsigned)lowest(available));
+	cut(w);
+	holds_offered(w->u.h, vfs, n, now_of(w));
+	us_settle(w, "GetPreferredAllocation");
+}
+
+/* VFs and slots that are free by what is known come first. */
+set us_preferred(struct world *w, unsigned pool, set available, set must, unsigned n, uint32_t r)
+{
+	set ret = must, good = 0;
+
+	if (!w->cfg.pools[pool].late && w->podres && mix(r, 25) % 2)
+		hear_offer(w, available);
+	for (unsigned id = 0; id < w->n_vfs; id++) {
+		bool is_free =
+			w->cfg.pools[pool].late ? !holds_slot_vf(w->u.h, slot_name(id)) : !us_hold(w, id);
+
+		good |= is_free ? 1u << id : 0;
+	}
+	good &= available & ~must;
+	while (count(ret) < n && good) {
+		ret |= good & -good;
+		good &= good - 1;
+	}
+	return ret;
+}
+
+static uint64_t decide(struct world *w, unsigned pool, set vfs, const struct ledger_owner *owner)
+{
+	const char *chosen[VFS_MAX];
+	struct ledger_decision d = { .at_ms = now_of(w).wall_ms,
+				     .resource = resource_name(pool),
+				     .late = w->cfg.pools[pool].late,
+				     .source = "",
+				     .asked = (int)count(vfs),
+				     .chosen = chosen };
+
+	if (owner)
+		d.owner = *owner;
+	for (; vfs; vfs &= vfs - 1)
+		chosen[d.n_chosen++] = vf_name((unsigned)lowest(vfs));
+	cut(w);
+	return holds_decide(w->u.h, &d);
+}
+
+/* Who asks? By elimination; which may fail. */
+static struct who guess(const struct world *w, int pod, int c, uint32_t r)
+{
+	struct who who = { -1, -1, 0 };
+
+	if (mix(r, 20) % 4 < 2)
+		return who;
+	if (mix(r, 20) % 16 == 15) /* wrong */
+		pod = (int)(mix(r, 21) % w->n_pods);
+	who.name = (int8_t)w->pods[pod].name;
+	who.container = w->pods[pod].c[c].init ? 1 : 2;
+	return who;
+}
+
+static void allocate_early(struct world *w, unsigned pool, set ids, int pod, int c, uint32_t r)
+{
+	struct ledger_owner owner = owner_of(guess(w, pod, c, r));
+	uint64_t number = decide(w, pool, ids, &owner);
+	struct holds_facts facts[VFS_MAX];
+	struct holds_vf v[VFS_MAX];
+	size_t n = 0;
+
+	for (set s = ids; s; s &= s - 1) {
+		unsigned vf = (unsigned)lowest(s);
+
+		us_look(w, vf, &facts[vf]);
+		v[n++] = (struct holds_vf) { vf_name(vf), resource_name(pool), rdma_name(vf), &facts[vf] };
+		w->u.number_of[vf] = number;
+	}
+	cut(w);
+	holds_allocated(w->u.h, v, n, &owner, number, now_of(w));
+	us_settle(w, "Allocate");
+	for (set s = ids; s; s &= s - 1) {
+		unsigned vf = (unsigned)lowest(s);
+
+		if (holds_is_of(w->u.h, vf_name(vf), number))
+			record_write(w, &w->s.map[vf], us_hold(w, vf));
+	}
+}
+
+static void allocate_late(struct world *w, set ids)
+{
+	const char *slots[VFS_MAX];
+	size_t n = 0;
+
+	for (; ids; ids &= ids - 1)
+		slots[n++] = slot_name((unsigned)lowest(ids));
+	cut(w);
+	holds_promised(w->u.h, slots, n, now_of(w));
+	us_settle(w, "Allocate of slots");
+}
+
+void us_allocate(struct world *w, unsigned pool, set ids, int pod, int c, uint32_t r)
+{
+	if (w->cfg.pools[pool].late)
+		allocate_late(w, ids);
+	else
+		allocate_early(w, pool, ids, pod, c, r);
+}
+
+/* --- PreStartContainer --- */
+
+void us_prestart(struct world *w, int pod, int c, unsigned pool, set ids)
+{
+	for (unsigned i = 0; i < OPS_MAX; i++) {
+		struct op *op = &w->u.op[i];
+
+		if (op->there)
+			continue;
+		*op = (struct op) {
+			.there = true, .pod = pod, .c = (uint8_t)c, .pool = (uint8_t)pool, .ids = ids
+		};
+		return;
+	}
+	kubelet_called(w, pod, c, false, "RESOURCE_EXHAUSTED");
+}
+
+void us_cancel(struct world *w, int pod, int c)
+{
+	for (unsigned i = 0; i < OPS_MAX; i++) {
+		struct op *op = &w->u.op[i];
+
+		if (op->there && op->pod == pod && op->c == c)
+			op->cancelled = true;
+	}
+}
+
+void op_answer(struct world *w, struct op *op, bool ok, const char *why)
+{
+	struct op done = *op;
+
+	op->there = false;
+	for (set s = ok ? op->ids : 0; s; s &= s - 1) {
+		int id = lowest(s);
+
+		w->pods[op->pod].had |= 1u << (w->cfg.pools[op->pool].late ? op->vf[id] : id);
+	}
+	if (!done.cancelled)
+		kubelet_called(w, done.pod, done.c, ok, why);
+}
+
+static size_t entries_of(const struct world *w, set (*file)[CTRS], struct holds_entry *v)
+{
+	size_t n = 0;
+
+	for (int p = 0; p < (int)w->n_pods; p++) {
+		for (int c = 0; c < CTRS; c++) {
+			for (set s = file[p][c]; s; s &= s - 1) {
+				unsigned id = (unsigned)lowest(s), pool = pool_of(w, id);
+
+				v[n++] = (struct holds_entry) { uid_name(p), ctr_name(w, p, c),
+								resource_name(pool),
+								w->cfg.pools[pool].late ? slot_name(id)
+											: vf_name(id) };
+			}
+		}
+	}
+	return n;
+}
+
+void us_read_checkpoint(struct world *w)
+{
+	struct holds_entry v[PODS_MAX * CTRS * VFS_MAX];
+
+	cut(w);
+	holds_checkpoint(w->u.h, v, entries_of(w, w->k.file, v), now_of(w));
+	us_settle(w, "checkpoint");
+}
+
+/*
+ * Whose call is it? Containers with just these ids, by List and by the checkpoint. Two containers of one pod
+ * (an init container, and the one after it): one of them. Two pods (the kubelet gave an id twice): known by
+ * their specs, or not at all.
+ */
+static bool identify(const struct world *w, struct op *op, uint32_t r)
+{
+	set mine = pool_set(w, op->pool), shown = 0, filed = 0;
+	struct holds_entry v[PODS_MAX * CTRS * VFS_MAX];
+	const char *id;
+	int c = op->c;
+
+	for (unsigned p = 0; p < w->n_pods; p++) {
+		for (int k = 0; k < CTRS; k++) {
+			shown |= op->answer.here && (op->answer.devs[p][k] & mine) == op->ids ? 1u << p : 0;
+			filed |= (op->entries[p][k] & mine) == op->ids ? 1u << p : 0;
+		}
+	}
+	op->who = (struct who) { -1, -1, 0 };
+	if (count(shown | filed) > 1 && mix(r, 30) % 2)
+		return false;
+	if (w->pods[op->pod].c[!c].there && (w->k.devs[op->pod][!c] & mine) == op->ids && !c &&
+	    !(mix(r, 31) % 4))
+		c = !c;
+	op->who.container = w->pods[op->pod].c[c].init ? 1 : 2;
+	if (count(shown | filed) > 1) {
+		op->who.name = (int8_t)w->pods[op->pod].name;
+		op->who.uid = (int8_t)op->pod;
+		return true;
+	}
+	if (shown)
+		op->who.name = (int8_t)w->pods[lowest(shown)].name;
+	id = w->cfg.pools[op->pool].late ? slot_name((unsigned)lowest(op->ids))
+					 : vf_name((unsigned)lowest(op->ids));
+	op->who.uid = (int8_t)uid_number(
+		holds_checkpoint_uid(v, entries_of(w, op->entries, v), resource_name(op->pool), id));
+	if (!shown && !filed)
+		op->who.container = 0;
+	return true;
+}
+
+static void ask_who(struct world *w, struct op *op, uint32_t r)
+{
+	if (w->k.up && w->podres && op->answer.epoch == w->k.epoch) {
+		struct answer a;
+
+		kubelet_gc(w);
+		kubelet_answer(w, &op->answer);
+		a = op->answer;
+		us_take(w, &a);
+	}
+	if (!identify(w, op, r))
+		op_answer(w, op, false, "two pods have these devices");
+	else
+		op->step++;
+}
+
+/* A thread looks, while other things happen. */
+static void look_around(struct world *w, struct op *op)
+{
+	for (unsigned vf = 0; vf < w->n_vfs; vf++) {
+		struct holds_facts f;
+		int uid = uid_number(holds_uid_of(w->u.h, vf_name(vf)));
+
+		if (!(pool_set(w, op->pool) >> vf & 1))
+			continue;
+		machine_look(w, vf, uid, &f);
+		op->facts[vf].open = f.open;
+		op->facts[vf].away = f.away;
+		op->facts[vf].unreadable = f.unreadable;
+		op->facts[vf].cgroup = (uint8_t)f.cgroup;
+		op->facts[vf].uid = (int8_t)uid;
+	}
+}
+
+void op_facts(const struct world *w, const struct op *op, unsigned vf, struct holds_facts *ret)
+{
+	(void)w;
+	*ret = (struct holds_facts) {
+		.unreadable =
+			op->facts[vf].unreadable ? "/proc/4711/fd cannot be read: Permission denied" : NULL,
+		.away = op->facts[vf].away ? "its netdev is in the network namespace of process 4712" : NULL,
+		.open = op->facts[vf].open ? "process 4713 has its RDMA device open" : NULL,
+		.cgroup = (enum holds_cgroup)op->facts[vf].cgroup,
+		.uid = op->facts[vf].uid < 0 ? NULL : uid_name(op->facts[vf].uid),
+	};
+}
+
+/* What was bound for it is not, unless it was confirmed. */
+static void undo(struct world *w, struct op *op, const char *why)
+{
+	for (set s = op->bound; s; s &= s - 1) {
+		cut(w);
+		holds_unbind(w->u.h, slot_name((unsigned)lowest(s)), now_of(w));
+	}
+	op->bound = 0;
+	if (op->number)
+		holds_undecide(w->u.h, op->number);
+	us_settle(w, "unbind");
+	op_answer(w, op, false, why);
+}
+
+void us_op(struct world *w, struct op *op, uint32_t r)
+{
+	bool late = w->cfg.pools[op->pool].late;
+
+	if (op->cancelled) {
+		undo(w, op, "cancelled");
+		return;
+	}
+	switch (op->step) {
+	case 0:
+		memcpy(op->entries, w->k.file, sizeof(op->entries));
+		us_read_checkpoint(w);
+		op->answer = (struct answer) { .epoch = w->k.epoch, .asked_ms = now_of(w).mono_ms };
+		op->step++;
+		break;
+	case 1:
+		ask_who(w, op, r);
+		break;
+	case 2:
+		look_around(w, op);
+		op->step++;
+		break;
+	case 3:
+		if (late)
+			late_bind(w, op);
+		else
+			early_start(w, op);
+		break;
+	case 4:
+		late_write(w, op);
+		break;
+	default:
+		late_answer(w, op);
+		break;
+	}
+}
+
+/* --- early binding --- */
+
+/* The newest decision that gave exactly these. */
+static uint64_t decision_of(const struct world *w, set ids)
+{
+	uint64_t number = w->u.number_of[lowest(ids)];
+
+	for (unsigned vf = 0; vf < w->n_vfs; vf++) {
+		if ((ids >> vf & 1) != (w->u.number_of[vf] == number))
+			return 0;
+	}
+	return number;
+}
+
+static bool write_maps(struct world *w, set vfs)
+{
+	for (; vfs; vfs &= vfs - 1) {
+		unsigned vf = (unsigned)lowest(vfs);
+
+		if (!record_write(w, &w->s.map[vf], us_hold(w, vf)))
+			return false;
+	}
+	return true;
+}
+
+void early_start(struct world *w, struct op *op)
+{
+	struct ledger_owner owner = owner_of(op->who);
+	struct holds_facts facts[VFS_MAX];
+	struct holds_vf v[VFS_MAX];
+	const char *why = NULL;
+	size_t n = 0;
+	bool ok;
+
+	for (set s = op->ids; s; s &= s - 1) {
+		unsigned vf = (unsigned)lowest(s);
+
+		op_facts(w, op, vf, &facts[vf]);
+		v[n++] =
+			(struct holds_vf) { vf_name(vf), resource_name(op->pool), rdma_name(vf), &facts[vf] };
+	}
+	cut(w);
+	ok = holds_start(w->u.h, v, n, &owner, decision_of(w, op->ids), w->cfg.pools[op->pool].moves,
+			 now_of(w), w->u.a, &why);
+	if (!ok)
+		check_why(w, why, op->ids, 0);
+	us_settle(w, "PreStartContainer");
+	for (set s = ok ? op->ids : 0; s; s &= s - 1)
+		w->u.number_of[lowest(s)] = us_hold(w, (unsigned)lowest(s))->decision;
+	if (ok && !write_maps(w, op->ids)) {
+		ok = false;
+		why = "map.json cannot be written";
+	}
+	op_answer(w, op, ok, why);
+}
+
+/* --- late binding --- */
+
+/* The first VF that may be given. NULL: why not is in why. */
+static const char *choose(struct world *w, const struct op *op, set taken, const char **why)
+{
+	const char *resource = resource_name(op->pool);
+
+	for (set s = pool_set(w, op->pool) & ~taken; s; s &= s - 1) {
+		unsigned vf = (unsigned)lowest(s);
+		struct holds_facts facts;
+
+		if (!holds_could_give(w->u.h, vf_name(vf)))
+			continue;
+		op_facts(w, op, vf, &facts);
+		cut(w);
+		if (holds_may_give(w->u.h, vf_name(vf), resource, &facts, now_of(w), w->u.a, why))
+			return vf_name(vf);
+		check_why(w, *why, 1u << vf, op->ids);
+	}
+	return NULL;
+}
+
+/* VFs that the slots have: all slots first, for by then none of them is unknown any more. */
+static set keep_slots(struct world *w, struct op *op, const struct ledger_owner *owner)
+{
+	set taken = 0;
+
+	if (op->who.container == 1 && op->who.uid >= 0)
+		holds_know_pod(w->u.h, owner->uid);
+	for (set s = op->ids; s; s &= s - 1) {
+		unsigned slot = (unsigned)lowest(s);
+
+		cut(w);
+		op->vf[slot] =
+			(int8_t)vf_number(holds_slot_start(w->u.h, slot_name(slot), owner, true, now_of(w)));
+		taken |= op->vf[slot] < 0 ? 0 : 1u << op->vf[slot];
+	}
+	return taken;
+}
+
+/* What the container has, or a free one. False: there is none. */
+static bool bind_slot(struct world *w, struct op *op, unsigned slot, set *taken, size_t *kept,
+		      const char **why)
+{
+	struct ledger_owner owner = owner_of(op->who);
+	struct holds_facts facts;
+	struct holds_vf v;
+	uint64_t number = 0;
+	const char *vf;
+
+	do {
+		vf = holds_kept(w->u.h, resource_name(op->pool), &owner, (*kept)++);
+	} while (vf && (*taken >> vf_number(vf) & 1));
+	if (!vf) {
+		vf = choose(w, op, *taken, why);
+		if (!vf)
+			return false;
+		if (!op->number)
+			op->number = decide(w, op->pool, 1u << vf_number(vf), &owner);
+		number = op->number;
+	}
+	op->vf[slot] = (int8_t)vf_number(vf);
+	*taken |= 1u << op->vf[slot];
+	op_facts(w, op, (unsigned)op->vf[slot], &facts);
+	v = (struct holds_vf) { vf, resource_name(op->pool), rdma_name((unsigned)op->vf[slot]), &facts };
+	cut(w);
+	holds_bind(w->u.h, slot_name(slot), &v, &owner, number, now_of(w));
+	op->bound |= 1u << slot;
+	return true;
+}
+
+void late_bind(struct world *w, struct op *op)
+{
+	struct ledger_owner owner = owner_of(op->who);
+	set taken = keep_slots(w, op, &owner);
+	const char *why = NULL;
+	size_t kept = 0;
+
+	for (set s = op->ids; s; s &= s - 1) {
+		if (op->vf[lowest(s)] < 0 && !bind_slot(w, op, (unsigned)lowest(s), &taken, &kept, &why)) {
+			undo(w, op, why ? why : "all VFs are held");
+			return;
+		}
+	}
+	us_settle(w, "bind");
+	op->step++;
+}
+
+/* map.json of each VF, then one CDI spec, whole. */
+void late_write(struct world *w, struct op *op)
+{
+	set vfs = 0;
+
+	for (set s = op->ids; s; s &= s - 1) {
+		const char *vf = holds_slot_vf(w->u.h, slot_name((unsigned)lowest(s)));
+
+		if (!vf || vf_number(vf) != op->vf[lowest(s)]) {
+			undo(w, op, "the slot was given to another container meanwhile");
+			return;
+		}
+		vfs |= 1u << vf_number(vf);
+	}
+	if (!write_maps(w, vfs)) {
+		undo(w, op, "map.json cannot be written");
+		return;
+	}
+	if (w->s.cdi_unreadable || w->s.run_full) {
+		undo(w, op, "the CDI spec cannot be written");
+		return;
+	}
+	for (set s = op->ids; s; s &= s - 1) {
+		unsigned slot = (unsigned)lowest(s);
+		const struct ledger_hold *hold = us_hold(w, (unsigned)op->vf[slot]);
+
+		w->s.spec[slot] = (struct record) { true,	  (uint8_t)op->vf[slot], op->pool,
+						    (int8_t)slot, who_of(&hold->owner),	 hold->decision };
+	}
+	cut(w);
+	op->generation = ledger_generation(holds_ledger(w->u.h));
+	op->since_ms = now_of(w).mono_ms;
+	op->step++;
+}
+
+void late_answer(struct world *w, struct op *op)
+{
+	int64_t waited = now_of(w).mono_ms - op->since_ms;
+
+	for (set s = op->ids; s; s &= s - 1) {
+		const char *vf = holds_slot_vf(w->u.h, slot_name((unsigned)lowest(s)));
+
+		if (!vf || vf_number(vf) != op->vf[lowest(s)]) {
+			undo(w, op, "the slot was given to another container meanwhile");
+			return;
+		}
+	}
+	cut(w);
+	if (!holds_may_answer(w->u.h, op->generation, op->since_ms, now_of(w))) {
+		us_settle(w, "waits for the disk");
+		if (waited > holds_default_pace.store_ms)
+			broken(w, "a container waits for the disk for %lld ms", (long long)waited);
+		return;
+	}
+	us_settle(w, "may answer");
+	for (set s = op->ids; s; s &= s - 1) {
+		cut(w);
+		holds_confirm(w->u.h, slot_name((unsigned)lowest(s)), now_of(w));
+	}
+	us_settle(w, "confirm");
+	op_answer(w, op, true, NULL);
+}

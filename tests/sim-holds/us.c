@@ -1,0 +1,465 @@
+/*
+ * The least that a daemon around `holds` has to do: files, clock, calls. It does exactly what holds.h asks
+ * for, in that order, and dies between any two of its actions when the fuse says so.
+ */
+#include "sim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/str.h"
+
+enum { LOOK_MS = 1000 };
+
+void cut(struct world *w)
+{
+	w->actions++;
+	if (w->fuse && !--w->fuse && w->dead)
+		longjmp(*w->dead, 1);
+}
+
+const struct ledger_hold *us_hold(const struct world *w, unsigned vf)
+{
+	return ledger_find(holds_ledger(w->u.h), vf_name(vf));
+}
+
+void us_look(const struct world *w, unsigned vf, struct holds_facts *ret)
+{
+	machine_look(w, vf, uid_number(holds_uid_of(w->u.h, vf_name(vf))), ret);
+}
+
+/* --- keeping records --- */
+
+bool us_works_at(const struct world *w, unsigned slot)
+{
+	for (unsigned i = 0; i < OPS_MAX; i++) {
+		if (w->u.op[i].there && (w->u.op[i].bound >> slot & 1))
+			return true;
+	}
+	return false;
+}
+
+static void tidy_spec(struct world *w, unsigned slot)
+{
+	bool needed = holds_needs_spec(w->u.h, slot_name(slot));
+	struct record *spec = &w->s.spec[slot];
+	const struct ledger_hold *hold;
+
+	if (spec->there && !needed) {
+		cut(w);
+		check_spec_removed(w, slot);
+		spec->there = false;
+	} else if (w->u.claims_read && !spec->there && needed && !us_works_at(w, slot)) {
+		hold = ledger_find_slot(holds_ledger(w->u.h), slot_name(slot));
+		if (hold && !hold->pending)
+			record_write(w, spec, hold);
+	}
+}
+
+static void tidy_map(struct world *w, unsigned vf)
+{
+	bool needed = holds_needs_dir(w->u.h, vf_name(vf));
+	struct record *map = &w->s.map[vf];
+	const struct ledger_hold *hold;
+
+	if (map->there && !needed) {
+		cut(w);
+		check_map_removed(w, vf);
+		map->there = false;
+	} else if (w->u.claims_read && needed) {
+		hold = us_hold(w, vf);
+		if (hold && !hold->pending && !record_says(map, hold))
+			record_write(w, map, hold);
+	}
+}
+
+/* Nothing is written before all that is there was read: it may be newer. */
+static void tidy(struct world *w)
+{
+	for (unsigned i = 0; i < w->cfg.n_pools; i++) {
+		const struct pool *pool = &w->cfg.pools[i];
+
+		for (unsigned k = pool->first; k < pool->first + pool->n; k++) {
+			if (pool->late && !w->s.cdi_unreadable)
+				tidy_spec(w, k);
+			tidy_map(w, k);
+		}
+	}
+}
+
+/* --- what the kubelet is told --- */
+
+/* A VF that drains is Unhealthy; of late pools as many free slots as there are VFs that no slot can count on.
+ */
+void us_list(struct world *w)
+{
+	set healthy = (1u << w->n_vfs) - 1, used = 0, lost[POOLS_MAX] = { 0 };
+	struct holds_slots slots = holds_slots(w->u.h, w->u.a);
+
+	for (size_t i = 0; i < slots.n_uses; i++)
+		used |= 1u << slot_number(slots.uses[i].slot);
+	for (unsigned vf = 0; vf < w->n_vfs; vf++) {
+		const struct ledger_hold *hold = us_hold(w, vf);
+
+		if (hold && hold->draining)
+			healthy &= ~(1u << vf);
+	}
+	for (unsigned i = 0; i < w->cfg.n_pools; i++) {
+		set mine = pool_set(w, i), free = mine & ~used;
+
+		if (!w->cfg.pools[i].late)
+			continue;
+		for (size_t k = 0; k < slots.n_lost; k++)
+			lost[i] += mine >> vf_number(slots.lost[k]) & 1;
+		healthy |= mine;
+		for (; lost[i] && free; lost[i]--) {
+			set last = 1u << (31 - __builtin_clz(free));
+
+			healthy &= ~last;
+			free &= ~last;
+		}
+	}
+	if (w->k.pluggedin && healthy != w->k.healthy)
+		kubelet_list(w, healthy);
+}
+
+/* --- actions --- */
+
+static void hear(struct world *w, const struct holds_action *a)
+{
+	say(w, "railmated: %s%s", a->bad ? "WARN " : "", a->text);
+	if (!a->text[0])
+		broken(w, "an empty sentence");
+	for (unsigned i = 0; i < w->n_vfs; i++) {
+		w->said |= strstr(a->text, vf_name(i)) ? 1u << i : 0;
+		w->said_slots |= strstr(a->text, slot_name(i)) ? 1u << i : 0;
+	}
+}
+
+static void look(struct world *w, unsigned vf)
+{
+	struct holds_facts facts;
+
+	us_look(w, vf, &facts);
+	cut(w);
+	holds_looked(w->u.h, vf_name(vf), &facts, now_of(w));
+}
+
+void us_settle(struct world *w, const char *event)
+{
+	struct holds_action a;
+	bool list = false;
+
+	for (unsigned n = 0; holds_next(w->u.h, &a); n++) {
+		cut(w);
+		if (a.kind == HOLDS_SAY)
+			hear(w, &a);
+		else if (a.kind == HOLDS_LOOK)
+			look(w, (unsigned)vf_number(a.text));
+		else
+			list = true;
+		if (n > 200) {
+			broken(w, "%s: actions without end", event);
+			break;
+		}
+	}
+	tidy(w);
+	if (list)
+		us_list(w);
+	if (arena_used(w->u.a) > 16384) {
+		arena_free(w->u.a);
+		w->u.a = arena_new(1024);
+	}
+	check_explained(w, event);
+	check_live(w, event);
+}
+
+/* --- life --- */
+
+static struct ledger *read_ledger(struct world *w)
+{
+	struct ledger *l = NULL;
+
+	if (!w->s.ledger.s)
+		return NULL;
+	if (ledger_read(w->s.ledger.s, w->s.ledger.len, "ledger.json", &l, NULL) < 0)
+		disk_remove_ledger(w); /* set aside */
+	return l;
+}
+
+static void claim(struct world *w, const struct record *r, const char *source)
+{
+	struct holds_claim c = { .vf = vf_name(r->vf),
+				 .resource = resource_name(r->pool),
+				 .slot = r->slot < 0 ? NULL : slot_name((unsigned)r->slot),
+				 .owner = owner_of(r->who),
+				 .number = r->number,
+				 .source = source };
+
+	say(w, "claim: %s: %s slot %s of %s (%s) number %llu", source, c.vf, c.slot ? c.slot : "-",
+	    c.owner.pod ? c.owner.pod : "", c.owner.uid, (unsigned long long)c.number);
+	cut(w);
+	holds_claimed(w->u.h, &c, now_of(w));
+}
+
+static void read_claims(struct world *w)
+{
+	for (unsigned i = 0; i < w->n_vfs && !w->s.cdi_unreadable; i++) {
+		if (w->s.spec[i].there)
+			claim(w, &w->s.spec[i], "a CDI spec");
+	}
+	for (unsigned i = 0; i < w->n_vfs; i++) {
+		if (w->s.map[i].there)
+			claim(w, &w->s.map[i], "map.json");
+	}
+	cut(w);
+	holds_claims_read(w->u.h, !w->s.cdi_unreadable, now_of(w));
+	w->u.claims_read = !w->s.cdi_unreadable;
+	us_settle(w, "records read");
+}
+
+static void remember_past(struct world *w)
+{
+	w->said = w->said_slots = ALL; /* of what died before it could be said */
+	check_explained(w, "start");
+}
+
+/* Which decision gave which VFs. */
+static void remember_decisions(struct world *w)
+{
+	const struct ledger *l = holds_ledger(w->u.h);
+
+	for (size_t i = 0; i < ledger_decisions(l); i++) {
+		const struct ledger_decision *d = ledger_decision_at(l, i);
+
+		for (size_t k = 0; k < d->n_chosen && !d->late; k++)
+			w->u.number_of[vf_number(d->chosen[k])] = d->number;
+	}
+}
+
+void us_start(struct world *w)
+{
+	struct us *u = &w->u;
+
+	memset(u, 0, sizeof(*u));
+	u->state_open = !w->s.away;
+	u->a = arena_new(1024);
+	u->h = holds_new(u->state_open ? read_ledger(w) : NULL, &holds_default_pace, now_of(w));
+	u->up = true;
+	if (!u->state_open)
+		holds_ledger_away(u->h, now_of(w));
+	remember_past(w);
+	us_settle(w, "start");
+	remember_decisions(w);
+	read_claims(w);
+}
+
+void us_kill(struct world *w)
+{
+	struct us *u = &w->u;
+
+	kubelet_unplug(w);
+	holds_free(u->h);
+	arena_free(u->a);
+	free(u->text.s);
+	memset(u, 0, sizeof(*u));
+}
+
+/* SIGTERM: what is not on disk goes there, if the disk takes it. */
+void us_stop(struct world *w)
+{
+	if (w->u.storing && w->s.disk != DISK_HANGS)
+		us_stored(w);
+	if (can_store(w) && w->s.disk != DISK_HANGS) {
+		us_store(w);
+		if (w->u.storing)
+			us_stored(w);
+	}
+	us_kill(w);
+}
+
+/* A directory that could not be read at the start, and can be now. */
+void us_claims_again(struct world *w)
+{
+	if (!w->u.claims_read && !w->s.cdi_unreadable)
+		read_claims(w);
+	if (!w->u.state_open && !w->s.away) {
+		struct ledger *old = read_ledger(w);
+
+		for (size_t i = 0; old && i < ledger_holds(old); i++) {
+			const struct ledger_hold *hold = ledger_hold_at(old, i);
+			struct holds_claim c = { hold->vf,    hold->resource, hold->slot,
+						 hold->owner, hold->decision, "ledger.json" };
+
+			holds_claimed(w->u.h, &c, now_of(w));
+		}
+		ledger_free(old);
+		w->u.state_open = true;
+		holds_restore(w->u.h);
+		us_settle(w, "the ledger found later");
+	}
+}
+
+/* --- the disk --- */
+
+bool can_store(const struct world *w)
+{
+	return w->u.up && !w->u.storing && holds_wants_store(w->u.h);
+}
+
+void us_store(struct world *w)
+{
+	struct strbuf text = STRBUF_INIT;
+
+	cut(w);
+	w->u.generation = ledger_generation(holds_ledger(w->u.h));
+	ledger_write(holds_ledger(w->u.h), &text);
+	w->u.text = (struct text) { text.s, text.len };
+	w->u.storing = true;
+	cut(w);
+	holds_storing(w->u.h, w->u.generation, now_of(w));
+	us_settle(w, "storing");
+	if (!w->u.state_open)
+		us_stored(w);
+}
+
+void us_stored(struct world *w)
+{
+	bool ok = w->u.state_open && w->s.disk == DISK_WELL;
+	struct text text = w->u.text;
+
+	w->u.text = (struct text) { NULL, 0 };
+	w->u.storing = false;
+	if (ok) {
+		disk_write_ledger(w, text);
+	} else {
+		free(text.s);
+		if (w->u.state_open)
+			disk_remove_ledger(w);
+	}
+	cut(w);
+	holds_stored(w->u.h, w->u.generation, ok, now_of(w));
+	us_settle(w, ok ? "stored" : "not stored");
+}
+
+/* --- the kubelet --- */
+
+/* Its socket is another one: so is the kubelet. */
+static void meet(struct world *w)
+{
+	if (w->u.epoch == w->k.epoch)
+		return;
+	w->u.epoch = w->k.epoch;
+	cut(w);
+	holds_kubelet(w->u.h, w->k.epoch, now_of(w));
+	us_settle(w, "another kubelet");
+}
+
+void us_register(struct world *w)
+{
+	meet(w);
+	cut(w);
+	w->k.pluggedin = true;
+	us_list(w);
+	if (!w->k.registered)
+		kubelet_list(w, w->k.healthy);
+}
+
+static struct answer question(struct world *w)
+{
+	meet(w);
+	return (struct answer) { .asked = true, .epoch = w->k.epoch, .asked_ms = now_of(w).mono_ms };
+}
+
+void us_ask(struct world *w)
+{
+	struct answer q = question(w);
+
+	for (unsigned i = 0; i < ASKED_MAX; i++) {
+		if (!w->u.asked[i].asked) {
+			w->u.asked[i] = q;
+			return;
+		}
+	}
+}
+
+/* Something is held by a pod whose UID is not known. */
+static bool is_any_nameless(const struct world *w)
+{
+	const struct ledger *l = holds_ledger(w->u.h);
+
+	for (size_t i = 0; i < ledger_holds(l); i++) {
+		if (!ledger_hold_at(l, i)->pending && !ledger_hold_at(l, i)->owner.uid[0])
+			return true;
+	}
+	return holds_unknown(w->u.h, 0, NULL);
+}
+
+void us_take(struct world *w, struct answer *a)
+{
+	static const char *const shown[] = { "main" };
+	struct holds_seen seen[PODS_MAX * CTRS * VFS_MAX];
+	struct holds_pod pods[PODS_MAX];
+	struct holds_answer ans = { .epoch = a->epoch,
+				    .asked_ms = a->asked_ms,
+				    .all = true,
+				    .active_only = w->cfg.active_only,
+				    .pods = pods,
+				    .seen = seen };
+
+	for (unsigned p = 0; p < w->n_pods; p++) {
+		if (!(a->pods >> p & 1))
+			continue;
+		pods[ans.n_pods++] = (struct holds_pod) { "default", pod_name(w, (int)p), shown, 1 };
+		for (int c = 0; c < CTRS; c++) {
+			for (set s = a->devs[p][c]; s; s &= s - 1) {
+				unsigned id = (unsigned)lowest(s), pool = pool_of(w, id);
+				bool late = w->cfg.pools[pool].late;
+
+				seen[ans.n_seen++] = (struct holds_seen) { resource_name(pool),
+									   late ? slot_name(id) : vf_name(id),
+									   "default",
+									   pod_name(w, (int)p),
+									   ctr_name(w, (int)p, c),
+									   late };
+			}
+		}
+	}
+	a->asked = a->here = false;
+	cut(w);
+	holds_answered(w->u.h, &ans, now_of(w));
+	us_settle(w, "List");
+	if (is_any_nameless(w))
+		us_read_checkpoint(w);
+}
+
+static void look_for_unknown(struct world *w)
+{
+	const struct ledger_owner *owner;
+	const char *slot;
+
+	for (size_t k = 0; (slot = holds_unknown(w->u.h, k, &owner)); k++) {
+		struct holds_facts facts;
+
+		machine_look(w, 0, uid_number(owner->uid), &facts);
+		cut(w);
+		holds_unknown_looked(w->u.h, slot, facts.cgroup);
+	}
+}
+
+void us_timer(struct world *w)
+{
+	set vfs = 0;
+
+	w->u.next_look_ms = w->now_ms + LOOK_MS;
+	for (size_t i = 0; i < ledger_holds(holds_ledger(w->u.h)); i++) {
+		if (holds_wants_look(w->u.h, i, now_of(w)))
+			vfs |= 1u << vf_number(ledger_hold_at(holds_ledger(w->u.h), i)->vf);
+	}
+	for (; vfs; vfs &= vfs - 1)
+		look(w, (unsigned)lowest(vfs));
+	look_for_unknown(w);
+	us_claims_again(w);
+	us_settle(w, "timer");
+}
