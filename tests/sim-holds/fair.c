@@ -1,0 +1,290 @@
+/* Fair weather: what waits is served, what is gone is freed, within a minute. */
+#include "sim.h"
+
+#include <string.h>
+
+enum { TICK_MS = 250, POLL_MS = 1000, MINUTE_MS = 60000, LONG_MS = 660000 };
+
+static void clear_up(struct world *w)
+{
+	w->fuse = 0;
+	w->forgetful = false;
+	w->api = w->podres = true;
+	w->cgroups_unreadable = w->scan_incomplete = false;
+	w->s.disk = DISK_WELL;
+	w->s.away = w->s.run_full = w->s.cdi_unreadable = false;
+	if (!w->k.up)
+		kubelet_start(w);
+	if (!w->u.up)
+		us_start(w);
+	us_register(w);
+	if (!w->k.sources)
+		kubelet_sync(w);
+	w->u.next_look_ms = w->now_ms;
+}
+
+static void poll(struct world *w)
+{
+	for (unsigned i = 0; i < ASKED_MAX; i++) {
+		struct answer *a = &w->u.asked[i];
+
+		if (!a->asked)
+			continue;
+		if (!a->here)
+			kubelet_answer(w, a);
+		us_take(w, a);
+	}
+	us_ask(w);
+	kubelet_gc(w);
+	kubelet_answer(w, &w->u.asked[0]);
+	us_take(w, &w->u.asked[0]);
+}
+
+static void work(struct world *w)
+{
+	for (unsigned i = 0; i < OPS_MAX; i++) {
+		for (unsigned n = 0; n < 8 && w->u.op[i].there; n++) {
+			if (can_store(w))
+				us_store(w);
+			if (w->u.storing)
+				us_stored(w);
+			us_op(w, &w->u.op[i], (uint32_t)w->now_ms);
+		}
+	}
+}
+
+/* What the kubelet does with a pod. ends: also those that it has forgotten end. */
+static void drive(struct world *w, int pod, bool ends)
+{
+	struct pod *p = &w->pods[pod];
+
+	if (p->known && p->rejected && p->in_api)
+		pod_delete(w, pod, false);
+	if (pod_has_ends(p) && !p->over && (ends || p->known)) {
+		pod_stop(w, pod);
+		pod_teardown(w, pod);
+	}
+	if (p->over && p->deleting)
+		p->known = p->in_api = false;
+	if (can_sandbox(w, pod))
+		pod_sandbox(w, pod);
+	for (int c = 0; c < CTRS; c++) {
+		if (can_call(w, pod, c))
+			kubelet_call(w, pod, c);
+		work(w);
+		if (can_create(w, pod, c))
+			ctr_create(w, pod, c);
+		if (p->c[c].alive && p->c[c].init)
+			ctr_exit(w, pod, c, true);
+	}
+}
+
+static void tick(struct world *w, bool ends, int64_t ms)
+{
+	w->now_ms += ms;
+	while (can_admit(w))
+		kubelet_admit(w, (uint32_t)w->now_ms);
+	for (int p = 0; p < (int)w->n_pods; p++)
+		drive(w, p, ends);
+	if (can_store(w))
+		us_store(w);
+	if (w->u.storing)
+		us_stored(w);
+	if (w->now_ms < w->u.next_look_ms)
+		return;
+	us_timer(w);
+	poll(w);
+	if (w->k.pod < 0)
+		us_list(w);
+}
+
+/* --- what could be served --- */
+
+static bool has_room(const struct world *w, unsigned pool, set ids, unsigned want, set taken)
+{
+	return w->cfg.pools[pool].late ? count(pool_set(w, pool) & ~taken) >= want : !(ids & taken);
+}
+
+/*
+ * VFs that this pod cannot have: in live containers, in other pods' namespaces, and those that are on record
+ * as another pod's which still has processes (a pause container, at least): that its container was created
+ * after all cannot be ruled out.
+ */
+static set taken_from(const struct world *w, int pod)
+{
+	set s = used_by_live(w);
+
+	for (int p = 0; p < (int)w->n_pods; p++)
+		s |= p == pod ? 0 : w->pods[p].away | w->pods[p].had;
+	for (unsigned vf = 0; vf < w->n_vfs; vf++) {
+		const struct record *map = &w->s.map[vf];
+
+		if (map->there && map->who.uid >= 0 && map->who.uid != pod && w->pods[map->who.uid].sandbox)
+			s |= 1u << vf;
+	}
+	return s;
+}
+
+/*
+ * A pod has slots of this pool and processes, and no record names a VF of it: with the ledger lost it cannot
+ * be told from one whose records are lost as well, and nothing of the pool is given until it starts or ends.
+ */
+static bool is_uncertain(const struct world *w, unsigned pool, int pod)
+{
+	set recorded = 0;
+
+	for (unsigned vf = 0; vf < w->n_vfs; vf++) {
+		if (w->s.map[vf].there && w->s.map[vf].pool == pool && w->s.map[vf].who.uid >= 0)
+			recorded |= 1u << w->s.map[vf].who.uid;
+	}
+	for (int p = 0; p < (int)w->n_pods && w->cfg.pools[pool].late; p++) {
+		if (p != pod && w->pods[p].sandbox && !(recorded >> p & 1) &&
+		    (w->pods[p].had & pool_set(w, pool)))
+			return true;
+	}
+	return false;
+}
+
+/* NULL: the container runs, or cannot run yet. */
+static const char *is_refused(const struct world *w, int pod, int c)
+{
+	const struct pod *p = &w->pods[pod];
+	const struct ctr *ctr = &p->c[c];
+
+	if (!pod_is_active(p) || p->deleting || !ctr->there || ctr->alive || ctr->state == CTR_DONE)
+		return NULL;
+	if (!p->admitted)
+		return "is not admitted";
+	if (c == 1 && p->c[0].init && p->c[0].state != CTR_DONE)
+		return NULL; /* the other one is what counts */
+	for (unsigned i = 0; i < w->cfg.n_pools; i++) {
+		set ids = (w->k.devs[pod][c] | (p->sandbox ? 0 : w->k.devs[pod][!c])) & pool_set(w, i);
+
+		if (!has_room(w, i, ids, ctr->want[i], taken_from(w, pod)) ||
+		    (ctr->want[i] && is_uncertain(w, i, pod)))
+			return NULL;
+	}
+	return "does not start";
+}
+
+static int find_refused(const struct world *w)
+{
+	for (int p = 0; p < (int)w->n_pods; p++) {
+		for (int c = 0; c < CTRS; c++) {
+			if (is_refused(w, p, c))
+				return p;
+		}
+	}
+	return -1;
+}
+
+static bool anything_ends(const struct world *w)
+{
+	for (unsigned p = 0; p < w->n_pods; p++) {
+		if (pod_has_ends(&w->pods[p]) && !w->pods[p].over)
+			return true;
+	}
+	return false;
+}
+
+/* Holds and slots of which only a name is known are kept for ten minutes: nothing better can be known of
+ * them. */
+static bool has_nameless(const struct world *w)
+{
+	const struct ledger_owner *owner;
+
+	for (size_t i = 0; i < ledger_holds(holds_ledger(w->u.h)); i++) {
+		if (!ledger_hold_at(holds_ledger(w->u.h), i)->owner.uid[0])
+			return true;
+	}
+	for (size_t k = 0; holds_unknown(w->u.h, k, &owner); k++) {
+		if (!owner->uid[0])
+			return true;
+	}
+	return false;
+}
+
+/* Until all is served, and a minute at most. */
+static void wait_for_service(struct world *w, bool ends, const char *when)
+{
+	int64_t until = w->now_ms + MINUTE_MS;
+	int pod = 0;
+
+	do {
+		tick(w, ends, TICK_MS);
+		pod = find_refused(w);
+	} while (!w->broken[0] && (pod >= 0 || (ends && anything_ends(w))) && w->now_ms < until);
+	if (pod >= 0 && has_nameless(w)) {
+		for (until = w->now_ms + LONG_MS; pod >= 0 && !w->broken[0] && w->now_ms < until;) {
+			tick(w, ends, POLL_MS * 5);
+			pod = find_refused(w);
+		}
+	}
+	if (pod >= 0)
+		broken(w, "%s: pod %d (%s) %s after a minute of fair weather, and could be served", when, pod,
+		       pod_name(w, pod),
+		       is_refused(w, pod, 0) ? is_refused(w, pod, 0) : is_refused(w, pod, 1));
+}
+
+static void delete_all(struct world *w)
+{
+	for (int p = 0; p < (int)w->n_pods; p++) {
+		if (can_delete(w, p))
+			pod_delete(w, p, false);
+	}
+}
+
+static bool has_holds(const struct world *w)
+{
+	return ledger_holds(holds_ledger(w->u.h)) > 0 || holds_unknown(w->u.h, 0, NULL);
+}
+
+static void wait_for_freedom(struct world *w)
+{
+	int64_t until = w->now_ms + MINUTE_MS;
+
+	do
+		tick(w, true, TICK_MS);
+	while (!w->broken[0] && (has_holds(w) || anything_ends(w)) && w->now_ms < until);
+	until = w->now_ms + (has_nameless(w) ? LONG_MS : 0);
+	while (!w->broken[0] && has_holds(w) && w->now_ms < until)
+		tick(w, true, POLL_MS * 5);
+}
+
+/* A pod that wants all there is. */
+static void probe(struct world *w)
+{
+	struct ctr c = { .there = true };
+	int pod;
+
+	for (unsigned i = 0; i < w->cfg.n_pools; i++)
+		c.want[i] = (uint8_t)w->cfg.pools[i].n;
+	pod = pod_create_as(w, PODS_MAX - 1, false, &c, 1);
+	for (int64_t until = w->now_ms + MINUTE_MS;
+	     !w->broken[0] && !w->pods[pod].c[0].alive && !w->pods[pod].rejected && w->now_ms < until;)
+		tick(w, true, TICK_MS);
+	if (w->pods[pod].c[0].alive)
+		return;
+	for (size_t i = 0; i < ledger_holds(holds_ledger(w->u.h)); i++) {
+		const struct ledger_hold *h = ledger_hold_at(holds_ledger(w->u.h), i);
+
+		say(w, "hold %s slot %s %s/%s %s%s", h->vf, h->slot ? h->slot : "-", h->owner.pod,
+		    h->owner.uid, h->pending ? "pending " : "", h->draining ? "draining" : "");
+	}
+	broken(w, "a VF is lost: all pods have ended, and a pod that wants all VFs %s",
+	       w->pods[pod].rejected ? "is rejected" : "does not start");
+}
+
+void check_fair(struct world *w)
+{
+	clear_up(w);
+	wait_for_service(w, false, "while forgotten containers live on");
+	if (!w->broken[0])
+		wait_for_service(w, true, "forgotten containers have ended");
+	if (w->broken[0])
+		return;
+	delete_all(w);
+	wait_for_freedom(w);
+	if (!w->broken[0])
+		probe(w);
+}
