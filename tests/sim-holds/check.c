@@ -185,7 +185,8 @@ void check_created(struct world *w, int pod, int c)
 {
 	const struct ctr *ctr = &w->pods[pod].c[c];
 
-	say(w, "pod %d container %d wants %u + %u, has ids %#x", pod, c, ctr->want[0], ctr->want[1], ctr->ids);
+	say(w, "pod %d container %d wants %u + %u, has ids %#x", pod, c, ctr->want[0], ctr->want[1],
+	    ctr->ids);
 	if (count(ctr->vfs) != (unsigned)ctr->want[0] + ctr->want[1])
 		broken(w, "pod %d runs with %u VFs (%#x)", pod, count(ctr->vfs), ctr->vfs);
 	for (int p = 0; p < (int)w->n_pods; p++) {

@@ -110,7 +110,7 @@ static bool has_room(const struct world *w, unsigned pool, set ids, unsigned wan
  * as another pod's which still has processes (a pause container, at least): that its container was created
  * after all cannot be ruled out.
  */
-static set taken_from(const struct world *w, int pod)
+static set taken_from(const struct world *w, int pod, int c)
 {
 	set s = used_by_live(w);
 
@@ -121,6 +121,13 @@ static set taken_from(const struct world *w, int pod)
 
 		if (map->there && map->who.uid >= 0 && map->who.uid != pod && w->pods[map->who.uid].sandbox)
 			s |= 1u << vf;
+	}
+	/* A slot that its other container had and this one has not stays allocated, with its VF. */
+	for (set rest = w->k.devs[pod][!c] & ~w->k.devs[pod][c]; rest; rest &= rest - 1) {
+		const struct record *spec = &w->s.spec[lowest(rest)];
+
+		if (spec->there && w->cfg.pools[spec->pool].late)
+			s |= 1u << spec->vf;
 	}
 	return s;
 }
@@ -160,7 +167,7 @@ static const char *is_refused(const struct world *w, int pod, int c)
 	for (unsigned i = 0; i < w->cfg.n_pools; i++) {
 		set ids = (w->k.devs[pod][c] | (p->sandbox ? 0 : w->k.devs[pod][!c])) & pool_set(w, i);
 
-		if (!has_room(w, i, ids, ctr->want[i], taken_from(w, pod)) ||
+		if (!has_room(w, i, ids, ctr->want[i], taken_from(w, pod, c)) ||
 		    (ctr->want[i] && is_uncertain(w, i, pod)))
 			return NULL;
 	}
