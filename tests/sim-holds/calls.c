@@ -226,8 +226,12 @@ static bool identify(const struct world *w, struct op *op, uint32_t r)
 		op->who.name = (int8_t)w->pods[lowest(shown)].name;
 	id = w->cfg.pools[op->pool].late ? slot_name((unsigned)lowest(op->ids))
 					 : vf_name((unsigned)lowest(op->ids));
-	op->who.uid = (int8_t)uid_number(
-		holds_checkpoint_uid(v, entries_of(w, op->entries, v), resource_name(op->pool), id));
+	/* Just these ids, and those of one pod: also when the kubelet has given one of them to another pod,
+	 * too. */
+	op->who.uid =
+		(int8_t)(count(filed) == 1 ? lowest(filed)
+					   : uid_number(holds_checkpoint_uid(v, entries_of(w, op->entries, v),
+									     resource_name(op->pool), id)));
 	if (!shown && !filed)
 		op->who.container = 0;
 	return true;

@@ -163,14 +163,14 @@ bool can_create(const struct world *w, int pod, int c)
 	return w->now_ms - p->c[c].ok_ms <= 1000;
 }
 
-/* What CDI makes of the slots: the VF in the spec, by then. */
-static bool resolve(const struct world *w, set slots, set *ret)
+/* What CDI makes of the slots: the VF in the spec, by then. (One of another pod: README.md, "Not in it".) */
+static bool resolve(const struct world *w, int pod, set slots, set *ret)
 {
 	*ret = 0;
 	for (unsigned s = 0; s < VFS_MAX; s++) {
 		if (!(slots >> s & 1))
 			continue;
-		if (!w->s.spec[s].there)
+		if (!w->s.spec[s].there || (w->s.spec[s].who.uid >= 0 && w->s.spec[s].who.uid != pod))
 			return false;
 		*ret |= 1u << w->s.spec[s].vf;
 	}
@@ -185,7 +185,7 @@ void ctr_create(struct world *w, int pod, int c)
 	for (unsigned i = 0; i < w->cfg.n_pools; i++) {
 		set ids = ctr->ids & pool_set(w, i), vfs = ids;
 
-		if (w->cfg.pools[i].late && !resolve(w, ids, &vfs)) {
+		if (w->cfg.pools[i].late && !resolve(w, pod, ids, &vfs)) {
 			say(w, "CreateContainer of pod %d: unresolvable CDI device", pod);
 			ctr->state = CTR_WAITS;
 			ctr->pool = 0;

@@ -97,7 +97,7 @@ static bool can_lose_records(const struct world *w)
 
 		bool runs = pod->sandbox || pod->c[0].alive || pod->c[1].alive;
 
-		if (runs && (!pod_is_active(pod) || !pod->admitted || (pod->c[0].init && pod->c[0].alive)))
+		if (runs && (!pod_is_active(pod) || !pod->admitted || pod->c[0].init))
 			return false;
 	}
 	return w->u.up && !w->fuse && !is_lone_witness(w) && w->k.up && w->k.sources && w->podres &&
