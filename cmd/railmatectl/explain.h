@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct ledger_decision;
 struct ledger_hold;
@@ -21,6 +22,7 @@ struct story {
 	struct chapter *chapters; size_t n_chapters;
 };
 
+void explain_time(struct strbuf *out, int64_t ms); /* Unix time; 0: not known */
 void explain_text(const struct story *s, struct strbuf *out);
 void explain_json(const struct story *s, struct strbuf *out);
 

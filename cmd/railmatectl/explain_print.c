@@ -70,7 +70,7 @@ static const char *verdict_of(const struct chapter *c)
 	return c->d->checked ? judge_after(c->d) : judge_before(c->d);
 }
 
-static void put_time(struct strbuf *out, int64_t ms)
+void explain_time(struct strbuf *out, int64_t ms)
 {
 	time_t seconds = (time_t)(ms / 1000);
 	char text[40] = "at an unknown time";
@@ -195,7 +195,7 @@ static void text_held(const struct chapter *c, struct strbuf *out)
 
 		label(out, i ? "" : "held");
 		strbuf_printf(out, "%s since ", h->vf);
-		put_time(out, h->since_ms);
+		explain_time(out, h->since_ms);
 		if (h->slot && *h->slot)
 			strbuf_printf(out, ", slot %s", h->slot);
 		if (h->draining)
@@ -213,7 +213,7 @@ static void text_decision(const struct ledger_decision *d, struct strbuf *out)
 	put_owner(out, &d->owner);
 	strbuf_printf(out, ": %d of %s\n", d->asked, d->resource);
 	label(out, "decided");
-	put_time(out, d->at_ms);
+	explain_time(out, d->at_ms);
 	strbuf_printf(out, ", %s, number %llu\n", d->late ? "late binding" : "early binding",
 		      (unsigned long long)d->number);
 	text_gpus(d, out);

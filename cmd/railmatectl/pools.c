@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -10,6 +9,7 @@
 #include "base/str.h"
 #include "control/control.h"
 #include "document/document.h"
+#include "explain.h"
 
 #define ASK_TIMEOUT_MS 5000
 
@@ -61,17 +61,6 @@ static size_t count(const struct item *vfs, const char *state)
 	return n;
 }
 
-static void put_time(struct strbuf *out, int64_t ms)
-{
-	time_t seconds = (time_t)(ms / 1000);
-	char text[40] = "an unknown time";
-	struct tm tm;
-
-	if (ms > 0 && gmtime_r(&seconds, &tm))
-		strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S UTC", &tm);
-	strbuf_puts(out, text);
-}
-
 static void put_holder(const struct item *vf, struct strbuf *out)
 {
 	const char *pod = text_of(vf, "pod"), *container = text_of(vf, "container"),
@@ -86,7 +75,7 @@ static void put_holder(const struct item *vf, struct strbuf *out)
 	if (*uid)
 		strbuf_printf(out, " (UID %s)", uid);
 	strbuf_puts(out, ", since ");
-	put_time(out, item_number(vf, "since_ms", 0));
+	explain_time(out, item_number(vf, "since_ms", 0));
 }
 
 /* What would free it. */

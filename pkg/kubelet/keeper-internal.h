@@ -94,6 +94,8 @@ void keeper_say(struct keeper *k, bool bad, const char *fmt, ...) __attribute__(
 void keeper_tell_unlisted(struct keeper *k);
 void keeper_complete(struct keeper *k); /* fills in what holds do not know of their VFs, as far as the node shows it */
 
+size_t keeper_count_ids(const struct pod_list *pods); /* that all their containers have */
+
 void keeper_watch_wake(struct keeper *k); /* something is held */
 void keeper_watch_done(struct keeper *k);
 void keeper_checkpoint_done(struct keeper *k);

@@ -65,7 +65,7 @@ static void tell_container(struct telling *t, const struct pod *pod, const struc
 	}
 }
 
-static size_t count_ids(const struct pod_list *pods)
+size_t keeper_count_ids(const struct pod_list *pods)
 {
 	size_t n = 0;
 
@@ -105,7 +105,7 @@ static void tell(struct keeper *k, struct holds_answer *answer, const struct pod
 
 	if (!k->node)
 		return;
-	t.seen = arena_array(a, count_ids(pods), sizeof(*t.seen));
+	t.seen = arena_array(a, keeper_count_ids(pods), sizeof(*t.seen));
 	for (size_t p = 0; p < pods->n; p++) {
 		v[p] = pod_of(&pods->v[p], a);
 		for (size_t c = 0; c < pods->v[p].n_containers; c++)

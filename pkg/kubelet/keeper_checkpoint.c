@@ -37,19 +37,6 @@ static void add_pod(struct keeper *k, const struct pod *pod)
 	}
 }
 
-static size_t count(const struct pod_list *pods)
-{
-	size_t n = 0;
-
-	for (size_t p = 0; p < pods->n; p++) {
-		for (size_t c = 0; c < pods->v[p].n_containers; c++) {
-			for (size_t h = 0; h < pods->v[p].containers[c].n_held; h++)
-				n += pods->v[p].containers[c].held[h].ids.n;
-		}
-	}
-	return n;
-}
-
 static bool is_as_before(struct keeper *k, const struct stat *st)
 {
 	return k->entries_arena && k->entries_ino == st->st_ino &&
@@ -71,7 +58,7 @@ size_t keeper_checkpoint(struct keeper *k, const struct holds_entry **ret)
 		k->entries_ino = st.st_ino;
 		k->entries_mtime = st.st_mtim;
 		pods = checkpoint_pods(k->checkpoint, k->entries_arena);
-		k->entries = arena_array(k->entries_arena, count(&pods), sizeof(*k->entries));
+		k->entries = arena_array(k->entries_arena, keeper_count_ids(&pods), sizeof(*k->entries));
 		for (size_t p = 0; p < pods.n; p++)
 			add_pod(k, &pods.v[p]);
 	}
