@@ -35,7 +35,7 @@ void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t n);
 void __wrap_free(void *p);
 char *__wrap_strdup(const char *s);
-int __wrap_vasprintf(char **ret, const char *fmt, va_list ap);
+int __wrap_vasprintf(char **ret, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 
 static bool is_ours(const void *p)
 {
