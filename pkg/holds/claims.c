@@ -51,6 +51,7 @@ static void adopt(struct holds *h, const struct holds_claim *c, struct holds_now
 		holds_know_slot(h, hold.slot);
 	s = holds_sight(h, c->vf, now);
 	s->loaded = true;
+	s->told_ms = now.mono_ms;
 	s->noted_ms = now.mono_ms - (int64_t)h->pace.young_ms - 1;
 	holds_say(h, false, "%s: %s is held by %s", c->source, c->vf,
 		  holds_name(&c->owner, name, sizeof(name)));

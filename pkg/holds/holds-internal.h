@@ -11,6 +11,7 @@ struct sight {
 	uint64_t decision;
 	int64_t noted_ms; /* when it was made; young_ms before the start for those that were there */
 	int64_t shown_ms; /* asked_ms of the newest answer of this kubelet that showed it; 0: none has */
+	int64_t told_ms;   /* when a container, or its CNI plugin, was last told of it; the start for those that were there */
 	int64_t judged_ms; /* asked_ms of the newest answer that said something about it; 0: none has */
 	bool loaded;	  /* it was in the ledger when we started */
 	bool tentative;	  /* bound late, and neither the container nor its CNI plugin was told of it */

@@ -15,6 +15,7 @@ const struct holds_pace holds_default_pace = {
 	.apart_ms = 2000,
 	.mature_ms = 600000,
 	.store_ms = 3000,
+	.create_ms = 35000,
 };
 
 struct holds *holds_new(struct ledger *ledger, const struct holds_pace *pace, struct holds_now now)
@@ -31,6 +32,7 @@ struct holds *holds_new(struct ledger *ledger, const struct holds_pace *pace, st
 	for (size_t i = 0; i < h->n_sights; i++) {
 		h->sights[i].loaded = true;
 		h->cgroups_seen |= ledger_hold_at(h->ledger, i)->seen_cgroup;
+		h->sights[i].told_ms = now.mono_ms;
 		h->sights[i].noted_ms -= pace->young_ms + 1; /* the kubelet has noted these long ago */
 	}
 	return h;

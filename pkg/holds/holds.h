@@ -44,6 +44,11 @@ struct holds_pace {
 	unsigned apart_ms;	/* a pod that still uses its VF drains when it is missed twice, so far apart: 2000 */
 	unsigned mature_ms;	/* rule (d): 600000 */
 	unsigned store_ms;	/* a container waits no longer for the disk: 3000 */
+	/*
+	 * A container is created no later after its PreStartContainer: 35000. The kubelet gives the call to another plugin of the container
+	 * 30 s (KubeletPreStartContainerRPCTimeoutInSecs), and the runtime reads the CDI specs first thing in CreateContainer.
+	 */
+	unsigned create_ms;
 };
 extern const struct holds_pace holds_default_pace;
 
@@ -190,6 +195,12 @@ void holds_promised(struct holds *h, const char *const *slots, size_t n, struct 
  * that the slot has now is there and healthy (asked only if there is one: holds_slot_vf()). */
 const char *holds_slot_vf(const struct holds *h, const char *slot); /* NULL: none is bound */
 const char *holds_slot_start(struct holds *h, const char *slot, const struct ledger_owner *owner, bool usable, struct holds_now now);
+/*
+ * Before that: a sentence if this container has to wait. Another pod was told of the slot's VF less than create_ms ago and runs (facts, of
+ * holds_slot_vf()): CDI would give its container, if that is not created yet, the VF that the slot's spec names by then.
+ */
+const char *holds_slot_waits(struct holds *h, const char *slot, const struct ledger_owner *owner, const struct holds_facts *facts,
+			     struct holds_now now, struct arena *a);
 /* The k-th VF that this very container holds without a slot (its slot was given away again): it keeps it. NULL: no more. */
 const char *holds_kept(const struct holds *h, const char *resource, const struct ledger_owner *owner, size_t k);
 /* May a VF of this pool be given to a container that starts? could: as far as is known without a look. A sentence if not. */

@@ -1,6 +1,7 @@
 /* Late binding: slots, what was promised of them, and which VF each has. */
 #include "holds/holds-internal.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -278,6 +279,21 @@ static bool is_same_pod(const struct holds *h, const struct ledger_hold *hold,
 	return holds_same_name(&hold->owner, owner->ns, owner->pod) && !holds_promise(h, hold->slot);
 }
 
+const char *holds_slot_waits(struct holds *h, const char *slot, const struct ledger_owner *owner,
+			     const struct holds_facts *facts, struct holds_now now, struct arena *a)
+{
+	const struct ledger_hold *hold = holds_live_slot(h, slot);
+	const struct sight *s = hold ? holds_sight(h, hold->vf, now) : NULL;
+	char name[HOLDS_NAME_MAX];
+
+	if (!hold || s->tentative || facts->cgroup != HOLDS_CGROUP_RUNS || is_same_pod(h, hold, owner) ||
+	    now.mono_ms - s->told_ms >= (int64_t)h->pace.create_ms)
+		return NULL;
+	return arena_printf(a, "slot %s was given to %s %" PRId64 " s ago, and that may not be created yet",
+			    slot, holds_name(&hold->owner, name, sizeof(name)),
+			    (now.mono_ms - s->told_ms) / 1000);
+}
+
 const char *holds_slot_start(struct holds *h, const char *slot, const struct ledger_owner *owner, bool usable,
 			     struct holds_now now)
 {
@@ -431,9 +447,12 @@ void holds_bind(struct holds *h, const char *slot, const struct holds_vf *v, con
 void holds_confirm(struct holds *h, const char *slot, struct holds_now now)
 {
 	const struct ledger_hold *hold = ledger_find_slot(h->ledger, slot);
+	struct sight *s = hold ? holds_sight(h, hold->vf, now) : NULL;
 
-	if (hold)
-		holds_sight(h, hold->vf, now)->tentative = false;
+	if (!s)
+		return;
+	s->tentative = false;
+	s->told_ms = now.mono_ms;
 }
 
 void holds_unbind(struct holds *h, const char *slot, struct holds_now now)

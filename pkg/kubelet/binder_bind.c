@@ -61,6 +61,25 @@ static const struct pool_dev *sticky_vf(const struct request *r, const struct ta
 	return vf ? dev : NULL;
 }
 
+/* Of a slot that the kubelet has given twice. */
+static int wait_for_the_other(const struct request *r, const struct target *t, struct err *err)
+{
+	struct binder *b = r->b;
+
+	for (size_t i = 0; i < t->slots.n; i++) {
+		const char *slot = t->slots.v[i], *vf = holds_slot_vf(binder_holds(b), slot), *why;
+		struct holds_facts facts;
+
+		if (!vf)
+			continue;
+		facts = keeper_facts(b->env.keeper, vf, r->arena);
+		why = holds_slot_waits(binder_holds(b), slot, &t->owner, &facts, keeper_now(), r->arena);
+		if (why)
+			return err_set(err, EAGAIN, "%s", why);
+	}
+	return 0;
+}
+
 static bool is_in(const struct binding *c, const struct pool_dev *dev)
 {
 	for (size_t i = 0; i < c->n_slots; i++) {
@@ -226,6 +245,9 @@ static int bind_target(struct request *r, const struct target *t, struct err *er
 	struct binding c;
 	int result = 0;
 
+	result = wait_for_the_other(r, t, err);
+	if (result < 0)
+		return result;
 	if (!t->container)
 		holds_know_pod(binder_holds(b), t->owner.uid);
 	choose_from(r, t, &c);

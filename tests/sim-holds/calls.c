@@ -431,6 +431,22 @@ static set keep_slots(struct world *w, struct op *op, const struct ledger_owner 
 	return taken;
 }
 
+static const char *waits_for_another(struct world *w, struct op *op, const struct ledger_owner *owner)
+{
+	const char *why = NULL;
+
+	for (set s = op->ids; s && !why; s &= s - 1) {
+		const char *slot = slot_name((unsigned)lowest(s)), *vf = holds_slot_vf(w->u.h, slot);
+		struct holds_facts facts;
+
+		if (!vf)
+			continue;
+		op_facts(w, op, (unsigned)vf_number(vf), &facts);
+		why = holds_slot_waits(w->u.h, slot, owner, &facts, now_of(w), w->u.a);
+	}
+	return why;
+}
+
 /* What the container has, or a free one. False: there is none. */
 static bool bind_slot(struct world *w, struct op *op, unsigned slot, set *taken, size_t *kept,
 		      const char **why)
@@ -465,10 +481,15 @@ static bool bind_slot(struct world *w, struct op *op, unsigned slot, set *taken,
 void late_bind(struct world *w, struct op *op)
 {
 	struct ledger_owner owner = owner_of(op->who);
-	set taken = keep_slots(w, op, &owner);
-	const char *why = NULL;
+	set taken;
+	const char *why = waits_for_another(w, op, &owner);
 	size_t kept = 0;
 
+	if (why) {
+		undo(w, op, why);
+		return;
+	}
+	taken = keep_slots(w, op, &owner);
 	for (set s = op->ids; s; s &= s - 1) {
 		if (op->vf[lowest(s)] < 0 && !bind_slot(w, op, (unsigned)lowest(s), &taken, &kept, &why)) {
 			undo(w, op, why ? why : "all VFs are held");

@@ -153,24 +153,19 @@ bool can_create(const struct world *w, int pod, int c)
 		return false;
 	if (w->k.up && p->known)
 		return true;
-	for (set s = p->c[c].ids; s; s &= s - 1) {
-		const struct record *spec = &w->s.spec[lowest(s)];
-
-		if (spec->there && spec->who.uid != pod)
-			return false; /* by then its slot has been given, and a sandbox made: it is long
-					 created */
-	}
 	return w->now_ms - p->c[c].ok_ms <= 1000;
 }
 
-/* What CDI makes of the slots: the VF in the spec, by then. (One of another pod: README.md, "Not in it".) */
-static bool resolve(const struct world *w, int pod, set slots, set *ret)
+#define PRESTART_TIMEOUT_MS 30000 /* of the container's other pools, to which the kubelet goes after ours */
+
+/* What CDI makes of the slots: the VF in the spec, by then. */
+static bool resolve(const struct world *w, set slots, set *ret)
 {
 	*ret = 0;
 	for (unsigned s = 0; s < VFS_MAX; s++) {
 		if (!(slots >> s & 1))
 			continue;
-		if (!w->s.spec[s].there || (w->s.spec[s].who.uid >= 0 && w->s.spec[s].who.uid != pod))
+		if (!w->s.spec[s].there)
 			return false;
 		*ret |= 1u << w->s.spec[s].vf;
 	}
@@ -182,10 +177,16 @@ void ctr_create(struct world *w, int pod, int c)
 	struct ctr *ctr = &w->pods[pod].c[c];
 	set got = 0;
 
+	if (w->now_ms - ctr->ok_ms >= PRESTART_TIMEOUT_MS) {
+		say(w, "PreStartContainer of another pool of pod %d: deadline exceeded", pod);
+		ctr->state = CTR_WAITS;
+		ctr->pool = 0;
+		return;
+	}
 	for (unsigned i = 0; i < w->cfg.n_pools; i++) {
 		set ids = ctr->ids & pool_set(w, i), vfs = ids;
 
-		if (w->cfg.pools[i].late && !resolve(w, pod, ids, &vfs)) {
+		if (w->cfg.pools[i].late && !resolve(w, ids, &vfs)) {
 			say(w, "CreateContainer of pod %d: unresolvable CDI device", pod);
 			ctr->state = CTR_WAITS;
 			ctr->pool = 0;

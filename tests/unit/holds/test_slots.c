@@ -168,6 +168,40 @@ static void a_pod_of_the_same_name_and_another_uid_gets_another_vf(void **state)
 	assert_true(is_held_by(V1, "web-0#u2"));
 }
 
+/* The kubelet has given the slot twice: the spec names the VF of the first until its container is created. */
+static void a_container_waits_while_another_of_its_slot_may_not_be_created_yet(void **state)
+{
+	struct ledger_owner first = who("web-0#u1"), second = who("web-1#u2");
+	struct holds_facts f;
+
+	(void)state;
+	begin_late("web-0#u1", S0, V0);
+	run_pod("web-0#u1");
+	promise(S0);
+	f = facts_of(V0);
+	assert_non_null(strstr(holds_slot_waits(w.h, S0, &second, &f, w.now, w.a), "web-0"));
+	assert_null(holds_slot_waits(w.h, S0, &first, &f, w.now, w.a));
+	assert_null(holds_slot_waits(w.h, S1, &second, &f, w.now, w.a));
+	restart(copy_of_ledger());
+	records_read();
+	f = facts_of(V0);
+	assert_non_null(holds_slot_waits(w.h, S0, &second, &f, w.now, w.a));
+	pass((int64_t)holds_default_pace.create_ms);
+	assert_null(holds_slot_waits(w.h, S0, &second, &f, w.now, w.a));
+}
+
+static void a_container_does_not_wait_for_a_pod_that_has_ended(void **state)
+{
+	struct ledger_owner second = who("web-1#u2");
+	struct holds_facts f;
+
+	(void)state;
+	begin_late("web-0#u1", S0, V0);
+	end_pod("web-0#u1");
+	f = facts_of(V0);
+	assert_null(holds_slot_waits(w.h, S0, &second, &f, w.now, w.a));
+}
+
 static void without_uids_a_name_keeps_its_vf_unless_the_slot_was_given_since(void **state)
 {
 	(void)state;
@@ -463,6 +497,8 @@ int main(void)
 		TEST(a_vf_that_is_not_usable_is_left_for_another_one),
 		TEST(a_slot_that_was_given_away_leaves_its_vf_with_the_first_container),
 		TEST(a_pod_of_the_same_name_and_another_uid_gets_another_vf),
+		TEST(a_container_waits_while_another_of_its_slot_may_not_be_created_yet),
+		TEST(a_container_does_not_wait_for_a_pod_that_has_ended),
 		TEST(without_uids_a_name_keeps_its_vf_unless_the_slot_was_given_since),
 		TEST(a_container_whose_slot_was_given_away_keeps_its_vf_with_another_slot),
 		TEST(what_drains_loses_its_slot_to_the_next_container),
