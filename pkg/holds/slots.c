@@ -286,8 +286,8 @@ const char *holds_slot_waits(struct holds *h, const char *slot, const struct led
 	const struct sight *s = hold ? holds_sight(h, hold->vf, now) : NULL;
 	char name[HOLDS_NAME_MAX];
 
-	if (!hold || s->tentative || facts->cgroup != HOLDS_CGROUP_RUNS || is_same_pod(h, hold, owner) ||
-	    now.mono_ms - s->told_ms >= (int64_t)h->pace.create_ms)
+	if (!hold || s->tentative || is_same_pod(h, hold, owner) || facts->cgroup == HOLDS_CGROUP_OFF ||
+	    facts->cgroup == HOLDS_CGROUP_EMPTY || now.mono_ms - s->told_ms >= (int64_t)h->pace.create_ms)
 		return NULL;
 	return arena_printf(a, "slot %s was given to %s %" PRId64 " s ago, and that may not be created yet",
 			    slot, holds_name(&hold->owner, name, sizeof(name)),
