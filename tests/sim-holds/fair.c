@@ -133,20 +133,19 @@ static set taken_from(const struct world *w, int pod, int c)
 }
 
 /*
- * A pod has slots of this pool and processes, and no record names a VF of it: with the ledger lost it cannot
- * be told from one whose records are lost as well, and nothing of the pool is given until it starts or ends.
+ * A pod has slots of this pool and processes, and records name fewer VFs of it: with the ledger lost it
+ * cannot be told from one whose records are lost as well, and nothing of the pool is given until it starts or
+ * ends.
  */
 static bool is_uncertain(const struct world *w, unsigned pool, int pod)
 {
-	set recorded = 0;
-
-	for (unsigned vf = 0; vf < w->n_vfs; vf++) {
-		if (w->s.map[vf].there && w->s.map[vf].pool == pool && w->s.map[vf].who.uid >= 0)
-			recorded |= 1u << w->s.map[vf].who.uid;
-	}
 	for (int p = 0; p < (int)w->n_pods && w->cfg.pools[pool].late; p++) {
-		if (p != pod && w->pods[p].sandbox && !(recorded >> p & 1) &&
-		    (w->pods[p].had & pool_set(w, pool)))
+		unsigned recorded = 0;
+
+		for (unsigned vf = 0; vf < w->n_vfs; vf++)
+			recorded +=
+				w->s.map[vf].there && w->s.map[vf].pool == pool && w->s.map[vf].who.uid == p;
+		if (p != pod && w->pods[p].sandbox && recorded < count(w->pods[p].had & pool_set(w, pool)))
 			return true;
 	}
 	return false;
