@@ -116,8 +116,6 @@ struct keeper *state_make_keeper(struct state *s, struct rpc *rpc, const struct 
 	struct holds *holds = holds_new(STEAL(s->ledger), &holds_default_pace, keeper_now());
 	struct keeper *k;
 
-	if (s->away)
-		holds_ledger_away(holds, keeper_now());
 	k = keeper_new(rpc, holds, STEAL(s->file), root, count_users, s->users);
 	keeper_listen(k, log_note, changed, ctx);
 	if (s->away)

@@ -24,6 +24,8 @@ struct holds *holds_new(struct ledger *ledger, const struct holds_pace *pace, st
 
 	h->lost = !ledger;
 	h->ledger = ledger ? ledger : ledger_new();
+	if (h->lost) /* records that cannot be read yet, and a ledger that comes back, may have any number */
+		ledger_skip(h->ledger, (uint64_t)now.wall_ms);
 	h->pace = *pace;
 	h->stored = ledger_generation(h->ledger);
 	h->next_loaded = ledger_next(h->ledger);
@@ -92,11 +94,6 @@ const struct ledger *holds_ledger(const struct holds *h)
 void holds_set_blind(struct holds *h, bool blind)
 {
 	h->blind = blind;
-}
-
-void holds_ledger_away(struct holds *h, struct holds_now now)
-{
-	ledger_skip(h->ledger, (uint64_t)now.wall_ms);
 }
 
 /* --- who is who --- */

@@ -54,14 +54,13 @@ extern const struct holds_pace holds_default_pace;
 
 /*
  * ledger (taken): what was on disk; NULL: there was none that could be read, and what is held is rebuilt from the other records.
- * A ledger that is merely absent is NULL as well. blind: PodResources will never be asked (it is off, or the kubelet has none).
+ * A ledger that is merely absent is NULL as well. One may come back,
+ * so that decisions then get numbers beyond any that it can have: from the wall clock on, in milliseconds. blind: PodResources will never be asked (it is off, or the kubelet has none).
  */
 struct holds *holds_new(struct ledger *ledger, const struct holds_pace *pace, struct holds_now now);
 void holds_free(struct holds *h); /* NULL is fine */
 const struct ledger *holds_ledger(const struct holds *h);
 void holds_set_blind(struct holds *h, bool blind);
-/* A ledger is there that cannot be read now, and may come back: decisions get numbers beyond any that it can have. */
-void holds_ledger_away(struct holds *h, struct holds_now now);
 
 /* --- actions: fetched after every event until there is none --- */
 
@@ -196,7 +195,7 @@ void holds_promised(struct holds *h, const char *const *slots, size_t n, struct 
 const char *holds_slot_vf(const struct holds *h, const char *slot); /* NULL: none is bound */
 const char *holds_slot_start(struct holds *h, const char *slot, const struct ledger_owner *owner, bool usable, struct holds_now now);
 /*
- * Before that: a sentence if this container has to wait. Another pod was told of the slot's VF less than create_ms ago and runs (facts, of
+ * Before that: a sentence if this container has to wait. Another pod was told of the slot's VF less than create_ms ago and may run (facts, of
  * holds_slot_vf()): CDI would give its container, if that is not created yet, the VF that the slot's spec names by then.
  */
 const char *holds_slot_waits(struct holds *h, const char *slot, const struct ledger_owner *owner, const struct holds_facts *facts,

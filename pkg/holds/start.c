@@ -16,7 +16,9 @@ static bool is_own(const struct ledger_hold *hold, const struct ledger_owner *ow
 /* The hold goes on: what is known of the VF beyond this stays. */
 static bool goes_on(const struct ledger_hold *old, const struct ledger_owner *owner, uint64_t number)
 {
-	return old && !old->slot && (is_own(old, owner) || (number && old->decision == number));
+	if (!old || old->slot || holds_other_uid(&old->owner, owner))
+		return false;
+	return is_own(old, owner) || (number && old->decision == number);
 }
 
 static void put(struct holds *h, const struct holds_vf *v, const struct ledger_owner *owner, uint64_t number,
@@ -141,9 +143,10 @@ static bool may_start(struct holds *h, const struct holds_vf *v, const struct le
 }
 
 /*
- * A hold that begins now and not with its decision (another container had the VF then) needs a number of its
- * own: a ledger that was stored between them knows the decision's, and no hold with it. 0: every hold is
- * there, and keeps the number that it has.
+ * A hold that begins now and not with its decision (another container had the VF then, or all that is known
+ * of it is a record) needs a number of its own: a ledger that was stored between them knows the decision's,
+ * and no hold with it, and one that comes back may know a later decision. 0: every hold is there, and keeps
+ * the number that it has.
  */
 static uint64_t number_of_start(struct holds *h, const struct holds_vf *v, size_t n,
 				const struct ledger_owner *owner, uint64_t decision, struct holds_now now)
@@ -156,6 +159,7 @@ static uint64_t number_of_start(struct holds *h, const struct holds_vf *v, size_
 		const struct ledger_hold *old = ledger_find(h->ledger, v[i].vf);
 
 		begins |= !goes_on(old, owner, decision) || (decision && old->decision != decision);
+		begins |= h->lost && old && old->pending && holds_sight(h, v[i].vf, now)->loaded;
 	}
 	if (!begins)
 		return decision;

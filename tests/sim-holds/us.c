@@ -247,8 +247,6 @@ void us_start(struct world *w)
 	u->a = arena_new(1024);
 	u->h = holds_new(u->state_open ? read_ledger(w) : NULL, &holds_default_pace, now_of(w));
 	u->up = true;
-	if (!u->state_open)
-		holds_ledger_away(u->h, now_of(w));
 	remember_past(w);
 	us_settle(w, "start");
 	remember_decisions(w);

@@ -15,7 +15,8 @@ static void without_a_ledger_the_other_records_say_what_is_held(void **state)
 	assert_false(hold_of(V0)->pending);
 	assert_true(is_held_by(V1, "web-1#u2"));
 	assert_null(hold_of(V1)->slot);
-	assert_int_equal(ledger_next(holds_ledger(w.h)), 9);
+	assert_true(ledger_next(holds_ledger(w.h)) >=
+		    (uint64_t)w.now.wall_ms); /* beyond any of a ledger that comes back */
 }
 
 static void of_two_records_of_one_vf_the_higher_number_counts(void **state)
@@ -203,7 +204,6 @@ static void a_ledger_that_comes_back_is_weighed_like_any_record(void **state)
 
 	(void)state;
 	restart(NULL);
-	holds_ledger_away(w.h, w.now);
 	records_read();
 	kubelet_lists({ "web-1", NULL });
 	mine = begin_late("web-1#u2", S1, V1);

@@ -150,7 +150,6 @@ static void h3_a_ledger_from_before_a_failed_open_does_not_beat_the_specs_since(
 	begin_late("web-0#u1", S0, V0);
 	on_disk = copy_of_ledger();
 	restart(NULL); /* cannot be opened */
-	holds_ledger_away(w.h, w.now);
 	claim("web-0#u1", S0, V0, 1);
 	records_read();
 	kubelet_lists({ "web-0", S0 });
@@ -172,7 +171,6 @@ static void m1_an_incomplete_picture_gives_nothing_away(void **state)
 	(void)state;
 	begin_late("web-0#u1", S0, V0);
 	restart(NULL);
-	holds_ledger_away(w.h, w.now);
 	holds_claims_read(w.h, false, w.now);
 	w.unreadable = V0; /* sysfs */
 	kubelet_lists({ "web-0", S0 });

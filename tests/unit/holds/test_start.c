@@ -206,6 +206,33 @@ static void the_checkpoint_does_not_name_the_pod_that_came_after_a_started_hold(
 	assert_string_equal(hold_of(V0)->owner.uid, "");
 }
 
+/* The Allocate of web-1 is forgotten: the newest decision that is known gave the same VF to another pod. */
+static void a_hold_does_not_go_on_as_that_of_another_pod(void **state)
+{
+	uint64_t number = allocate("web-0", V0);
+
+	(void)state;
+	run_pod("web-0#u1");
+	assert_true(starts_by("web-0#u1", V0, number, false));
+	kubelet_lists({ "web-0", V0 });
+	end_pod("web-0#u1");
+	run_pod("web-1#u2");
+	assert_true(starts_by("web-1#u2", V0, number, false));
+	assert_true(hold_of(V0)->decision > number);
+}
+
+static void a_hold_that_was_but_a_record_gets_a_number_when_it_begins(void **state)
+{
+	(void)state;
+	restart(NULL);
+	claim("web-0", NULL, V0, 4);
+	records_read();
+	run_pod("web-0#u1");
+	assert_true(starts_by("web-0#u1", V0, 4, false));
+	claim("web-9#u9", NULL, V0, 6); /* of a ledger that comes back */
+	assert_true(is_held_by(V0, "web-0#u1"));
+}
+
 /* Allocate was answered while another pod had the VF still: a ledger of that moment knows the number, and no
  * hold with it. */
 static void a_hold_that_begins_later_than_its_decision_has_a_number_of_its_own(void **state)
@@ -331,6 +358,8 @@ int main(void)
 		TEST(a_name_and_a_uid_are_not_the_same_pod),
 		TEST(the_checkpoint_names_the_pod_of_a_hold),
 		TEST(the_checkpoint_does_not_name_the_pod_that_came_after_a_started_hold),
+		TEST(a_hold_does_not_go_on_as_that_of_another_pod),
+		TEST(a_hold_that_was_but_a_record_gets_a_number_when_it_begins),
 		TEST(a_hold_that_begins_later_than_its_decision_has_a_number_of_its_own),
 		TEST(after_a_restart_the_checkpoint_names_no_started_hold),
 		TEST(an_id_of_two_pods_has_no_uid),
