@@ -68,6 +68,7 @@ class TakeOver(Case):
         self.assertEqual(first.end(), 0, first.stderr())
         self.assertEqual(self.ready(files[0])[0], 1)
         until(lambda: self.ready(files[1]) == (0, "serving"), "the second to serve")
+        kubelet.wait(VF, 2)  # it has read the list by then, too
         self.assertEqual(len(vfs_of(kubelet.admit("p", f"main:{VF}=2"))), 2)
 
     def test_systemd_gets_one_word_when_it_serves_without_a_kubelet(self):
