@@ -21,9 +21,9 @@ static int release(const char *socket, const char *vf, bool sure)
 
 	if (!sure)
 		return fail(EXIT_REFUSED,
-			    "release %s: railmated will give this VF to the next container, whoever uses it "
-			    "now; look "
-			    "who holds it (railmatectl explain vf %s), end its processes, and say --yes",
+			    "release %s: railmated would give this VF to the next container even while a "
+			    "process uses it: see who holds it (railmatectl explain vf %s), end its "
+			    "processes, then repeat with --yes",
 			    vf, vf);
 	r = control_ask(socket, &ask, ASK_TIMEOUT_MS, a, &reply, &err);
 	if (r < 0)

@@ -325,9 +325,10 @@ int spec_write(struct binder *b, const struct ids *slots, const char *text, bool
 	if (r == -EISDIR)
 		return err_set(err, EISDIR, "CDI spec %s: something that is no file is in its place", path);
 	if (old && is_foreign(ours, old, path, a))
-		return err_set(err, EEXIST, "CDI spec %s: somebody else's file has its name", path);
+		return err_set(err, EEXIST,
+			       "CDI spec %s: a file of that name exists that railmated did not write", path);
 	if (old && ours && strcmp(ours, old) != 0)
-		binder_say(b, "CDI spec %s was changed by somebody else; it is written anew", path);
+		binder_say(b, "CDI spec %s was changed by another program; it is written again", path);
 	*ret_written = !old || strcmp(old, text) != 0;
 	r = *ret_written ? write_text(b, slots->v[0], text, err) : 0;
 	if (r == 0)

@@ -280,7 +280,7 @@ static int refuse_foreign(const struct item *top, const char *name, struct err *
 		return err_set(err, ENOTSUP,
 			       "%s: is a ledger of version %lld; this railmate reads version %d", name,
 			       (long long)version, LEDGER_VERSION);
-	return err_set(err, EBADMSG, "%s: is a ledger that somebody else than railmate has written", name);
+	return err_set(err, EBADMSG, "%s: is a ledger that another program has written", name);
 }
 
 int ledger_read(const char *text, size_t len, const char *name, struct ledger **ret, struct err *err)

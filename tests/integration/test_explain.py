@@ -346,7 +346,7 @@ case $4 in railmate-a) exit 3;; esac
                                   stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
         asked = release(vf)
         self.assertEqual(asked.returncode, 3)
-        self.assertIn("whoever uses it now", asked.stderr)
+        self.assertIn("even while a process uses it", asked.stderr)
         self.assertIn(vf, self.explain(node, "pool").stdout)
         self.assertEqual((release(vf, "--yes").returncode, release(vf, "--yes").returncode), (0, 3))
         until(lambda: "an operator has released it" in daemon.stderr(), "a line of log")

@@ -70,7 +70,7 @@ class Specs(LateCase):
         again = self.start(node, "pod")["main"]
         self.assertTrue(again["started"], again["message"])
         self.assertEqual(vfs_in(again), vfs_in(first))
-        until(lambda: "was changed by somebody else; it is written anew" in node.processes[-1].stderr(), "a line about it")
+        until(lambda: "was changed by another program; it is written again" in node.processes[-1].stderr(), "a line about it")
 
     def test_a_directory_that_is_read_only(self):
         """Writing fails for root too: the directory is a file system mounted read-only, or else something that is none."""

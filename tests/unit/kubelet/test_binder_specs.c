@@ -145,7 +145,7 @@ static void specs_of_others_are_left_alone(void **state)
 	put(nvidia, "{\"kind\": \"nvidia.com/gpu\"}");
 	put(mine, "{\"kind\": \"example.com/nic\"}");
 	pod("p", HOLDS("rdma/vf=%s", slots(0, 0, 0)));
-	bind_fails(slots(0, 0, 0), EAGAIN, "somebody else's file has its name");
+	bind_fails(slots(0, 0, 0), EAGAIN, "a file of that name exists that railmated did not write");
 	allocated(slots(0, 0, 0));
 	assert_string_equal(read_text(mine), "{\"kind\": \"example.com/nic\"}");
 	unlink(mine);
@@ -174,7 +174,7 @@ static void a_spec_edited_by_hand_is_told_and_written_anew(void **state)
 	put(spec_path_of("rdma_vf-n0-0"), "{\"kind\": \"railmate.io/vf\", \"devices\": []}");
 	bind(slots(0, 0, 0));
 	assert_int_equal(notes, 1);
-	assert_non_null(strstr(last_note, "was changed by somebody else; it is written anew"));
+	assert_non_null(strstr(last_note, "was changed by another program; it is written again"));
 	assert_string_equal(spec("rdma_vf-n0-0"), text);
 }
 
