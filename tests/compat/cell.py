@@ -105,6 +105,8 @@ def make_dev(sys_dir):
     for name in ("null", "zero", "random", "urandom"):
         (new / name).touch()
         mount(f"/dev/{name}", new / name, None, MS_BIND)
+    (new / "shm").mkdir()
+    mount("/dev/shm", new / "shm", None, MS_BIND)  # the tree and the programs may be in it
     nodes = [f"infiniband/{path.name}" for path in (sys_dir / "class/infiniband_verbs").glob("uverbs*")]
     if (sys_dir / "class/misc/rdma_cm").exists():
         nodes.append("infiniband/rdma_cm")
