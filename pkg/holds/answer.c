@@ -418,7 +418,8 @@ void holds_checkpoint(struct holds *h, const struct holds_entry *v, size_t n, st
 			hold.owner.uid = uid;
 			ledger_put(h->ledger, &hold);
 			h->synced = ledger_generation(h->ledger);
-		} else if (!hold.draining && strcmp(uid, hold.owner.uid) != 0 && !s->given_away) {
+		} else if (!hold.draining && holds_text(hold.owner.uid) && strcmp(uid, hold.owner.uid) != 0 &&
+			   !s->given_away) {
 			s->given_away = true;
 			holds_want_look(h, hold.vf);
 		}

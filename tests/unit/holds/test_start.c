@@ -271,6 +271,25 @@ static void after_a_restart_the_checkpoint_names_no_started_hold(void **state)
 	assert_string_equal(hold_of(V0)->owner.uid, "");
 }
 
+/* Of an older version, or rebuilt from what the kubelet shows: nobody has said that another pod has the id.
+ */
+static void after_a_restart_the_container_of_a_hold_without_a_uid_starts_again(void **state)
+{
+	uint64_t number = allocate("web-0", V0);
+
+	(void)state;
+	assert_true(starts_by("web-0", V0, number, false));
+	restart(copy_of_ledger());
+	records_read();
+	kubelet_lists({ "web-0", V0 });
+	checkpoint("u1", V0);
+	w.open = V0;
+	assert_false(starts("web-0#u1", V0));
+	w.open = NULL;
+	assert_true(starts("web-0#u1", V0));
+	assert_true(is_held_by(V0, "web-0#u1"));
+}
+
 static void an_id_of_two_pods_has_no_uid(void **state)
 {
 	const struct holds_entry two[] = { { "u1", "main", RES, V0 }, { "u2", "main", RES, V0 } };
@@ -362,6 +381,7 @@ int main(void)
 		TEST(a_hold_that_was_but_a_record_gets_a_number_when_it_begins),
 		TEST(a_hold_that_begins_later_than_its_decision_has_a_number_of_its_own),
 		TEST(after_a_restart_the_checkpoint_names_no_started_hold),
+		TEST(after_a_restart_the_container_of_a_hold_without_a_uid_starts_again),
 		TEST(an_id_of_two_pods_has_no_uid),
 		TEST(an_init_container_and_the_main_one_share_a_vf),
 		TEST(what_the_kubelet_offers_is_looked_at_and_freed_if_its_pod_has_ended),
