@@ -302,20 +302,22 @@ static const struct holds_seen **sorted(const struct holds_answer *answer)
 void holds_answered(struct holds *h, const struct holds_answer *answer, struct holds_now now)
 {
 	struct judging j = { .h = h, .answer = answer, .now = now };
+	bool overtaken;
 
 	if (answer->epoch != h->epoch)
 		return;
 	j.seen = sorted(answer);
 	holds_sync(h, now);
+	overtaken = answer->asked_ms < h->listed_ms || answer->asked_ms <= h->ended_ms;
 	for (size_t i = ledger_holds(h->ledger); i-- > 0;) {
 		judge(&j, ledger_hold_at(h->ledger, i), &h->sights[i]);
 		h->synced = ledger_generation(h->ledger); /* owners change, holds do not */
 	}
-	for (size_t i = 0; i < answer->n_seen; i++)
+	for (size_t i = 0; !overtaken && i < answer->n_seen; i++)
 		adopt(&j, j.seen[i]);
 	if (answer->all) {
 		holds_note_slots(h, answer, now);
-		h->shown |= h->claims_read;
+		h->shown |= h->claims_read && !overtaken;
 		if (!h->answering_ms)
 			h->answering_ms = now.mono_ms;
 	}

@@ -80,7 +80,14 @@ void holds_note_cgroup(struct holds *h, const char *vf, const struct holds_facts
 	ledger_put(h->ledger, &seen);
 }
 
-void holds_drop(struct holds *h, const char *vf, const char *because)
+static void end(struct holds *h, const char *vf, struct holds_now now)
+{
+	ledger_drop(h->ledger, vf);
+	h->ended_ms = now.mono_ms;
+	holds_relist(h);
+}
+
+void holds_drop(struct holds *h, const char *vf, const char *because, struct holds_now now)
 {
 	const struct ledger_hold *hold = ledger_find(h->ledger, vf);
 	char name[HOLDS_NAME_MAX];
@@ -89,8 +96,7 @@ void holds_drop(struct holds *h, const char *vf, const char *because)
 		return;
 	holds_say(h, false, "%s is free: %s, which held it, %s", hold->vf,
 		  holds_name(&hold->owner, name, sizeof(name)), because);
-	ledger_drop(h->ledger, vf);
-	holds_relist(h);
+	end(h, vf, now);
 }
 
 static void drain(struct holds *h, const struct ledger_hold *hold, const char *why)
@@ -118,7 +124,7 @@ void holds_looked(struct holds *h, const char *vf, const struct holds_facts *f, 
 		return;
 	why = holds_in_use(hold, f, false);
 	if (holds_is_gone(h, hold, s, f, false, false, now))
-		holds_drop(h, vf, "is gone, and the VF is idle");
+		holds_drop(h, vf, "is gone, and the VF is idle", now);
 	else if (!hold->draining && s->gone && s->missed_twice && !s->passed_on && why)
 		drain(h, hold, why);
 }
@@ -140,12 +146,10 @@ bool holds_release(struct holds *h, const char *vf, struct holds_now now)
 	const struct ledger_hold *hold = ledger_find(h->ledger, vf);
 	char name[HOLDS_NAME_MAX];
 
-	(void)now;
 	if (!hold)
 		return false;
 	holds_say(h, true, "%s was held by %s, and an operator has released it", hold->vf,
 		  holds_name(&hold->owner, name, sizeof(name)));
-	ledger_drop(h->ledger, vf);
-	holds_relist(h);
+	end(h, vf, now);
 	return true;
 }

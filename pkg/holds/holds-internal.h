@@ -63,6 +63,7 @@ struct holds {
 
 	/* the kubelet */
 	int64_t listed_ms; /* when the newest List was asked for */
+	int64_t ended_ms;  /* when a hold last ended: an answer to an older question may show it still */
 	uint64_t epoch;
 	int64_t answering_ms; /* when this kubelet first answered with a List; 0: it has not */
 
@@ -100,7 +101,7 @@ const char *holds_in_use(const struct ledger_hold *hold, const struct holds_fact
 bool holds_is_gone(const struct holds *h, const struct ledger_hold *hold, const struct sight *s,
 		   const struct holds_facts *f, bool given, bool moves, struct holds_now now);
 void holds_note_cgroup(struct holds *h, const char *vf, const struct holds_facts *f);
-void holds_drop(struct holds *h, const char *vf, const char *because);
+void holds_drop(struct holds *h, const char *vf, const char *because, struct holds_now now);
 
 struct promise *holds_promise(const struct holds *h, const char *slot); /* NULL: none */
 void holds_forget_promise(struct holds *h, const char *slot);

@@ -113,6 +113,53 @@ static void an_overtaken_answer_that_shows_a_pod_does_not_bring_it_back(void **s
 	assert_null(hold_of(V0));
 }
 
+/* Nor one whose hold is no longer there: what ended it was asked for later. */
+static void an_overtaken_answer_adopts_nothing(void **state)
+{
+	int64_t first;
+
+	(void)state;
+	begin_pod("web-0#u1", V0);
+	kubelet_lists({ "web-0", V0 });
+	end_pod("web-0#u1");
+	first = w.now.mono_ms + 1000;
+	pass(3000);
+	answer(NULL, first + 10, w.epoch, SAYS({ "web-1", NULL }));
+	assert_null(hold_of(V0));
+	answer(NULL, first, w.epoch, SAYS({ "web-0", V0 }));
+	assert_null(hold_of(V0));
+
+	begin_pod("web-2#u2", V1);
+	kubelet_gets("web-2", { "web-2", V1 });
+	end_pod("web-2#u2");
+	first = w.now.mono_ms;
+	kubelet_gets_nothing("web-2");
+	assert_null(hold_of(V1));
+	answer(NULL, first, w.epoch, SAYS({ "web-2", V1 }));
+	assert_null(hold_of(V1));
+}
+
+/* What the newest question found is not all that there is: the next List says it. */
+static void a_lost_ledger_is_not_settled_by_an_overtaken_answer(void **state)
+{
+	int64_t first;
+
+	(void)state;
+	restart(NULL);
+	claim("web-0#u1", NULL, V0, 7);
+	records_read();
+	first = w.now.mono_ms;
+	kubelet_gets("web-0", { "web-0", V0 });
+	kubelet_gets_nothing("web-0");
+	assert_null(hold_of(V0));
+	answer(NULL, first, w.epoch, SAYS({ "web-0", V0 }, { "web-1", V1 }));
+	assert_false(holds_is_settled(w.h));
+	kubelet_lists({ "web-1", V1 });
+	assert_true(holds_is_settled(w.h));
+	assert_true(is_held_by(V1, "web-1"));
+	assert_null(hold_of(V0));
+}
+
 static void before_the_records_were_read_nothing_is_freed(void **state)
 {
 	(void)state;
@@ -615,6 +662,8 @@ int main(void)
 		TEST(what_the_kubelet_has_shown_it_has_noted),
 		TEST(an_answer_that_was_overtaken_says_nothing),
 		TEST(an_overtaken_answer_that_shows_a_pod_does_not_bring_it_back),
+		TEST(an_overtaken_answer_adopts_nothing),
+		TEST(a_lost_ledger_is_not_settled_by_an_overtaken_answer),
 		TEST(before_the_records_were_read_nothing_is_freed),
 		TEST(the_ten_minutes_begin_with_the_hold),
 		TEST(a_kubelet_that_has_named_a_container_has_shown_its_pod),
