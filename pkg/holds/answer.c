@@ -1,6 +1,7 @@
 /* What the kubelet says against the holds: who is shown, who is not shown any more, who is new. */
 #include "holds/holds-internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -405,6 +406,25 @@ static bool may_fill(const struct ledger_hold *hold, const struct sight *s)
 	       (hold->pending || !s->loaded);
 }
 
+/* The UIDs of the pods with this id, if they are two. */
+static void note_two(struct sight *s, const struct holds_entry *v, size_t n, const char *resource,
+		     const char *id)
+{
+	const char *uids[2] = { "", "" };
+	size_t pods = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(v[i].id, id) != 0 || strcmp(v[i].resource, resource) != 0 ||
+		    (pods && !strcmp(v[i].uid, uids[0])) || (pods > 1 && !strcmp(v[i].uid, uids[1])))
+			continue;
+		if (pods < 2)
+			uids[pods] = v[i].uid;
+		pods++;
+	}
+	for (size_t i = 0; i < 2; i++)
+		snprintf(s->uids[i], sizeof(s->uids[i]), "%s", pods == 2 ? uids[i] : "");
+}
+
 /* A hold that has another UID than the checkpoint keeps it: its id was given away. */
 void holds_checkpoint(struct holds *h, const struct holds_entry *v, size_t n, struct holds_now now)
 {
@@ -414,6 +434,7 @@ void holds_checkpoint(struct holds *h, const struct holds_entry *v, size_t n, st
 		const char *uid = holds_checkpoint_uid(v, n, hold.resource, hold.slot ? hold.slot : hold.vf);
 		struct sight *s = &h->sights[i];
 
+		note_two(s, v, n, hold.resource, hold.slot ? hold.slot : hold.vf);
 		if (!*uid)
 			continue;
 		if (may_fill(&hold, s)) {

@@ -22,6 +22,7 @@ struct sight {
 	int64_t missed_ms; /* when it was first missed so; 0 never */
 	bool missed_twice;
 	bool doubly_told;
+	char uids[2][48]; /* of two pods with its id, by the checkpoint; "" unless there are just two */
 };
 
 struct promise {

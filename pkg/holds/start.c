@@ -172,6 +172,28 @@ static uint64_t number_of_start(struct holds *h, const struct holds_vf *v, size_
 	return number;
 }
 
+/* The kubelet shows the holder, by its name, and gives its id to two pods. One of them is the one that
+ * starts: the other one's cgroup tells whether the holder runs. */
+static void know_the_other(struct holds *h, const char *vf, const struct ledger_owner *owner,
+			   struct holds_now now)
+{
+	const struct ledger_hold *hold = ledger_find(h->ledger, vf);
+	const struct sight *s = holds_sight(h, vf, now);
+	struct ledger_hold known;
+
+	if (!hold || holds_text(hold->owner.uid) || !holds_text(hold->owner.pod) || !holds_text(owner->pod) ||
+	    !holds_text(owner->uid) || holds_same_name(&hold->owner, owner->ns, owner->pod) || !s->shown_ms ||
+	    s->unseen)
+		return;
+	known = *hold;
+	for (size_t i = 0; i < 2; i++) {
+		if (!strcmp(s->uids[i], owner->uid))
+			known.owner.uid = s->uids[!i];
+	}
+	ledger_put(h->ledger, &known);
+	holds_sync(h, now);
+}
+
 bool holds_start(struct holds *h, const struct holds_vf *v, size_t n, const struct ledger_owner *owner,
 		 uint64_t decision, bool moves, struct holds_now now, struct arena *a, const char **ret_why)
 {
@@ -183,6 +205,7 @@ bool holds_start(struct holds *h, const struct holds_vf *v, size_t n, const stru
 	for (size_t i = 0; i < n; i++) {
 		const struct ledger_hold *hold;
 
+		know_the_other(h, v[i].vf, owner, now);
 		holds_note_cgroup(h, v[i].vf, v[i].facts);
 		if (!may_start(h, &v[i], owner, decision, moves, now, a, ret_why)) {
 			hold = ledger_find(h->ledger, v[i].vf);

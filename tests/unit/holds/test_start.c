@@ -290,6 +290,28 @@ static void after_a_restart_the_container_of_a_hold_without_a_uid_starts_again(v
 	assert_true(is_held_by(V0, "web-0#u1"));
 }
 
+/* All records are lost, and the kubelet gives one id to two pods: neither may wait for the other for ever. */
+static void of_two_pods_with_one_id_the_one_that_starts_tells_who_the_other_is(void **state)
+{
+	const struct holds_entry two[] = { { "u1", "main", RES, V0 }, { "u2", "main", RES, V0 } };
+
+	(void)state;
+	restart(NULL);
+	records_read();
+	kubelet_lists({ "job-1", V0 }, { "web-2", V0 });
+	assert_true(is_held_by(V0, "job-1"));
+	run_pod("web-2#u2");
+	run_pod("job-1#u1");
+	holds_checkpoint(w.h, two, 2, w.now);
+	assert_false(starts("web-2#u2", V0)); /* it may run */
+	assert_true(is_held_by(V0, "job-1#u1"));
+	assert_false(starts("web-2#u2", V0));
+	end_pod("job-1#u1");
+	tick();
+	assert_true(starts("web-2#u2", V0));
+	assert_true(is_held_by(V0, "web-2#u2"));
+}
+
 static void an_id_of_two_pods_has_no_uid(void **state)
 {
 	const struct holds_entry two[] = { { "u1", "main", RES, V0 }, { "u2", "main", RES, V0 } };
@@ -382,6 +404,7 @@ int main(void)
 		TEST(a_hold_that_begins_later_than_its_decision_has_a_number_of_its_own),
 		TEST(after_a_restart_the_checkpoint_names_no_started_hold),
 		TEST(after_a_restart_the_container_of_a_hold_without_a_uid_starts_again),
+		TEST(of_two_pods_with_one_id_the_one_that_starts_tells_who_the_other_is),
 		TEST(an_id_of_two_pods_has_no_uid),
 		TEST(an_init_container_and_the_main_one_share_a_vf),
 		TEST(what_the_kubelet_offers_is_looked_at_and_freed_if_its_pod_has_ended),
