@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "kubelet/binder.h"
+#include "kubelet/claims.h"
 #include "hw/bdf.h"
 #include "ledger/ledger.h"
 
@@ -171,28 +172,15 @@ struct spec_file {
 	char *text; /* what we wrote, or found at the start */
 };
 
-/* What a spec of ours says. */
-struct spec_facts {
-	const char *path;
-	struct ids slots;	 /* each with */
-	const char **vfs;	 /* its VF and */
-	uint64_t *numbers;	 /* the number of its decision; 0: written by a version without */
-	struct ledger_owner owner;
-};
-
 /* The spec of a container: its slots of late pools, the lowest first. ret_written: it was not there, or another text was. */
 int spec_write(struct binder *b, const struct ids *slots, const char *text, bool *ret_written, struct err *err);
 bool spec_exists(const struct binder *b, const char *slot);
 void spec_remove(struct binder *b, const char *slot); /* the spec that has this slot */
 /* Every spec of ours in the directory; false: some could not be read. */
-bool spec_scan(struct binder *b, void (*found)(struct binder *b, const struct spec_facts *facts));
+bool spec_scan(struct binder *b, void (*found)(struct binder *b, const struct claims *record, const char *path));
 void specs_tidy(struct binder *b);    /* removes those that holds does not need */
 void specs_restore(struct binder *b); /* writes those again that it needs, and that are gone */
 void specs_done(struct binder *b);
-/* The variables by which a spec says whose it is. */
-struct edits spec_story(const struct ledger *l, const struct ledger_owner *owner, const struct binding_slot *slots, size_t n,
-			struct arena *a);
-
 /* --- what the container gets: binder_grant.c --- */
 
 /*

@@ -439,21 +439,20 @@ void binder_bind(struct binder *b, const struct ids *slots, const struct binder_
 
 /* --- the specs that are there --- */
 
-static void claim(struct binder *b, const struct spec_facts *f)
+static void claim(struct binder *b, const struct claims *claims, const char *path)
 {
 	_cleanup_arena_ struct arena *a = arena_new(512);
 
-	for (size_t i = 0; i < f->slots.n; i++) {
-		const struct pool *pool = slot_pool(b->node, f->slots.v[i]);
-		const struct holds_claim c = { .vf = f->vfs[i],
+	for (size_t i = 0; i < claims->n; i++) {
+		const struct pool *pool = slot_pool(b->node, claims->v[i].slot);
+		const struct holds_claim c = { .vf = claims->v[i].vf,
 					       .resource = pool ? pool->cfg->resource : NULL,
-					       .slot = f->slots.v[i],
-					       .owner = f->owner,
-					       .number = f->numbers[i],
-					       .source = arena_printf(a, "CDI spec %s", f->path) };
-		struct bdf bdf;
+					       .slot = claims->v[i].slot,
+					       .owner = claims->owner,
+					       .number = claims->v[i].number,
+					       .source = arena_printf(a, "CDI spec %s", path) };
 
-		if (pool && bdf_parse(f->vfs[i], &bdf) == 0)
+		if (pool)
 			holds_claimed(binder_holds(b), &c, keeper_now());
 	}
 }

@@ -21,17 +21,13 @@
 #include "base/str.h"
 #include "document/document.h"
 #include "kubelet/keeper.h"
+#include "kubelet/claims.h"
 #include "pool/node.h"
 #include "render/cdi.h"
 
 #define SPEC_BYTES_MAX (4u << 20)
 #define DIR_MODE       0755
 #define FILE_MODE      0644
-
-#define ENV_BINDING   "RAILMATE_BINDING"
-#define ENV_CONTAINER "RAILMATE_CONTAINER"
-#define ENV_UID	      "RAILMATE_POD_UID"
-#define ENV_DECISION  "RAILMATE_DECISION"
 
 /* --- what we remember --- */
 
@@ -93,107 +89,6 @@ void specs_done(struct binder *b)
 	for (size_t i = 0; i < b->n_specs; i++)
 		forget(&b->specs[i]);
 	free(b->specs);
-}
-
-/* --- what a spec says --- */
-
-/* The number of each VF, in the order of the slots. */
-static uint64_t number_of(const struct ledger *l, const struct binding_slot *slot)
-{
-	const struct ledger_hold *hold = ledger_find(l, slot->dev->id);
-
-	return hold ? hold->decision : 0;
-}
-
-struct edits spec_story(const struct ledger *l, const struct ledger_owner *o,
-			const struct binding_slot *slots, size_t n, struct arena *a)
-{
-	_cleanup_strbuf_ struct strbuf binding = STRBUF_INIT, numbers = STRBUF_INIT;
-	struct edits e = { .envs = arena_array(a, 4, sizeof(*e.envs)) };
-
-	for (size_t i = 0; i < n; i++) {
-		strbuf_printf(&binding, "%s%s=%s", i ? "," : "", slots[i].id, slots[i].dev->id);
-		strbuf_printf(&numbers, "%s%llu", i ? "," : "", (unsigned long long)number_of(l, &slots[i]));
-	}
-	e.envs[e.n_envs++] = (struct kv) { ENV_BINDING, arena_strdup(a, strbuf_str(&binding)) };
-	e.envs[e.n_envs++] = (struct kv) { ENV_DECISION, arena_strdup(a, strbuf_str(&numbers)) };
-	e.envs[e.n_envs++] = (struct kv) { ENV_CONTAINER, arena_printf(a, "%s/%s/%s", o->ns, o->pod,
-								       o->container ? o->container : "") };
-	if (o->uid && *o->uid)
-		e.envs[e.n_envs++] = (struct kv) { ENV_UID, o->uid };
-	return e;
-}
-
-/* "slot=vf,slot=vf" and "number,number" → claims. */
-static size_t parse_binding(const char *binding, const char *numbers, struct arena *a, struct spec_facts *ret)
-{
-	size_t max = 1;
-
-	for (const char *c = binding; *c; c++)
-		max += *c == ',';
-	ret->slots.v = arena_array(a, max, sizeof(*ret->slots.v));
-	ret->vfs = arena_array(a, max, sizeof(*ret->vfs));
-	ret->numbers = arena_array(a, max, sizeof(*ret->numbers));
-	for (const char *s = binding; *s; s += strspn(s, ",")) {
-		size_t n = strcspn(s, ","), slot = strcspn(s, "=");
-
-		if (slot < n) {
-			ret->slots.v[ret->slots.n] = arena_printf(a, "%.*s", (int)slot, s);
-			ret->vfs[ret->slots.n] = arena_printf(a, "%.*s", (int)(n - slot - 1), s + slot + 1);
-			ret->numbers[ret->slots.n++] = strtoull(numbers, NULL, 10);
-		}
-		numbers += strcspn(numbers, ",");
-		numbers += strspn(numbers, ",");
-		s += n;
-	}
-	return ret->slots.n;
-}
-
-static void read_owner(const char *text, struct spec_facts *facts, struct arena *a)
-{
-	const char *pod = strchr(text, '/'), *container = pod ? strchr(pod + 1, '/') : NULL;
-
-	if (!container)
-		return;
-	facts->owner.ns = arena_printf(a, "%.*s", (int)(pod - text), text);
-	facts->owner.pod = arena_printf(a, "%.*s", (int)(container - pod - 1), pod + 1);
-	facts->owner.container = container + 1;
-}
-
-static const char *value_of(const struct item *env, const char *key)
-{
-	size_t len = strlen(key);
-
-	for (size_t i = 0; env && env->type == ITEM_LIST && i < env->n_kids; i++) {
-		const char *s = env->kids[i].string;
-
-		if (s && !strncmp(s, key, len) && s[len] == '=')
-			return s + len + 1;
-	}
-	return NULL;
-}
-
-/* A version before this one wrote a spec a slot, and its variables into the device. */
-static bool read_facts(const struct item *spec, struct spec_facts *ret, struct arena *a)
-{
-	const struct item *devices = item_get(spec, "devices"), *env;
-	const char *binding, *container, *uid, *numbers;
-
-	if (!devices || devices->type != ITEM_LIST || !devices->n_kids)
-		return false;
-	env = item_get(item_get(spec, "containerEdits"), "env");
-	if (!env)
-		env = item_get(item_get(&devices->kids[0], "containerEdits"), "env");
-	binding = value_of(env, ENV_BINDING);
-	container = value_of(env, ENV_CONTAINER);
-	numbers = value_of(env, ENV_DECISION);
-	if (!binding || !container)
-		return false;
-	*ret = (struct spec_facts) { .owner = { "", "", "", "" } };
-	read_owner(container, ret, a);
-	uid = value_of(env, ENV_UID);
-	ret->owner.uid = uid ? uid : "";
-	return parse_binding(binding, numbers ? numbers : "", a, ret) > 0 && *ret->owner.container;
 }
 
 /* --- files --- */
@@ -385,13 +280,23 @@ void specs_restore(struct binder *b)
 
 /* --- at the start --- */
 
+static struct ids slots_in(const struct claims *claims, struct arena *a)
+{
+	struct ids slots = { .v = arena_array(a, claims->n, sizeof(*slots.v)) };
+
+	for (size_t i = 0; i < claims->n; i++)
+		slots.v[slots.n++] = claims->v[i].slot;
+	return slots;
+}
+
 /* False: it could not be read, which may pass. */
 static bool scan_one(struct binder *b, const char *name,
-		     void (*found)(struct binder *b, const struct spec_facts *facts), struct arena *a)
+		     void (*found)(struct binder *b, const struct claims *claims, const char *path),
+		     struct arena *a)
 {
 	const char *path = arena_printf(a, "%s/%s", b->env.cdi_dir, name), *text;
 	const struct item *spec;
-	struct spec_facts facts;
+	struct claims claims;
 	struct err err = { 0 };
 	int r = read_file(path, a, &text);
 
@@ -405,15 +310,16 @@ static bool scan_one(struct binder *b, const char *name,
 		binder_say(b, "CDI spec %s; it is written anew when its container starts", err.msg);
 	} else if (!str_eq(item_string(spec, "kind"), CDI_KIND)) {
 		return true;
-	} else if (!read_facts(spec, &facts, a)) {
+	} else if (!claims_of_spec(spec, &claims, a)) {
 		binder_say(
 			b,
 			"CDI spec %s does not say whose it is; it is written anew when its container starts",
 			path);
 	} else {
-		facts.path = path;
-		remember(b, cdi_slot_of_file(name, a), &facts.slots, text);
-		found(b, &facts);
+		const struct ids slots = slots_in(&claims, a);
+
+		remember(b, cdi_slot_of_file(name, a), &slots, text);
+		found(b, &claims, path);
 	}
 	return true;
 }
@@ -426,7 +332,8 @@ static bool is_left_over(const char *name, struct arena *a)
 	       cdi_slot_of_file(arena_printf(a, "%.*s", (int)(len - suffix - 1), name + 1), a);
 }
 
-bool spec_scan(struct binder *b, void (*found)(struct binder *b, const struct spec_facts *facts))
+bool spec_scan(struct binder *b,
+	       void (*found)(struct binder *b, const struct claims *claims, const char *path))
 {
 	DIR *dir = opendir(b->env.cdi_dir);
 	const struct dirent *e;

@@ -156,6 +156,25 @@ static int write_spec(struct request *r, const struct contents_in *in, const str
 	return result;
 }
 
+/* What the spec says of whose it is. */
+static struct edits record_of(const struct request *r, const struct ledger *l)
+{
+	struct claims claims = { .owner = r->owner,
+				 .v = arena_array(r->arena, r->n_bindings, sizeof(*claims.v)) };
+
+	claims.owner.container = r->owner.container ? r->owner.container : "";
+	claims.owner.uid = r->owner.uid ? r->owner.uid : "";
+	for (size_t i = 0; i < r->n_bindings; i++) {
+		const char *vf = r->bindings[i].dev->id;
+		const struct ledger_hold *hold = ledger_find(l, vf);
+
+		claims.v[claims.n++] = (struct claimed_vf) { .vf = vf,
+							     .slot = r->bindings[i].id,
+							     .number = hold ? hold->decision : 0 };
+	}
+	return claims_to_spec(&claims, r->arena);
+}
+
 static int write_all(struct request *r, const struct contents_in *in, struct err *err)
 {
 	struct edits parts[2], env;
@@ -166,7 +185,7 @@ static int write_all(struct request *r, const struct contents_in *in, struct err
 		return result;
 	write_files(r, in, &c);
 	parts[0] = c.env;
-	parts[1] = spec_story(in->ledger, &r->owner, r->bindings, r->n_bindings, r->arena);
+	parts[1] = record_of(r, in->ledger);
 	env = cdi_join(parts, 2, r->arena);
 	result = write_spec(r, in, &env, err);
 	if (result == 0)

@@ -8,9 +8,9 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "document/document.h"
-#include "hw/bdf.h"
 #include "kubelet/binder.h"
 #include "kubelet/keeper.h"
+#include "kubelet/claims.h"
 #include "kubelet/rundir.h"
 #include "render/render.h"
 #include "rpc/rpc.h"
@@ -24,50 +24,24 @@ struct sweeper {
 
 /* --- map.json --- */
 
-static struct ledger_owner owner_of(const struct item *map, struct arena *a)
-{
-	const char *pod = item_string(map, "pod"), *slash = pod ? strchr(pod, '/') : NULL;
-	const char *uid = item_string(map, "uid"), *container = item_string(map, "container");
-	struct ledger_owner owner = { "", "", uid ? uid : "", container ? container : "" };
-
-	if (slash) {
-		owner.ns = arena_printf(a, "%.*s", (int)(slash - pod), pod);
-		owner.pod = slash + 1;
-	}
-	return owner;
-}
-
-static uint64_t number_of(const struct item *element)
-{
-	const struct item *n = item_get(element, "decision");
-
-	return n && n->whole && n->number > 0 ? (uint64_t)n->number : 0;
-}
-
-/* A container that has not started yet has a map without a pod. */
 static void claim(void *ctx, const char *path, const char *text)
 {
 	_cleanup_arena_ struct arena *a = arena_new(8192);
 	struct sweeper *s = ctx;
-	const struct item *map, *list;
-	struct ledger_owner owner;
-	struct bdf bdf;
+	const struct item *map;
+	struct claims claims;
 
-	if (document_parse(text, strlen(text), path, a, &map, NULL) < 0)
+	if (document_parse(text, strlen(text), path, a, &map, NULL) < 0 || !claims_of_map(map, &claims, a))
 		return;
-	owner = owner_of(map, a);
-	list = item_get(map, "gpus");
-	for (size_t i = 0; *owner.pod && list && list->type == ITEM_LIST && i < list->n_kids; i++) {
-		const struct item *e = &list->kids[i];
-		const struct holds_claim c = { .vf = item_string(e, "vf"),
-					       .resource = item_string(e, "resource"),
-					       .slot = item_string(e, "slot"),
-					       .owner = owner,
-					       .number = number_of(e),
+	for (size_t i = 0; i < claims.n; i++) {
+		const struct holds_claim c = { .vf = claims.v[i].vf,
+					       .resource = claims.v[i].resource,
+					       .slot = claims.v[i].slot,
+					       .owner = claims.owner,
+					       .number = claims.v[i].number,
 					       .source = path };
 
-		if (c.vf && c.resource && bdf_parse(c.vf, &bdf) == 0)
-			holds_claimed(keeper_holds(s->env.keeper), &c, keeper_now());
+		holds_claimed(keeper_holds(s->env.keeper), &c, keeper_now());
 	}
 }
 
