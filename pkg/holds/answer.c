@@ -303,7 +303,7 @@ static const struct holds_seen **sorted(const struct holds_answer *answer)
 void holds_answered(struct holds *h, const struct holds_answer *answer, struct holds_now now)
 {
 	struct judging j = { .h = h, .answer = answer, .now = now };
-	bool overtaken;
+	bool overtaken, settled = holds_is_settled(h);
 
 	if (answer->epoch != h->epoch)
 		return;
@@ -322,6 +322,8 @@ void holds_answered(struct holds *h, const struct holds_answer *answer, struct h
 		if (!h->answering_ms)
 			h->answering_ms = now.mono_ms;
 	}
+	if (!settled && holds_is_settled(h))
+		holds_relist(h);
 	free(j.seen);
 }
 

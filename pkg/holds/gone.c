@@ -129,6 +129,13 @@ void holds_looked(struct holds *h, const char *vf, const struct holds_facts *f, 
 		drain(h, hold, why);
 }
 
+bool holds_withholds(const struct holds *h, const char *vf)
+{
+	const struct ledger_hold *hold = ledger_find(h->ledger, vf);
+
+	return hold && hold->draining && holds_is_settled(h);
+}
+
 bool holds_wants_look(struct holds *h, size_t i, struct holds_now now)
 {
 	const struct ledger_hold *hold = ledger_hold_at(h->ledger, i);

@@ -14,6 +14,7 @@ struct sight {
 	int64_t told_ms;   /* when a container, or its CNI plugin, was last told of it; the start for those that were there */
 	int64_t judged_ms; /* asked_ms of the newest answer that said something about it; 0: none has */
 	bool loaded;	  /* it was in the ledger when we started */
+	bool not_created; /* after it was told of this one, the container was refused another one: it does not run */
 	bool tentative;	  /* bound late, and neither the container nor its CNI plugin was told of it */
 	bool unseen;	  /* the newest answer of this kubelet that could show it did not */
 	bool passed_on;	  /* the kubelet says that another pod has the id */

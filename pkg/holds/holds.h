@@ -162,6 +162,9 @@ void holds_devices(struct holds *h, const char *vf, const char *rdma, const char
 
 struct holds_vf { const char *vf, *resource, *rdma; const struct holds_facts *facts; };
 
+/* Is the kubelet told that it is unhealthy, since it drains? Not by a ledger alone that other records may know to be old. */
+bool holds_withholds(const struct holds *h, const char *vf);
+
 /* A number and a record for a choice; what becomes known of it later. */
 uint64_t holds_decide(struct holds *h, const struct ledger_decision *d);
 void holds_undecide(struct holds *h, uint64_t number); /* it came to nothing: forgotten, unless something is held by it */
@@ -210,6 +213,8 @@ bool holds_may_give(struct holds *h, const char *vf, const char *resource, const
 void holds_bind(struct holds *h, const char *slot, const struct holds_vf *v, const struct ledger_owner *owner, uint64_t number,
 		struct holds_now now);
 void holds_confirm(struct holds *h, const char *slot, struct holds_now now); /* the container, or its CNI plugin, is told of it */
+/* A PreStartContainer of this container failed, and it may have been told of VFs of another pool: the kubelet does not create it. */
+void holds_not_created(struct holds *h, const struct ledger_owner *owner, struct holds_now now);
 void holds_unbind(struct holds *h, const char *slot, struct holds_now now); /* it came to nothing; unless it was confirmed */
 
 /* What the kubelet is told of late pools: slots with a VF (NULL: given, and none bound yet), and VFs that no slot can count on. */

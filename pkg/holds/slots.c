@@ -156,17 +156,34 @@ void holds_know_pod(struct holds *h, const char *uid)
 	}
 }
 
-void holds_name_unknown(struct holds *h, const struct holds_entry *v, size_t n)
+/* The newest List shows both, and pods of one List have names of their own. */
+static const char *uid_by_name(const struct holds *h, const struct unknown *of)
 {
 	for (size_t i = 0; i < h->n_unknown; i++) {
-		struct unknown *u = &h->unknown[i];
-		const char *uid = holds_checkpoint_uid(v, n, u->resource, u->slot);
+		const struct unknown *u = &h->unknown[i];
 
-		if (holds_text(u->owner.uid) || u->missed || !*uid)
-			continue;
-		free((char *)u->owner.uid);
-		u->owner.uid = xstrdup(uid);
+		if (!u->missed && holds_text(u->owner.uid) &&
+		    holds_same_name(&u->owner, of->owner.ns, of->owner.pod))
+			return u->owner.uid;
 	}
+	return "";
+}
+
+static void name_unknown(struct unknown *u, const char *uid)
+{
+	if (holds_text(u->owner.uid) || u->missed || !*uid)
+		return;
+	free((char *)u->owner.uid);
+	u->owner.uid = xstrdup(uid);
+}
+
+void holds_name_unknown(struct holds *h, const struct holds_entry *v, size_t n)
+{
+	for (size_t i = 0; i < h->n_unknown; i++)
+		name_unknown(&h->unknown[i],
+			     holds_checkpoint_uid(v, n, h->unknown[i].resource, h->unknown[i].slot));
+	for (size_t i = 0; i < h->n_unknown; i++)
+		name_unknown(&h->unknown[i], uid_by_name(h, &h->unknown[i]));
 }
 
 static bool shows_owner(const struct holds_answer *answer, const struct unknown *u)
@@ -286,8 +303,9 @@ const char *holds_slot_waits(struct holds *h, const char *slot, const struct led
 	const struct sight *s = hold ? holds_sight(h, hold->vf, now) : NULL;
 	char name[HOLDS_NAME_MAX];
 
-	if (!hold || s->tentative || is_same_pod(h, hold, owner) || facts->cgroup == HOLDS_CGROUP_OFF ||
-	    facts->cgroup == HOLDS_CGROUP_EMPTY || now.mono_ms - s->told_ms >= (int64_t)h->pace.create_ms)
+	if (!hold || s->tentative || s->not_created || is_same_pod(h, hold, owner) ||
+	    facts->cgroup == HOLDS_CGROUP_OFF || facts->cgroup == HOLDS_CGROUP_EMPTY ||
+	    now.mono_ms - s->told_ms >= (int64_t)h->pace.create_ms)
 		return NULL;
 	return arena_printf(a, "slot %s was given to %s %" PRId64 " s ago, and that may not be created yet",
 			    slot, holds_name(&hold->owner, name, sizeof(name)),
@@ -451,8 +469,15 @@ void holds_confirm(struct holds *h, const char *slot, struct holds_now now)
 
 	if (!s)
 		return;
-	s->tentative = false;
+	s->tentative = s->not_created = false;
 	s->told_ms = now.mono_ms;
+}
+
+void holds_not_created(struct holds *h, const struct ledger_owner *owner, struct holds_now now)
+{
+	holds_sync(h, now);
+	for (size_t i = 0; holds_text(owner->container) && i < h->n_sights; i++)
+		h->sights[i].not_created |= is_of_container(ledger_hold_at(h->ledger, i), owner);
 }
 
 void holds_unbind(struct holds *h, const char *slot, struct holds_now now)

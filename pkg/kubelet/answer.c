@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "discover/discover.h"
 #include "discover/sysroot.h"
+#include "holds/holds.h"
 #include "hw/inventory.h"
 #include "kubelet/recent.h"
 #include "ledger/ledger.h"
@@ -35,12 +36,10 @@ struct device_list answer_list(const struct pool *pool, struct arena *a)
 	return list;
 }
 
-void answer_list_draining(struct device_list *list, const struct ledger *ledger)
+void answer_list_draining(struct device_list *list, const struct holds *holds)
 {
 	for (size_t i = 0; i < list->n; i++) {
-		const struct ledger_hold *hold = ledger_find(ledger, list->v[i].id);
-
-		if (hold && hold->draining)
+		if (holds_withholds(holds, list->v[i].id))
 			list->v[i].healthy = false;
 	}
 }

@@ -11,6 +11,7 @@
 struct arena;
 struct choice;
 struct err;
+struct holds;
 struct ledger;
 struct node;
 struct pool;
@@ -19,7 +20,7 @@ struct sysroot;
 
 struct device_list answer_list(const struct pool *pool, struct arena *a);
 /* Devices that drain are unhealthy: nobody gets them until they are at rest. */
-void answer_list_draining(struct device_list *list, const struct ledger *ledger);
+void answer_list_draining(struct device_list *list, const struct holds *holds);
 
 /* who may be NULL, or without GPUs: no GPU knowledge. Unknown ids are ignored, fewer available than asked gives what there is; never fails. */
 struct ids answer_preferred(const struct node *node, const struct pool *pool, const struct preferred_container *req,

@@ -236,7 +236,7 @@ static bool needs_specs_now(const struct request *r, const bool *fresh)
 	return needed && !binder_looks_first(r);
 }
 
-static int bind_target(struct request *r, const struct target *t, struct err *err)
+static int try_to_bind(struct request *r, const struct target *t, struct err *err)
 {
 	struct binder *b = r->b;
 	bool *fresh = arena_array(r->arena, t->slots.n, sizeof(*fresh)), any = false;
@@ -267,6 +267,15 @@ static int bind_target(struct request *r, const struct target *t, struct err *er
 		result = grant_bound(r, NULL, 0, NULL, err);
 	if (result < 0)
 		binder_unbind(r);
+	return result;
+}
+
+static int bind_target(struct request *r, const struct target *t, struct err *err)
+{
+	int result = try_to_bind(r, t, err);
+
+	if (result < 0)
+		holds_not_created(binder_holds(r->b), &t->owner, keeper_now());
 	return result;
 }
 

@@ -13,8 +13,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "holds/holds.h"
 #include "kubelet/answer.h"
 #include "kubelet/holders.h"
+#include "kubelet/keeper.h"
 #include "kubelet/recent.h"
 #include "kubelet/record.h"
 #include "pool/node.h"
@@ -117,8 +119,8 @@ static void send_list(struct plugin *p, struct listener *l, struct arena *a)
 		list = answer_shared_list(pool, a);
 	else if (pool)
 		list = plugin_is_late(p) ? late_list(p, a) : answer_list(pool, a);
-	if (plugin_ledger(p) && !p->shared)
-		answer_list_draining(&list, plugin_ledger(p));
+	if (p->env->keeper && !p->shared)
+		answer_list_draining(&list, keeper_holds(p->env->keeper));
 	body = msg_encode_device_list(&list, a);
 	hash = hash_of(body);
 	if (l->sent == hash)

@@ -486,12 +486,16 @@ void late_bind(struct world *w, struct op *op)
 	size_t kept = 0;
 
 	if (why) {
+		cut(w);
+		holds_not_created(w->u.h, &owner, now_of(w));
 		undo(w, op, why);
 		return;
 	}
 	taken = keep_slots(w, op, &owner);
 	for (set s = op->ids; s; s &= s - 1) {
 		if (op->vf[lowest(s)] < 0 && !bind_slot(w, op, (unsigned)lowest(s), &taken, &kept, &why)) {
+			cut(w);
+			holds_not_created(w->u.h, &owner, now_of(w));
 			undo(w, op, why ? why : "all VFs are held");
 			return;
 		}

@@ -100,9 +100,7 @@ void us_list(struct world *w)
 	for (size_t i = 0; i < slots.n_uses; i++)
 		used |= 1u << slot_number(slots.uses[i].slot);
 	for (unsigned vf = 0; vf < w->n_vfs; vf++) {
-		const struct ledger_hold *hold = us_hold(w, vf);
-
-		if (hold && hold->draining)
+		if (holds_withholds(w->u.h, vf_name(vf)))
 			healthy &= ~(1u << vf);
 	}
 	for (unsigned i = 0; i < w->cfg.n_pools; i++) {

@@ -160,6 +160,33 @@ static void a_lost_ledger_is_not_settled_by_an_overtaken_answer(void **state)
 	assert_null(hold_of(V0));
 }
 
+/* The ledger is older than a map.json: another pod runs with it. */
+static void what_drains_is_withheld_when_all_records_were_read(void **state)
+{
+	struct ledger *old;
+
+	(void)state;
+	begin_pod("web-0#u1", V0);
+	kubelet_lists({ "web-0", V0 });
+	w.open = V0;
+	end_pod("web-0#u1");
+	kubelet_lists({ "web-1", NULL });
+	kubelet_lists({ "web-1", NULL });
+	assert_true(hold_of(V0)->draining);
+	assert_true(holds_withholds(w.h, V0));
+	old = copy_of_ledger();
+	restart(old);
+	assert_true(hold_of(V0)->draining);
+	assert_false(holds_withholds(w.h, V0));
+	claim("web-2#u2", NULL, V0, hold_of(V0)->decision + 5);
+	records_read();
+	assert_true(is_held_by(V0, "web-2#u2"));
+	w.relists = 0;
+	kubelet_lists({ "web-2", V0 });
+	assert_true(holds_is_settled(w.h) && w.relists > 0);
+	assert_false(holds_withholds(w.h, V0));
+}
+
 static void before_the_records_were_read_nothing_is_freed(void **state)
 {
 	(void)state;
@@ -664,6 +691,7 @@ int main(void)
 		TEST(an_overtaken_answer_that_shows_a_pod_does_not_bring_it_back),
 		TEST(an_overtaken_answer_adopts_nothing),
 		TEST(a_lost_ledger_is_not_settled_by_an_overtaken_answer),
+		TEST(what_drains_is_withheld_when_all_records_were_read),
 		TEST(before_the_records_were_read_nothing_is_freed),
 		TEST(the_ten_minutes_begin_with_the_hold),
 		TEST(a_kubelet_that_has_named_a_container_has_shown_its_pod),

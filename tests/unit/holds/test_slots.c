@@ -202,6 +202,25 @@ static void a_container_does_not_wait_for_a_pod_that_has_ended(void **state)
 	assert_null(holds_slot_waits(w.h, S0, &second, &f, w.now, w.a));
 }
 
+/* The first one has a VF of another pool to wait for: it is told of this one again and again, and not
+ * created. */
+static void a_container_does_not_wait_for_one_that_was_refused_after_it_was_told(void **state)
+{
+	struct ledger_owner first = who("web-0#u1"), second = who("web-1#u2");
+	struct holds_facts f;
+
+	(void)state;
+	begin_late("web-0#u1", S0, V0);
+	f = facts_of(V0);
+	assert_non_null(holds_slot_waits(w.h, S0, &second, &f, w.now, w.a));
+	holds_not_created(w.h, &second, w.now);
+	assert_non_null(holds_slot_waits(w.h, S0, &second, &f, w.now, w.a));
+	holds_not_created(w.h, &first, w.now);
+	assert_null(holds_slot_waits(w.h, S0, &second, &f, w.now, w.a));
+	holds_confirm(w.h, S0, w.now);
+	assert_non_null(holds_slot_waits(w.h, S0, &second, &f, w.now, w.a));
+}
+
 static void without_uids_a_name_keeps_its_vf_unless_the_slot_was_given_since(void **state)
 {
 	(void)state;
@@ -409,6 +428,23 @@ static void the_slots_of_a_pod_are_known_when_its_init_container_starts(void **s
 	assert_true(may_give(V1));
 }
 
+/* The checkpoint still has a pod that is gone: of one slot it names two. They have one name in one List. */
+static void a_slot_that_two_pods_have_on_record_is_that_of_the_pod_of_its_name(void **state)
+{
+	const struct holds_entry v[] = { { "u1", "main", RES, S0 },
+					 { "u1", "main", RES, S1 },
+					 { "u9", "main", RES, S1 } };
+
+	(void)state;
+	lose_everything();
+	end_pod("web-0#u1");
+	kubelet_lists({ "web-0", S0 }, { "web-0", S1 });
+	holds_checkpoint(w.h, v, ARRAY_LEN(v), w.now);
+	run_pod("web-0#u1"); /* its sandbox */
+	holds_know_pod(w.h, "u1");
+	assert_null(holds_unknown(w.h, 0, NULL));
+}
+
 static void a_pod_that_runs_nothing_does_not_keep_its_slots_unknown(void **state)
 {
 	(void)state;
@@ -498,6 +534,7 @@ int main(void)
 		TEST(a_slot_that_was_given_away_leaves_its_vf_with_the_first_container),
 		TEST(a_pod_of_the_same_name_and_another_uid_gets_another_vf),
 		TEST(a_container_waits_while_another_of_its_slot_may_not_be_created_yet),
+		TEST(a_container_does_not_wait_for_one_that_was_refused_after_it_was_told),
 		TEST(a_container_does_not_wait_for_a_pod_that_has_ended),
 		TEST(without_uids_a_name_keeps_its_vf_unless_the_slot_was_given_since),
 		TEST(a_container_whose_slot_was_given_away_keeps_its_vf_with_another_slot),
@@ -513,6 +550,7 @@ int main(void)
 		TEST(a_slot_is_known_again_when_its_container_starts_again),
 		TEST(an_unknown_slot_is_forgotten_when_its_pod_is_missed_twice_and_runs_no_more),
 		TEST(the_slots_of_a_pod_are_known_when_its_init_container_starts),
+		TEST(a_slot_that_two_pods_have_on_record_is_that_of_the_pod_of_its_name),
 		TEST(a_pod_that_runs_nothing_does_not_keep_its_slots_unknown),
 		TEST(two_answers_of_one_moment_do_not_end_an_unknown_slot),
 		TEST(an_unknown_slot_stays_so_while_cgroups_cannot_be_read),
