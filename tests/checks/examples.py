@@ -27,7 +27,7 @@ OPERATOR_PREFIX = "openshift.io"  # sriov-network-operator's RESOURCE_PREFIX, un
 # A machine on which the pools of a file have VFs.
 MACHINES = {"pools-roce.yaml": "gb200-like", "pools-roce-late.yaml": "gb200-like", "pools-host.yaml": "gb200-like",
             "pools-inference.yaml": "gb200-like", "pools-infiniband.yaml": "hgx-h100",
-            "pools-amd.yaml": "mi300x-baremetal"}
+            "pools-amd.yaml": "mi300x-baremetal", "pools-storage.yaml": "odd-dual-port"}
 
 # --- what fields there are ---
 #
@@ -466,7 +466,7 @@ class Programs(unittest.TestCase):
                 for resource in offered:
                     plan = self.ctl("plan", "--config", path, "--root", root, "--pool", resource, "--gpus", gpu,
                                     "--vfs", "1")
-                    self.assertRegex({**plan["nccl_conf"], **plan["env"]}["NCCL_IB_HCA"], r"^=mlx5_\d+:1$")
+                    self.assertRegex({**plan["nccl_conf"], **plan["env"]}["NCCL_IB_HCA"], r"^=mlx[45]_\d+:1$")
 
     def test_manifests_of_the_doctor_have_the_shape_of_the_examples(self):
         said = {}

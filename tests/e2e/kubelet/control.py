@@ -28,7 +28,14 @@ KUBECONFIG = {
 }
 
 
-# deploy/ as it is, on the machine of the fixture.
+# deploy/ as it is, on the machine of the fixture, and a user's ConfigMap.
+CONFIG = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: railmate-config, namespace: kube-system}
+data:
+  config.json: '{"resourceList": [{"resourcePrefix": "rdma", "resourceName": "vf", "selectors": {"devices": ["101e"], "isRdma": true}}]}'
+"""
 OVERLAY = """
 resources: [%(deploy)s]
 images: [{name: railmate, newName: %(image)s, newTag: %(tag)s}]
@@ -38,11 +45,6 @@ patches:
     - {op: add, path: /spec/template/spec/containers/0/args/-, value: --root=/machine}
     - {op: add, path: /spec/template/spec/containers/0/volumeMounts/-, value: {name: machine, mountPath: /machine, readOnly: true}}
     - {op: add, path: /spec/template/spec/volumes/-, value: {name: machine, hostPath: {path: %(machine)s}}}
-- target: {kind: ConfigMap, name: railmate-config}
-  patch: |
-    - op: replace
-      path: /data/config.json
-      value: '{"resourceList": [{"resourcePrefix": "rdma", "resourceName": "vf", "selectors": {"devices": ["101e"], "isRdma": true}}]}'
 """
 
 
@@ -125,7 +127,9 @@ class ControlledNode(node.Node):
         for program, *more in (("kube-scheduler",), ("kube-controller-manager", "--controllers=daemonset-controller")):
             self.spawn(f"{program}.log", self.control_program(program), "--kubeconfig", self.kubeconfig, "--leader-elect=false",
                        f"--cert-dir={self.work}/keys", *more)
+        (self.work / "config.yaml").write_text(CONFIG)
         self.stop_railmate(self.newest_railmate())
+        self.kubectl("apply", "-f", self.work / "config.yaml")
         self.kubectl("apply", "-k", overlay)
         try:
             self.kubectl("rollout", "status", "ds/railmate", f"--timeout={node.START_LIMIT:.0f}s")
@@ -133,6 +137,7 @@ class ControlledNode(node.Node):
             yield
         finally:
             self.kubectl("delete", "-k", overlay, "--cascade=background")
+            self.kubectl("delete", "-f", self.work / "config.yaml")  # which is still there
             for pod in self.api("GET", "/api/v1/namespaces/kube-system/pods")["items"]:
                 self.api("DELETE", f"/api/v1/namespaces/kube-system/pods/{pod['metadata']['name']}")
             until(lambda: not self.api("GET", "/api/v1/namespaces/kube-system/pods")["items"], "the DaemonSet's pods to go")
