@@ -1,21 +1,18 @@
 #!/usr/bin/env python3
 """Pod specs over HTTPS and over the Pods API: real TLS servers and the fake kubelet, good ones and bad ones."""
 
-import contextlib
-import http.client
 import json
 import os
 import resource
-import shutil
 import socket
-import ssl
 import subprocess
-import tempfile
 import threading
 import time
 import unittest
 
+import https
 from harness import GPU, VF, Case, Daemon, main, program, until, vfs_of
+from https import head, reply
 
 SANITIZED = os.environ.get("SANITIZED") == "1"
 TIMEOUT = 10000  # ms; for what answers at once
@@ -28,93 +25,6 @@ PODS = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": [
     {"metadata": {"name": "old", "namespace": "default", "uid": "u-2", "creationTimestamp": None,
                   "deletionTimestamp": "2026-01-02T03:04:05Z"},
      "spec": {"containers": [{"name": "main"}]}, "status": {"phase": "Failed"}}]}
-
-
-class Certificates:
-    """A CA and what it signed, made once a run."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        for ca in ("ca", "other-ca"):
-            self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-                         "-keyout", f"{ca}.key", "-out", f"{ca}.crt", "-days", "2", "-subj", f"/CN={ca}")
-        self.server("good", "IP:127.0.0.1,DNS:localhost", "2")
-        self.server("wrong-host", "DNS:elsewhere.example", "2")
-        self.server("expired", "IP:127.0.0.1", "-1")
-
-    def openssl(self, *args):
-        subprocess.run(["openssl", *args], cwd=self.folder, check=True, stdin=subprocess.DEVNULL,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-    def server(self, name, names, days):
-        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout",
-                     f"{name}.key", "-out", f"{name}.csr", "-subj", "/CN=server", "-addext", f"subjectAltName={names}")
-        self.openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial",
-                     "-days", days, "-copy_extensions", "copy", "-out", f"{name}.crt")
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-
-class Server:
-    """
-    A TLS server that answers as it is told: `answer` is called with the connection for each request, and returns
-    whether the connection stays open.
-    """
-
-    def __init__(self, certificates, name="good"):
-        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.context.load_cert_chain(certificates.path(f"{name}.crt"), certificates.path(f"{name}.key"))
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"https://127.0.0.1:{self.listener.getsockname()[1]}/pods"
-        self.answer = reply(200, json.dumps(PODS).encode())
-        self.connections, self.requests, self.going = 0, [], False
-        self.thread = threading.Thread(target=self.accept, daemon=True)
-        self.thread.start()
-
-    def accept(self):
-        while True:
-            try:
-                connection, _ = self.listener.accept()
-            except OSError:
-                return
-            if self.going:
-                connection.close()
-                return
-            threading.Thread(target=self.serve, args=(connection,), daemon=True).start()
-
-    def serve(self, plain):
-        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        with contextlib.suppress(OSError), plain:
-            with self.context.wrap_socket(plain, server_side=True) as connection:
-                self.connections += 1
-                reader = connection.makefile("rb")
-                while True:
-                    line = reader.readline().decode()
-                    if not line:
-                        return
-                    self.requests.append((line.strip(), dict(http.client.parse_headers(reader))))
-                    if not self.answer(connection):
-                        return
-
-    def close(self):
-        self.going = True
-        with contextlib.suppress(OSError):  # wakes accept()
-            socket.create_connection(self.listener.getsockname(), 1).close()
-        self.thread.join(5)
-        self.listener.close()
-
-
-def head(status, **headers):
-    lines = "".join(f"{k.replace('_', '-')}: {v}\r\n" for k, v in headers.items())
-    return f"HTTP/1.1 {status} x\r\n{lines}\r\n".encode()
-
-
-def reply(status, body, kind="application/json"):
-    def answer(connection):
-        connection.sendall(head(status, content_type=kind, content_length=len(body)) + body)
-        return True
-    return answer
 
 
 class Client:
@@ -150,26 +60,11 @@ class Client:
         return self.child.returncode, said
 
 
-class HttpsCase(unittest.TestCase):
-    longMessage = True
-
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp(prefix="railmate-podspecs-")
-        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
-        cls.certificates = Certificates(cls.folder)
-
+class HttpsCase(https.Case):
     def server(self, name="good"):
-        server = Server(self.certificates, name)
-        self.addCleanup(server.close)
+        server = super().server(name)
+        server.answer = reply(200, json.dumps(PODS).encode())
         return server
-
-    def token(self, text):
-        path = os.path.join(self.folder, f"token-{self.id()}")
-        with open(path + ".new", "w", encoding="utf-8") as f:
-            f.write(text)
-        os.rename(path + ".new", path)
-        return path
 
     def client(self, url, *options, ca="ca.crt", **more):
         trust = ["--ca", self.certificates.path(ca)] if ca else []
@@ -512,18 +407,15 @@ class Railmated(HttpsCase, Case):
 
     def setUp(self):
         self.here = self.node()
-        self.account = self.here.path("account")
-        os.mkdir(self.account)
+        self.folder_of_account = self.here.path("account")
 
     def give_token(self):
-        with open(os.path.join(self.account, "token"), "w", encoding="utf-8") as f:
-            f.write("the-token")
-        shutil.copy(self.certificates.path("ca.crt"), os.path.join(self.account, "ca.crt"))
+        self.account(self.folder_of_account)
 
     def start(self, *options, kubelet=(), **env):
         fake = self.here.start_kubelet(*kubelet)
         self.here.start_gpu_plugin()
-        argv = self.here.daemon_argv("--service-account", self.account, "--log-level", "debug", *options)
+        argv = self.here.daemon_argv("--service-account", self.folder_of_account, "--log-level", "debug", *options)
         daemon = Daemon(argv, self.here.path("railmated.log"), stdin=subprocess.DEVNULL, env={**os.environ, **env})
         self.here.processes.append(daemon)
         fake.wait(GPU, 1)
