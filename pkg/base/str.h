@@ -30,6 +30,7 @@ int str_to_u64(const char *s, int base, uint64_t max, uint64_t *ret);
 int str_to_int(const char *s, int *ret);
 
 bool str_eq(const char *a, const char *b); /* NULL equals only NULL */
+uint64_t str_hash(const char *s);	   /* FNV-1a: the same everywhere and for ever; nothing that resists an attacker */
 bool str_starts(const char *s, const char *prefix);
 char *str_trim(char *s); /* cuts white space at both ends, in place */
 /* Bytes of the well-formed UTF-8 sequence that s begins with; 0: it begins with none. len > 0. */

@@ -15,6 +15,7 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "pool/node.h"
 #include "render/render.h"
 
@@ -32,15 +33,6 @@ struct devinfo {
 	size_t n, next;
 	struct rpc_timer *timer;
 };
-
-static uint64_t hash_of(const char *s)
-{
-	uint64_t h = 14695981039346656037u;
-
-	for (; *s; s++)
-		h = (h ^ (uint8_t)*s) * 1099511628211u;
-	return h ? h : 1;
-}
 
 static int make_dir(const char *dir)
 {
@@ -75,7 +67,7 @@ static void write_file(struct devinfo *d, struct file *file, const struct pool_d
 	struct plugin *p = d->plugin;
 	const struct pool *pool = plugin_pool(p);
 	const char *text = render_devinfo(p->node, pool, dev, a);
-	uint64_t hash = hash_of(text);
+	uint64_t hash = str_hash(text);
 	int r;
 
 	if (file->hash == hash && !force)
