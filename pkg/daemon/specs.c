@@ -66,7 +66,7 @@ struct specs {
 
 static int open_candidate(struct specs *s, struct candidate *c, struct err *err)
 {
-	const struct kubeapi_options opt = { c->name, c->url, c->token, c->ca, c->insecure };
+	const struct kubeapi_options opt = { c->name, c->url, c->token, c->ca, c->insecure, NULL };
 	int r;
 
 	if (c->source)

@@ -26,9 +26,10 @@ struct kubeapi_options {
 	const char *token_file;	/* read anew for each fetch, because tokens rotate; NULL: none is sent. With one the process leaves no core. */
 	const char *ca_file;	/* who may have signed the server's certificate; only these */
 	bool insecure;		/* take any certificate, ca_file is not read; the token is not sent then */
+	const char *post;	/* for transfer.h: what to send there, JSON; NULL: pods are read */
 };
 
-/* Options are copied. Loads libcurl; its absence is an error in one sentence. [any thread, one at a time] */
+/* Options are copied. Loads libcurl; its absence is an error in one sentence. [any thread] */
 int kubeapi_open(struct rpc *rpc, const struct kubeapi_options *opt, struct kubeapi **ret, struct err *err);
 const struct podspec_source *kubeapi_source(const struct kubeapi *k);
 /* Fetches under way end as failed first. On the rpc thread, or when it is gone; not from a done. NULL is fine. */

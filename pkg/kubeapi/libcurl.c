@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -60,11 +61,14 @@ int libcurl_get(const struct libcurl **ret, struct err *err)
 {
 	/* Debian's two builds that have a usable TLS library. The first one is smaller and loads faster. */
 	static const char *const sonames[] = { "libcurl-gnutls.so.4", "libcurl.so.4" };
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static struct libcurl loaded;
 	int r = 0;
 
+	pthread_mutex_lock(&lock);
 	if (!loaded.global_init)
 		r = libcurl_load(sonames, ARRAY_LEN(sonames), &loaded, err);
+	pthread_mutex_unlock(&lock);
 	if (r == 0)
 		*ret = &loaded;
 	return r;

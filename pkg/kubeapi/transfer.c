@@ -31,6 +31,7 @@
 struct transfer {
 	const struct libcurl *curl;
 	char *url, *token_file, *ca_file;
+	char *post;    /* NULL: GET */
 	bool insecure; /* anybody may be at the other end: no token for it */
 	bool withheld; /* there would have been one */
 	transfer_done_fn done;
@@ -122,6 +123,8 @@ static int make_headers(struct transfer *t, struct err *err)
 	int r;
 
 	add_header(t, "Accept: application/json");
+	if (t->post)
+		add_header(t, "Content-Type: application/json");
 	if (!t->token_file)
 		return 0;
 	text = xcalloc(1, TOKEN_BYTES_MAX + 1);
@@ -145,6 +148,11 @@ static long http_status(struct transfer *t)
 	return status;
 }
 
+static bool is_taken(const struct transfer *t, long status)
+{
+	return status == 200 || (t->post && status == 201);
+}
+
 static int on_pod(void *arg, const char *text, size_t len, struct err *err)
 {
 	struct answer *a = arg;
@@ -161,7 +169,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
 	if (atomic_load(&t->cancelled))
 		return CURL_WRITEFUNC_ERROR;
 	t->received += n;
-	if (http_status(t) == 200)
+	if (!t->post && is_taken(t, http_status(t)))
 		return split_push(&t->split, data, n, &t->answer->err) == 0 ? n : CURL_WRITEFUNC_ERROR;
 	if (t->refusal.len < REFUSAL_BYTES_MAX)
 		strbuf_add(&t->refusal, data,
@@ -205,6 +213,8 @@ static int refused(struct transfer *t, long status, struct err *err)
 	}
 	if (t->withheld && (status == 401 || status == 403))
 		meaning = "wants a token, which is not sent to a server whose certificate is not checked";
+	else if (t->post && status == 403)
+		meaning = "does not allow us to write this";
 	said = refusal_sentence(&t->refusal, t->answer->arena);
 	return err_set(err, EACCES, "%s: the server %s: HTTP %ld%s%s", t->url, meaning, status,
 		       *said ? ", " : "", said);
@@ -228,17 +238,17 @@ static int failed(struct transfer *t, CURLcode code, struct err *err)
  * failed. */
 static int conclude(struct transfer *t, CURLcode code, struct err *err)
 {
-	long status = http_status(t);
+	long status = t->answer->status = http_status(t);
 
 	if (atomic_load(&t->cancelled))
 		return err_set(err, ECANCELED, "%s: given up", t->url);
 	if (err->code)
 		return err_wrap(err, "%s: the answer", t->url);
-	if (status && status != 200)
+	if (status && !is_taken(t, status))
 		return refused(t, status, err);
 	if (code != CURLE_OK)
 		return failed(t, code, err);
-	if (split_end(&t->split, err) < 0)
+	if (!t->post && split_end(&t->split, err) < 0)
 		return err_wrap(err, "%s: the answer", t->url);
 	return 0;
 }
@@ -345,6 +355,8 @@ static void set_options(struct transfer *t)
 	set(t->easy, CURLOPT_CAINFO, t->ca_file);
 	set(t->easy, CURLOPT_SSL_VERIFYPEER, t->insecure ? 0L : 1L);
 	set(t->easy, CURLOPT_SSL_VERIFYHOST, t->insecure ? 0L : 2L);
+	if (t->post)
+		set(t->easy, CURLOPT_POSTFIELDS, t->post);
 }
 
 static void transfer_free(struct transfer *t)
@@ -356,6 +368,7 @@ static void transfer_free(struct transfer *t)
 	free(t->url);
 	free(t->token_file);
 	free(t->ca_file);
+	free(t->post);
 	free(t);
 }
 
@@ -386,6 +399,7 @@ int transfer_open(const struct kubeapi_options *opt, transfer_done_fn done, void
 	t->token_file = opt->token_file && !opt->insecure ? xstrdup(opt->token_file) : NULL;
 	t->withheld = opt->token_file && opt->insecure;
 	t->ca_file = opt->insecure ? NULL : xstrdup(opt->ca_file);
+	t->post = opt->post ? xstrdup(opt->post) : NULL;
 	t->multi = c->multi_init();
 	t->easy = c->easy_init();
 	if (!t->multi || !t->easy)

@@ -1,4 +1,7 @@
-/* The thread that talks: one GET at a time over one connection, from the token's file to the pods. */
+/*
+ * The thread that talks: one request at a time over one connection, from the token's file to the pods; or to the server's word that it
+ * took what was sent.
+ */
 #ifndef RAILMATE_KUBEAPI_TRANSFER_H
 #define RAILMATE_KUBEAPI_TRANSFER_H
 
@@ -8,10 +11,11 @@
 
 struct transfer;
 
-/* err.code 0: pods hold the answer. */
+/* err.code 0: pods hold the answer, or what was sent is there. */
 struct answer {
 	struct arena *arena;
 	struct pods pods;
+	long status; /* of HTTP; 0: there was no answer */
 	struct err err;
 };
 void answer_free(struct answer *a);

@@ -59,8 +59,10 @@ static void the_one_of_the_process_is_loaded_once(void **state)
 
 static void options_that_would_be_careless_are_refused(void **state)
 {
-	static const struct kubeapi_options plain = { "x", "http://127.0.0.1/pods", NULL, "/ca.crt", false };
-	static const struct kubeapi_options no_ca = { "x", "https://127.0.0.1/pods", NULL, NULL, false };
+	static const struct kubeapi_options plain = { .name = "x",
+						      .url = "http://127.0.0.1/pods",
+						      .ca_file = "/ca.crt" };
+	static const struct kubeapi_options no_ca = { .name = "x", .url = "https://127.0.0.1/pods" };
 	struct kubeapi *k = NULL;
 	struct err err = { 0 };
 
