@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "daemon/apiserver.h"
 #include "kubeapi/kubeapi.h"
 #include "kubelet/podsapi.h"
 #include "rpc/rpc.h"
@@ -258,13 +259,6 @@ static void add_account(struct candidate *c, const struct specs_options *opt)
 	c->ca = xasprintf("%s/ca.crt", opt->service_account);
 }
 
-/* An IPv6 address stands in brackets. */
-static char *url_of(const char *host, const char *port, const char *path)
-{
-	return strchr(host, ':') ? xasprintf("https://[%s]:%s%s", host, port, path)
-				 : xasprintf("https://%s:%s%s", host, port, path);
-}
-
 static void add_kubelet(struct specs *s, const struct specs_options *opt)
 {
 	struct candidate *c = add(s, "kubelet's /pods");
@@ -275,7 +269,7 @@ static void add_kubelet(struct specs *s, const struct specs_options *opt)
 	while (len && base[len - 1] == '/')
 		len--;
 	c->url = base ? xasprintf("%.*s/pods", (int)len, base)
-		      : url_of(ip && *ip ? ip : "127.0.0.1", KUBELET_PORT, "/pods");
+		      : apiserver_url_of(ip && *ip ? ip : "127.0.0.1", KUBELET_PORT, "/pods");
 	c->insecure = opt->kubelet_insecure;
 	if (c->insecure)
 		log_warn("specs",
@@ -287,29 +281,21 @@ static void add_kubelet(struct specs *s, const struct specs_options *opt)
 	}
 }
 
-static const char *node_name(const struct specs_options *opt)
-{
-	return opt->node_name ? opt->node_name : getenv("NODE_NAME");
-}
-
 static int add_api_server(struct specs *s, const struct specs_options *opt, struct err *err)
 {
-	static const char legal[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-";
-	const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
-	const char *node = node_name(opt);
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *server = NULL;
+	const char *node;
 	struct candidate *c;
+	int r;
 
-	if (!host || !*host)
-		return err_set(err, EINVAL, "KUBERNETES_SERVICE_HOST does not say where the API server is");
-	if (!node || !*node)
-		return err_set(err, EINVAL, "neither --node-name nor NODE_NAME says which node this is");
-	if (node[strspn(node, legal)])
-		return err_set(err, EINVAL, "'%s' is not the name of a node", node);
-	path = xasprintf("/api/v1/pods?fieldSelector=spec.nodeName%%3D%s", node);
+	r = apiserver_url(&server, err);
+	if (r == 0)
+		r = apiserver_node(opt->node_name, &node, err);
+	if (r < 0)
+		return r;
 	c = add(s, "API server");
 	add_account(c, opt);
-	c->url = url_of(host, port && *port ? port : "443", path);
+	c->url = xasprintf("%s/api/v1/pods?fieldSelector=spec.nodeName%%3D%s", server, node);
 	return 0;
 }
 

@@ -1,0 +1,14 @@
+/* Where the API server is, and as whom we ask, as a pod finds it: addresses in the environment, a folder with token and ca.crt. */
+#ifndef RAILMATE_DAEMON_APISERVER_H
+#define RAILMATE_DAEMON_APISERVER_H
+
+struct err;
+
+/* An IPv6 address gets its brackets. Heap. */
+char *apiserver_url_of(const char *host, const char *port, const char *path);
+/* https://HOST:PORT, from $KUBERNETES_SERVICE_HOST and _PORT. Heap. */
+int apiserver_url(char **ret, struct err *err);
+/* given, or $NODE_NAME; borrowed. */
+int apiserver_node(const char *given, const char **ret, struct err *err);
+
+#endif
