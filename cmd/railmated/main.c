@@ -75,6 +75,9 @@ static const char usage_text[] =
 	"  --ready-file FILE       written when this railmated serves, or could as soon as another one "
 	"ends;\n"
 	"                          for railmatectl ready; none: no file (none)\n"
+	"  --empty-pool-event SECONDS  an Event on the node tells of a pool that has no device so long "
+	"after\n"
+	"                          the start; 0 never (60)\n"
 	"  --rescan SECONDS        look at the hardware again this often, beside events; 0 never (60)\n"
 	"  --root DIR              the machine below DIR instead of / (for tests and captured machines)\n"
 	"  --use-cdi               accepted: containers get the same device nodes without CDI\n"
@@ -224,13 +227,13 @@ static int set_runtime_socket(struct command_line *cl, const struct flag *flag, 
 	return EXIT_DONE;
 }
 
-static int set_rescan(struct command_line *cl, const struct flag *flag, const char *value)
+static int set_seconds(struct command_line *cl, const struct flag *flag, const char *value)
 {
 	uint64_t seconds;
 
 	if (str_to_u64(value, 10, 86400, &seconds) < 0)
 		return usage_error(flag, value, "a number of seconds up to 86400");
-	cl->daemon.rescan_seconds = (unsigned)seconds;
+	*(unsigned *)field_of(cl, flag) = (unsigned)seconds;
 	return EXIT_DONE;
 }
 
@@ -336,7 +339,8 @@ static const struct flag flags[] = {
 	{ "cdi", required_argument, set_cdi, 0 },
 	{ "runtime-socket", required_argument, set_runtime_socket, 0 },
 	{ "ready-file", required_argument, set_text_or_none, FIELD(daemon.ready_file) },
-	{ "rescan", required_argument, set_rescan, 0 },
+	{ "empty-pool-event", required_argument, set_seconds, FIELD(daemon.empty_pool_seconds) },
+	{ "rescan", required_argument, set_seconds, FIELD(daemon.rescan_seconds) },
 	{ "root", required_argument, set_text, FIELD(daemon.root) },
 	{ "log-level", required_argument, set_log_level, 0 },
 	{ "help", no_argument, print_help, 0 },
@@ -462,6 +466,7 @@ int main(int argc, char **argv)
 			    .ask_runtime = true,
 			    .specs = { .way = SPECS_AUTO,
 				       .service_account = "/var/run/secrets/kubernetes.io/serviceaccount" },
+			    .empty_pool_seconds = 60,
 			    .rescan_seconds = 60 },
 		.prefix = "intel.com",
 		.level = LOG_LEVEL_INFO,

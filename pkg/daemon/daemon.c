@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "config/config.h"
 #include "daemon/control.h"
+#include "daemon/emptypools.h"
 #include "daemon/load.h"
 #include "daemon/qos.h"
 #include "daemon/ready.h"
@@ -76,6 +77,7 @@ struct daemon {
 	struct unlisted *unlisted;
 	struct qos *qos; /* NULL: not this machine's */
 	struct watchdog *watchdog;
+	struct emptypools *emptypools; /* NULL: not wanted, or not serving yet */
 };
 
 /* --- on the rpc thread --- */
@@ -525,6 +527,20 @@ static bool knows_all_held(const struct daemon *d)
 	return true;
 }
 
+static const struct node *newest_node(void *ctx)
+{
+	const struct daemon *d = ctx;
+
+	return d->node;
+}
+
+static void watch_empty_pools(struct daemon *d)
+{
+	if (d->opt->empty_pool_seconds)
+		d->emptypools = emptypools_start(&d->loop, &d->opt->specs, d->opt->empty_pool_seconds,
+						 newest_node, d);
+}
+
 /* With the ledger. A picture that was made while we waited is served at once. */
 static int serve(struct daemon *d, struct err *err)
 {
@@ -537,6 +553,7 @@ static int serve(struct daemon *d, struct err *err)
 		return -err->code;
 	open_control(d);
 	say_serving(d);
+	watch_empty_pools(d);
 	return 0;
 }
 
@@ -609,7 +626,9 @@ static int run(struct daemon *d, struct err *err)
 	rpc_post(d->rpc, close_on_rpc, d);
 	rpc_stop(d->rpc);
 	control_close(d->control);
+	emptypools_stop(d->emptypools);
 	close_loop(d);
+	emptypools_free(d->emptypools);
 	control_free(d->control);
 	watchdog_free(d->watchdog);
 	unlisted_free(d->unlisted);

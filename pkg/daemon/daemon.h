@@ -31,6 +31,7 @@ struct daemon_options {
 	const char *gpu_plugin;	   /* its socket; NULL: found by its name */
 	struct specs_options specs; /* who tells what pods ask for */
 	const char *ready_file;	   /* there while this daemon is ready (ready.h); NULL: none */
+	unsigned empty_pool_seconds; /* an Event tells of a pool that is empty so long after the start; 0 never */
 	unsigned rescan_seconds;   /* the safety net beside the events; 0 never */
 };
 

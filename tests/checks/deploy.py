@@ -226,14 +226,25 @@ class Deploy(unittest.TestCase):
         (image,) = kustomization["images"]
         self.assertEqual(self.container["image"], f'{image["name"]}:{image["newTag"]}')
 
-    def test_has_no_right_but_to_read_the_pods_of_kubelets(self):
-        account, role, binding = documents("rbac.yaml")
+    def test_has_no_right_but_to_read_the_pods_of_kubelets_and_to_create_events(self):
+        account, role, binding, local_role, local_binding = documents("rbac.yaml")
         self.assertEqual((account["kind"], account["automountServiceAccountToken"]), ("ServiceAccount", False))
         self.assertEqual(role["rules"], [{"apiGroups": [""], "resources": ["nodes/pods"], "verbs": ["get"]}])
-        self.assertEqual(binding["roleRef"]["name"], role["metadata"]["name"])
+        self.assertEqual(local_role["rules"], [{"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]}])
+        self.assertEqual([role["kind"], local_role["kind"]], ["ClusterRole", "Role"])
         namespace = document("kustomization.yaml")["namespace"]
-        self.assertEqual(binding["subjects"], [{"kind": "ServiceAccount", "name": account["metadata"]["name"],
-                                                "namespace": namespace}])
+        for bound, to in ((binding, role), (local_binding, local_role)):
+            self.assertEqual((bound["kind"], bound["roleRef"]["kind"]), (to["kind"] + "Binding", to["kind"]))
+            self.assertEqual(bound["roleRef"]["name"], to["metadata"]["name"])
+            self.assertEqual(bound["subjects"], [{"kind": "ServiceAccount", "name": account["metadata"]["name"],
+                                                  "namespace": namespace}])
+
+    def test_events_go_where_their_right_is(self):
+        source = (DEPLOY.parent / "pkg/kubeapi/event.h").read_text()
+        (path,) = re.findall(r'#define EVENT_PATH "(.*)"', source)
+        *_, role, _ = documents("rbac.yaml")
+        ((rule,), namespace) = role["rules"], role["metadata"]["namespace"]
+        self.assertEqual(path, f'/apis/{rule["apiGroups"][0]}/v1/namespaces/{namespace}/{rule["resources"][0]}')
 
     def test_the_image_has_the_version_of_the_program(self):
         run = subprocess.run([RAILMATED, "--version"], capture_output=True, text=True, timeout=60)
