@@ -34,6 +34,7 @@
 #include "kubelet/sweeper.h"
 #include "kubelet/truth.h"
 #include "netlink/netlink.h"
+#include "pool/empty.h"
 #include "pool/node.h"
 #include "rpc/rpc.h"
 #include "watch/watch.h"
@@ -64,6 +65,7 @@ struct daemon {
 	char *registry_dir, *pod_resources, *checkpoint;
 	const char *plugin_dirs[2]; /* of all device plugins */
 	struct specs *specs;
+	bool specs_loaded;	 /* not before there is something to allocate */
 	struct plugin **plugins; /* one per pool; rpc thread */
 	struct sweeper *sweeper; /* with the first node; rpc thread */
 
@@ -272,21 +274,26 @@ static bool has_note(const char *const *notes, size_t n, const char *note)
 	return false;
 }
 
-/* A sentence is logged when it is new, not at every scan. */
+/* A sentence is logged when it is new, not at every scan. What a pool misses on a node that is not meant for
+ * it is no warning. */
 static void log_notes(const struct node *before, const struct node *now)
 {
+	void (*say)(const char *, const char *, ...) = pool_is_idle(now) ? log_info : log_warn;
+
 	for (size_t i = 0; i < now->inv->n_notes; i++) {
 		if (!before || !has_note(before->inv->notes, before->inv->n_notes, now->inv->notes[i]))
 			log_warn("discover", "%s", now->inv->notes[i]);
 	}
 	for (size_t i = 0; i < now->n_notes; i++) {
 		if (!before || !has_note(before->notes, before->n_notes, now->notes[i]))
-			log_warn("pool", "%s", now->notes[i]);
+			say("pool", "%s", now->notes[i]);
 	}
 }
 
 static void log_pools(const struct node *node)
 {
+	if (pool_is_idle(node))
+		log_info("pool", "this node has no VF with RDMA: nothing is offered until there is one");
 	for (size_t i = 0; i < node->n_pools; i++) {
 		size_t healthy = 0;
 
@@ -309,6 +316,16 @@ static int load_next_node(struct daemon *d, struct node **ret, struct err *err)
 	if (d->node)
 		seeds = unlisted_seeds(d->unlisted, &n);
 	return load_node_seeded(d->root, d->cfg, d->node, seeds, n, ret, err);
+}
+
+/* With the first devices: a node without any shall not pay for libcurl, and asks nobody. */
+static void load_specs(struct daemon *d)
+{
+	if (d->specs_loaded || pool_is_idle(d->node))
+		return;
+	d->specs_loaded = true;
+	specs_load(d->specs);
+	rpc_post(d->rpc, warm_up_on_rpc, d);
 }
 
 static void show_node(struct daemon *d)
@@ -336,6 +353,7 @@ static int scan(struct daemon *d, struct err *err)
 	node_unref(d->node);
 	d->node = node;
 	log_pools(node);
+	load_specs(d);
 	if (d->serving)
 		show_node(d);
 	return 0;
@@ -359,9 +377,18 @@ static void on_settled(uv_timer_t *timer)
 	scan_again(timer->data);
 }
 
+static bool hears_of_changes(const struct daemon *d)
+{
+	return d->hw && watch_hw_fd(d->hw, 0) >= 0 && watch_hw_fd(d->hw, 1) >= 0;
+}
+
+/* The safety net is for nodes with something to lose: the first VF of another one comes with an event. */
 static void on_rescan(uv_timer_t *timer)
 {
-	scan_again(timer->data);
+	struct daemon *d = timer->data;
+
+	if (!d->node || !pool_is_idle(d->node) || !hears_of_changes(d))
+		scan_again(d);
 }
 
 static void on_signal(uv_signal_t *handle, int signo)
@@ -618,7 +645,6 @@ static int run(struct daemon *d, struct err *err)
 	if (r == 0)
 		r = begin(d, err);
 	if (r == 0) {
-		rpc_post(d->rpc, warm_up_on_rpc, d);
 		d->watchdog = watchdog_start(&d->loop, d->rpc, 0, NULL, NULL);
 		uv_run(&d->loop, UV_RUN_DEFAULT);
 		r = -err->code;

@@ -333,12 +333,14 @@ static void specs_free(struct specs *s)
 	free(s);
 }
 
-/* The one that will be asked, here: loading libcurl takes 10 ms that the rpc thread shall not lose. */
-static void open_first(struct specs *s)
+/* The one that will be asked: loading libcurl takes 10 ms that the rpc thread shall not lose. */
+void specs_load(struct specs *s)
 {
 	struct err err = { 0 };
 	size_t i = 0;
 
+	if (!s)
+		return;
 	while (i < s->n && is_absent(&s->v[i]))
 		i++;
 	if (i < s->n && open_candidate(s, &s->v[i], &err) < 0)
@@ -361,7 +363,6 @@ int specs_open(struct rpc *rpc, const struct specs_options *opt, const char *kub
 		specs_free(s);
 		return err_wrap(err, "pod specs");
 	}
-	open_first(s);
 	*ret = s;
 	return 0;
 }

@@ -34,6 +34,8 @@ int specs_open(struct rpc *rpc, const struct specs_options *opt, const char *kub
 const struct podspec_source *specs_source(const struct specs *s); /* NULL gives NULL */
 /* Is there anybody to ask? With auto and without a token not before a kubelet has the Pods API. Cheap; NULL: no. */
 bool specs_are_there(const struct specs *s);
+/* Load what the first one to be asked needs: not on the rpc thread, which must not be using the source yet. NULL is fine. */
+void specs_load(struct specs *s);
 /* Ask once in advance, so that connections are up and failures are told at the start. On the rpc thread; NULL is fine. */
 void specs_warm_up(struct specs *s);
 /* Fetches under way end as failed first. On the rpc thread; NULL is fine. */

@@ -22,6 +22,21 @@ bool pool_is_meant_for(const struct hw_inventory *inv)
 	return cards && inv->n_gpu;
 }
 
+static bool has_devices(const struct pool *pools, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (pools[i].n_devs)
+			return true;
+	}
+	return false;
+}
+
+bool pool_is_idle(const struct node *node)
+{
+	return !has_devices(node->pools, node->n_pools) && !has_devices(node->shared, node->n_shared) &&
+	       !pool_is_meant_for(node->inv);
+}
+
 /* "A: x, y." */
 struct enumeration {
 	struct strbuf *out;

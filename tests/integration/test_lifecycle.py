@@ -65,11 +65,37 @@ class Lifecycle(Case):
     def test_a_machine_without_anything_is_a_valid_machine(self):
         node = self.node("odd-empty")
         kubelet = node.start_kubelet()
-        daemon = node.start_daemon()
+        ready = node.path("ready")
+        daemon = node.start_daemon("--ready-file", ready)
+        until(lambda: os.path.exists(ready), "the daemon is ready")
+        with open(ready, encoding="ascii") as f:
+            self.assertEqual(f.read(), "serving\n")
         time.sleep(0.5)
         self.assertIsNone(daemon.child.poll(), daemon.stderr())
         self.assertIsNone(kubelet.resource(VF))
         self.assertEqual(daemon.end(), 0)
+
+    def test_a_node_that_no_pool_is_meant_for_is_not_looked_at_again(self):
+        """This machine, whose events are heard: the safety net of --rescan is for nodes that have something to lose."""
+        def reads(daemon):
+            with open(f"/proc/{daemon.pid}/io", encoding="ascii") as f:
+                return next(int(line.split()[1]) for line in f if line.startswith("syscr:"))
+
+        def reads_meanwhile(daemon, what, seconds):
+            before = reads(daemon)
+            what()
+            time.sleep(seconds)
+            return reads(daemon) - before
+        daemon = self.node(None).start_daemon("--root", "/", "--rescan", "1")
+        until(lambda: "starts" in daemon.stderr(), "the start")
+        time.sleep(1)
+        said = daemon.stderr()
+        if "nothing is offered until there is one" not in said or "changes are found by the scan" in said:
+            self.skipTest("this machine has RDMA, or does not tell of changes")
+        self.assertNotRegex(said, "warning pool")
+        scan = reads_meanwhile(daemon, lambda: daemon.child.send_signal(signal.SIGHUP), 0.5)
+        idle = reads_meanwhile(daemon, lambda: None, 3.5)
+        self.assertLess(idle, scan + 20)
 
     def test_a_root_that_is_not_there_is_an_error(self):
         node = self.node()

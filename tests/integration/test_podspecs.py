@@ -4,6 +4,8 @@
 import json
 import os
 import resource
+import shutil
+import signal
 import socket
 import subprocess
 import threading
@@ -458,6 +460,25 @@ class Railmated(HttpsCase, Case):
         self.assertEqual(self.warnings(daemon), [])
         with open(f"/proc/{daemon.pid}/maps", encoding="ascii") as f:
             self.assertNotIn("libcurl", f.read())
+
+    def test_a_node_without_anything_to_give_loads_and_asks_nothing(self):
+        self.here = self.node("odd-empty")
+        self.folder_of_account = self.here.path("account")
+        self.give_token()
+        server = self.server()
+        fake = self.here.start_kubelet()
+        daemon = self.here.start_daemon("--service-account", self.folder_of_account, *self.kubelet_options(server))
+        self.says(daemon, "nothing is offered until there is one")
+        time.sleep(1)
+        with open(f"/proc/{daemon.pid}/maps", encoding="ascii") as f:
+            self.assertNotIn("libcurl", f.read())
+        self.assertEqual(server.connections, 0)
+        for name in os.listdir(self.here.root):
+            shutil.rmtree(os.path.join(self.here.root, name))
+        self.here.unpack(os.path.join(os.environ["FIXTURES"], "hgx-h100/host.tree"))
+        daemon.child.send_signal(signal.SIGHUP)
+        self.says(daemon, "known from the kubelet's /pods: 2 pods")
+        fake.wait(VF, 64)
 
     def test_a_kubelet_that_comes_with_the_pods_api_is_asked(self):
         kubelet, daemon = self.start()

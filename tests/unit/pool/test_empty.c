@@ -105,6 +105,31 @@ static void an_rdma_device_of_no_card_does_not_count(void **state)
 	hw_inventory_free(inv);
 }
 
+static bool is_idle(struct hw_inventory *inv, const char *selectors)
+{
+	_cleanup_free_ char *text =
+		xasprintf("{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": %s}]}", selectors);
+	_cleanup_config_ struct config *cfg = machine_config(text);
+	_cleanup_node_ struct node *node = node_new(inv, cfg, NULL);
+
+	return pool_is_idle(node);
+}
+
+static void nothing_to_do_is_no_device_and_no_card_that_could_have_one(void **state)
+{
+	struct hw_inventory *inv;
+
+	(void)state;
+	assert_false(is_idle(machine(), "{\"isRdma\": true}"));
+	assert_false(is_idle(machine(), "{\"vendors\": [\"8086\"]}"));
+	inv = machine();
+	take_all_rdma(inv, false);
+	assert_true(is_idle(inv, "{\"isRdma\": true}"));
+	inv = machine();
+	take_all_rdma(inv, false);
+	assert_false(is_idle(inv, "{\"vendors\": [\"15b3\"]}"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -114,6 +139,7 @@ int main(void)
 		cmocka_unit_test(a_node_without_rdma_is_not_meant),
 		cmocka_unit_test(cards_without_vfs_are_meant_beside_gpus_only),
 		cmocka_unit_test(an_rdma_device_of_no_card_does_not_count),
+		cmocka_unit_test(nothing_to_do_is_no_device_and_no_card_that_could_have_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
