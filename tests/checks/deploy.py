@@ -126,7 +126,7 @@ class Deploy(unittest.TestCase):
 
     def test_every_component_can_be_had_alone_or_with_others(self):
         components = {path.parent.name for path in (DEPLOY / "components").glob("*/kustomization.yaml")}
-        self.assertEqual(components, {"cni", "late", "netns", "runtime", "watcher"})
+        self.assertEqual(components, {"cni", "late", "netns", "nfd", "runtime", "watcher"})
         text = (DEPLOY / "kustomization.yaml").read_text()
         all_of_them = yaml.safe_load(re.sub(r"^# (components:|- )", r"\1", text, flags=re.M))
         self.assertEqual(all_of_them["components"], [f"components/{name}" for name in sorted(components)])
@@ -156,6 +156,16 @@ class Deploy(unittest.TestCase):
         mounts = {m["name"] for c in pod["containers"] + pod["initContainers"] for m in c["volumeMounts"]}
         self.assertEqual(mounts, {v["name"] for v in pod["volumes"]})
         self.assertIn("--registration=watcher", pod["containers"][0]["args"])
+        self.assertIn("nodeAffinity", pod["affinity"])
+
+    def test_one_label_of_nfd_is_enough(self):
+        (patch,) = yaml.safe_load((DEPLOY / "components/nfd/kustomization.yaml").read_text())["patches"]
+        (operation,) = yaml.safe_load(patch["patch"])
+        self.assertNotIn("affinity", self.pod)  # `add` would replace it
+        terms = operation["value"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+        labels = ("network-sriov.capable", "rdma.capable", "rdma.available")
+        self.assertEqual(terms, [{"matchExpressions": [{"key": f"feature.node.kubernetes.io/{label}", "operator": "In",
+                                                        "values": ["true"]}]} for label in labels])
 
     def test_only_who_binds_late_can_write_cdi_specs(self):
         paths = {v["hostPath"]["path"] for v in self.pod["volumes"] if "hostPath" in v}
