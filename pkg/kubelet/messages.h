@@ -47,8 +47,11 @@ struct registration_status { bool registered; const char *error; };
 
 /* PodResources. Entries of one resource are merged: 1.36 sends one ContainerDevices per id, 1.20 one per NUMA node. */
 struct held { const char *resource; struct ids ids; };
-/* One device that a DRA driver gave; CDI names may be none. */
-struct dynamic { const char *driver, *pool, *device; struct ids cdi; };
+/*
+ * One device that a DRA driver gave, and the ResourceClaim in the pod's namespace that it is of. CDI names may be none. The kubelet (1.36) shows
+ * every container that has part of a claim all of the claim's devices.
+ */
+struct dynamic { const char *driver, *pool, *device; struct ids cdi; const char *claim; };
 struct pod_container {
 	const char *name;
 	struct held *held;		size_t n_held;

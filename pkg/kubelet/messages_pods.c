@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/str.h"
 #include "kubelet/messages-internal.h"
 #include "podresources.pb-c.h"
 
@@ -42,14 +43,42 @@ static void held_from(V1__ContainerDevices **v, size_t n, struct pod_container *
 	}
 }
 
-static struct dynamic dynamic_of(const V1__ClaimResource *m, struct arena *a)
+static struct dynamic dynamic_of(const V1__ClaimResource *m, const char *claim, struct arena *a)
 {
-	struct dynamic d = { .driver = m->driver_name, .pool = m->pool_name, .device = m->device_name };
+	struct dynamic d = { .driver = m->driver_name,
+			     .pool = m->pool_name,
+			     .device = m->device_name,
+			     .claim = claim };
 
 	d.cdi.v = arena_array(a, m->n_cdi_devices, sizeof(*d.cdi.v));
 	for (size_t i = 0; i < m->n_cdi_devices; i++)
 		d.cdi.v[d.cdi.n++] = m->cdi_devices[i]->name;
 	return d;
+}
+
+static bool begins_with(const struct ids *ids, const struct ids *start)
+{
+	for (size_t i = 0; i < start->n; i++) {
+		if (i >= ids->n || strcmp(ids->v[i], start->v[i]) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* Kubelets to 1.36 repeat with each device of a driver the CDI names of those before it. */
+static void keep_own_names(struct dynamic *claim, size_t n)
+{
+	for (size_t i = n; i-- > 0;) {
+		struct ids *own = &claim[i].cdi;
+		size_t before = i;
+
+		while (before && strcmp(claim[before - 1].driver, claim[i].driver) != 0)
+			before--;
+		if (!before || own->n <= claim[before - 1].cdi.n || !begins_with(own, &claim[before - 1].cdi))
+			continue;
+		own->v += claim[before - 1].cdi.n;
+		own->n -= claim[before - 1].cdi.n;
+	}
 }
 
 static void dynamic_from(V1__DynamicResource **v, size_t n, struct pod_container *c, struct arena *a)
@@ -60,8 +89,12 @@ static void dynamic_from(V1__DynamicResource **v, size_t n, struct pod_container
 		total += v[i]->n_claim_resources;
 	c->dynamic = arena_array(a, total, sizeof(*c->dynamic));
 	for (size_t i = 0; i < n; i++) {
+		struct dynamic *claim = c->dynamic + c->n_dynamic;
+
 		for (size_t k = 0; k < v[i]->n_claim_resources; k++)
-			c->dynamic[c->n_dynamic++] = dynamic_of(v[i]->claim_resources[k], a);
+			claim[k] = dynamic_of(v[i]->claim_resources[k], v[i]->claim_name, a);
+		keep_own_names(claim, v[i]->n_claim_resources);
+		c->n_dynamic += v[i]->n_claim_resources;
 	}
 }
 
@@ -172,20 +205,28 @@ static void dynamic_to(const struct dynamic *d, V1__ClaimResource *m, struct are
 		m->cdi_devices[i]->name = (char *)d->cdi.v[i];
 }
 
-/* One claim that holds them all. */
-static void dynamics_to(const struct pod_container *c, V1__ContainerResources *m, struct arena *a)
+static bool same_claim(const struct dynamic *a, const struct dynamic *b)
 {
-	V1__DynamicResource *claim;
+	return str_eq(a->claim, b->claim);
+}
 
-	if (!c->n_dynamic)
-		return;
-	m->dynamic_resources = message_array(&v1__dynamic_resource__descriptor, 1, a);
-	m->n_dynamic_resources = 1;
-	claim = m->dynamic_resources[0];
-	claim->claim_resources = message_array(&v1__claim_resource__descriptor, c->n_dynamic, a);
-	claim->n_claim_resources = c->n_dynamic;
-	for (size_t i = 0; i < c->n_dynamic; i++)
-		dynamic_to(&c->dynamic[i], claim->claim_resources[i], a);
+/* Devices of one claim are adjacent. */
+static void dynamics_to(const struct pod_container *c, const char *ns, V1__ContainerResources *m,
+			struct arena *a)
+{
+	m->dynamic_resources = message_array(&v1__dynamic_resource__descriptor, c->n_dynamic, a);
+	for (size_t i = 0, end; i < c->n_dynamic; i = end) {
+		V1__DynamicResource *claim = m->dynamic_resources[m->n_dynamic_resources++];
+
+		for (end = i + 1; end < c->n_dynamic && same_claim(&c->dynamic[i], &c->dynamic[end]);)
+			end++;
+		claim->claim_name = (char *)(c->dynamic[i].claim ? c->dynamic[i].claim : "");
+		claim->claim_namespace = (char *)ns;
+		claim->claim_resources = message_array(&v1__claim_resource__descriptor, end - i, a);
+		claim->n_claim_resources = end - i;
+		for (size_t k = i; k < end; k++)
+			dynamic_to(&c->dynamic[k], claim->claim_resources[k - i], a);
+	}
 }
 
 static void pod_to(const struct pod *p, bool one_entry_per_id, V1__PodResources *m, struct arena *a)
@@ -199,7 +240,7 @@ static void pod_to(const struct pod *p, bool one_entry_per_id, V1__PodResources 
 
 		c->name = (char *)p->containers[i].name;
 		c->devices = held_to(&p->containers[i], one_entry_per_id, &c->n_devices, a);
-		dynamics_to(&p->containers[i], c, a);
+		dynamics_to(&p->containers[i], p->ns, c, a);
 	}
 }
 

@@ -97,7 +97,7 @@ static void parts_of_gpus_are_not_taken_for_none(void **state)
 
 static void gpus_of_dra_drivers_count(void **state)
 {
-	struct dynamic gpu = { "gpu.nvidia.com", "node", NULL, { NULL, 0 } };
+	struct dynamic gpu = { "gpu.nvidia.com", "node", NULL, { NULL, 0 }, "c" };
 
 	(void)state;
 	pod("p", HOLDS("rdma/vf=%s", slots(0, 0, 0)));
@@ -200,7 +200,7 @@ static void names_of_dra_devices_are_understood(void **state)
 		pci[i].bdf.bus = i;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		const char *cdi = rows[i].cdi;
-		struct dynamic d = { rows[i].driver, "pool", rows[i].device, { &cdi, cdi ? 1 : 0 } };
+		struct dynamic d = { rows[i].driver, "pool", rows[i].device, { &cdi, cdi ? 1 : 0 }, "c" };
 
 		if (gpu_of_dynamic(&inv, &d) != rows[i].gpu)
 			fail_msg("%s %s %s is GPU %d", rows[i].driver, rows[i].device, cdi ? cdi : "-",

@@ -286,8 +286,8 @@ static void entries_of_one_resource_are_merged_across_others(void **state)
 static void devices_of_dra_drivers_round_trip(void **state)
 {
 	const char *names[] = { "k8s.gpu.nvidia.com/device=gpu-3" };
-	struct dynamic gpus[] = { { "gpu.nvidia.com", "node1", "gpu-3", { names, 1 } },
-				  { "gpu.intel.com", "node1", "0000-03-00-0-0x56c0", { NULL, 0 } } };
+	struct dynamic gpus[] = { { "gpu.nvidia.com", "node1", "gpu-3", { names, 1 }, "mine" },
+				  { "gpu.intel.com", "node1", "0000-03-00-0-0x56c0", { NULL, 0 }, "ours" } };
 	struct pod_container c = { .name = "main", .dynamic = gpus, .n_dynamic = 2 };
 	struct pod pod = { "default", "p", &c, 1 };
 	struct pod_list l = { &pod, 1 };
@@ -301,6 +301,34 @@ static void devices_of_dra_drivers_round_trip(void **state)
 	assert_ids(l.v[0].containers[0].dynamic[0].cdi, IDS("k8s.gpu.nvidia.com/device=gpu-3"));
 	assert_string_equal(l.v[0].containers[0].dynamic[1].device, "0000-03-00-0-0x56c0");
 	assert_int_equal(l.v[0].containers[0].dynamic[1].cdi.n, 0);
+	assert_string_equal(l.v[0].containers[0].dynamic[0].claim, "mine");
+	assert_string_equal(l.v[0].containers[0].dynamic[1].claim, "ours");
+}
+
+/* The kubelet's list of a device begins with the names of those before it. */
+static void a_dra_device_has_its_own_cdi_names_only(void **state)
+{
+	const char *all[] = { "x/c=a", "x/c=b", "x/c=c" }, *other[] = { "y/c=a" };
+	struct dynamic v[] = { { "x", "n", "0", { all, 1 }, "claim" },
+			       { "y", "n", "0", { other, 1 }, "claim" },
+			       { "x", "n", "1", { all, 2 }, "claim" },
+			       { "x", "n", "2", { all, 3 }, "claim" },
+			       { "x", "n", "3", { all, 3 }, "claim" },
+			       { "x", "n", "0", { all, 2 }, "another claim" } };
+	struct pod_container c = { .name = "main", .dynamic = v, .n_dynamic = 6 };
+	struct pod pod = { "default", "p", &c, 1 };
+	struct pod_list l = { &pod, 1 };
+
+	(void)state;
+	assert_int_equal(msg_decode_pod_list(msg_encode_pod_list(&l, true, a), a, &l, NULL), 0);
+	c = l.v[0].containers[0];
+	assert_int_equal(c.n_dynamic, 6);
+	assert_ids(c.dynamic[0].cdi, IDS("x/c=a"));
+	assert_ids(c.dynamic[1].cdi, IDS("y/c=a"));
+	assert_ids(c.dynamic[2].cdi, IDS("x/c=b"));
+	assert_ids(c.dynamic[3].cdi, IDS("x/c=c"));
+	assert_ids(c.dynamic[4].cdi, IDS("x/c=a", "x/c=b", "x/c=c")); /* nothing is added: a newer kubelet's */
+	assert_ids(c.dynamic[5].cdi, IDS("x/c=a", "x/c=b"));
 }
 
 static void pod_get_round_trips(void **state)
@@ -598,6 +626,7 @@ int main(void)
 		T(pod_list_round_trips_in_both_encodings),
 		T(entries_of_one_resource_are_merged_across_others),
 		T(devices_of_dra_drivers_round_trip),
+		T(a_dra_device_has_its_own_cdi_names_only),
 		T(pod_get_round_trips),
 		T(pod_get_reply_without_a_pod_is_refused),
 		T(allocatable_round_trips),
