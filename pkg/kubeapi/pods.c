@@ -118,21 +118,77 @@ static int read_limits(const struct reading *r, const struct item *limits, struc
 	return 0;
 }
 
-static int read_container(const struct reading *r, const struct item *in, bool init, struct spec_container *c,
-			  struct err *err)
+/* Of the list `in`, the element that is called so; NULL: none. */
+static const struct item *named(const struct item *in, const char *name)
+{
+	for (size_t i = 0; in && name && in->type == ITEM_LIST && i < in->n_kids; i++) {
+		if (str_eq(item_string(&in->kids[i], "name"), name))
+			return &in->kids[i];
+	}
+	return NULL;
+}
+
+/* The ResourceClaim behind a name of the pod's own: made of a template, the status tells it. NULL: none. */
+static const char *claim_of(const struct item *pod, const char *name)
+{
+	const char *own = item_string(named(item_get(item_get(pod, "spec"), "resourceClaims"), name),
+				      "resourceClaimName");
+
+	return own ? own
+		   : item_string(named(item_get(item_get(pod, "status"), "resourceClaimStatuses"), name),
+				 "resourceClaimName");
+}
+
+static void add_claim(const struct reading *r, const char *claim, const char *request,
+		      struct spec_container *c, struct spec_claim *v)
+{
+	if (claim)
+		v[c->n_claims++] =
+			(struct spec_claim) { arena_strdup(r->keep, claim), arena_strdup(r->keep, request) };
+}
+
+static size_t kids_of(const struct item *list)
+{
+	return list && list->type == ITEM_LIST ? list->n_kids : 0;
+}
+
+/* Its own claims, and what the scheduler made of its limits. */
+static void read_claims(const struct reading *r, const struct item *pod, const struct item *in,
+			struct spec_container *c)
+{
+	const struct item *claims = item_get(item_get(in, "resources"), "claims");
+	const struct item *extended = item_get(item_get(pod, "status"), "extendedResourceClaimStatus");
+	const struct item *mappings = item_get(extended, "requestMappings");
+	size_t n = kids_of(claims), n_mappings = kids_of(mappings);
+	struct spec_claim *v = arena_array(r->keep, n + n_mappings, sizeof(*v));
+
+	c->claims = v;
+	for (size_t i = 0; i < n; i++)
+		add_claim(r, claim_of(pod, item_string(&claims->kids[i], "name")),
+			  item_string(&claims->kids[i], "request"), c, v);
+	for (size_t i = 0; i < n_mappings; i++) {
+		if (str_eq(item_string(&mappings->kids[i], "containerName"), c->name))
+			add_claim(r, item_string(extended, "resourceClaimName"),
+				  item_string(&mappings->kids[i], "requestName"), c, v);
+	}
+}
+
+static int read_container(const struct reading *r, const struct item *pod, const struct item *in, bool init,
+			  struct spec_container *c, struct err *err)
 {
 	int e = text(r, in, "name", true, &c->name, err);
 
 	if (e < 0)
 		return e;
 	c->kind = podspec_kind(init, item_string(in, "restartPolicy"));
+	read_claims(r, pod, in, c);
 	return read_limits(r, item_get(item_get(in, "resources"), "limits"), c, err);
 }
 
-static int read_containers(const struct reading *r, const struct item *spec, struct spec_pod *pod,
+static int read_containers(const struct reading *r, const struct item *top, struct spec_pod *pod,
 			   struct err *err)
 {
-	const struct item *init, *app;
+	const struct item *spec = item_get(top, "spec"), *init, *app;
 	struct spec_container *v;
 	size_t n_init, n_app;
 	int e;
@@ -145,7 +201,7 @@ static int read_containers(const struct reading *r, const struct item *spec, str
 	for (size_t i = 0; i < n_init + n_app; i++) {
 		bool is_init = i < n_init;
 
-		e = read_container(r, is_init ? &init[i] : &app[i - n_init], is_init, &v[i], err);
+		e = read_container(r, top, is_init ? &init[i] : &app[i - n_init], is_init, &v[i], err);
 		if (e < 0)
 			return e;
 	}
@@ -172,11 +228,11 @@ static int read_pod(const struct reading *r, const struct item *top, struct spec
 	deleted = item_get(meta, "deletionTimestamp");
 	pod->deleted = deleted && deleted->type != ITEM_NULL;
 	pod->created = seconds(item_string(meta, "creationTimestamp"));
-	return read_containers(r, spec, pod, err);
+	return read_containers(r, top, pod, err);
 }
 
 /* All that read_pod() looks at. */
-static const struct keep keep_resources[] = { { "limits", NULL }, { NULL, NULL } };
+static const struct keep keep_resources[] = { { "limits", NULL }, { "claims", NULL }, { NULL, NULL } };
 static const struct keep keep_container[] = {
 	{ "name", NULL }, { "restartPolicy", NULL }, { "resources", keep_resources }, { NULL, NULL }
 };
@@ -188,8 +244,12 @@ static const struct keep keep_metadata[] = { { "name", NULL },
 					     { NULL, NULL } };
 static const struct keep keep_spec[] = { { "containers", keep_container },
 					 { "initContainers", keep_container },
+					 { "resourceClaims", NULL },
 					 { NULL, NULL } };
-static const struct keep keep_status[] = { { "phase", NULL }, { NULL, NULL } };
+static const struct keep keep_status[] = { { "phase", NULL },
+					   { "resourceClaimStatuses", NULL },
+					   { "extendedResourceClaimStatus", NULL },
+					   { NULL, NULL } };
 static const struct keep keep_pod[] = {
 	{ "metadata", keep_metadata }, { "spec", keep_spec }, { "status", keep_status }, { NULL, NULL }
 };

@@ -37,11 +37,20 @@ void seen_specs_free(struct seen_specs *s)
 static struct spec_container copy_container(const struct spec_container *from, struct arena *a)
 {
 	struct spec_limit *limits = arena_array(a, from->n_limits, sizeof(*limits));
+	struct spec_claim *claims = arena_array(a, from->n_claims, sizeof(*claims));
 
 	for (size_t i = 0; i < from->n_limits; i++)
 		limits[i] = (struct spec_limit) { arena_strdup(a, from->limits[i].resource),
 						  from->limits[i].count };
-	return (struct spec_container) { arena_strdup(a, from->name), from->kind, limits, from->n_limits };
+	for (size_t i = 0; i < from->n_claims; i++)
+		claims[i] = (struct spec_claim) { arena_strdup(a, from->claims[i].claim),
+						  arena_strdup(a, from->claims[i].request) };
+	return (struct spec_container) { .name = arena_strdup(a, from->name),
+					 .kind = from->kind,
+					 .limits = limits,
+					 .n_limits = from->n_limits,
+					 .claims = claims,
+					 .n_claims = from->n_claims };
 }
 
 static struct spec_pod copy_pod(const struct spec_pod *from, struct arena *a)

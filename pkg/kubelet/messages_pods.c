@@ -45,10 +45,9 @@ static void held_from(V1__ContainerDevices **v, size_t n, struct pod_container *
 
 static struct dynamic dynamic_of(const V1__ClaimResource *m, const char *claim, struct arena *a)
 {
-	struct dynamic d = { .driver = m->driver_name,
-			     .pool = m->pool_name,
-			     .device = m->device_name,
-			     .claim = claim };
+	struct dynamic d = {
+		.driver = m->driver_name, .pool = m->pool_name, .device = m->device_name, .claim = claim
+	};
 
 	d.cdi.v = arena_array(a, m->n_cdi_devices, sizeof(*d.cdi.v));
 	for (size_t i = 0; i < m->n_cdi_devices; i++)

@@ -1,6 +1,7 @@
 /* The Pods API: pods as protobuf. */
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "corepod.pb-c.h"
@@ -34,26 +35,76 @@ static int limits_from(const Corepod__ResourceRequirements *m, struct spec_conta
 	return 0;
 }
 
-static int container_from(const Corepod__Container *m, bool init, struct spec_container *c, const char *pod,
-			  struct arena *a, struct err *err)
+/* The ResourceClaim behind a name of the pod's own: made of a template, the status tells it. NULL: none. */
+static const char *claim_of(const Corepod__Pod *pod, const char *name)
 {
-	if (!*m->name)
-		return err_set(err, EBADMSG, "%s: a container has no name", pod);
-	c->name = arena_strdup(a, m->name);
-	c->kind = podspec_kind(init, m->restart_policy);
-	return m->resources ? limits_from(m->resources, c, pod, a, err) : 0;
+	for (size_t i = 0; i < pod->spec->n_resource_claims; i++) {
+		const Corepod__PodResourceClaim *c = pod->spec->resource_claims[i];
+
+		if (!strcmp(c->name, name) && *c->resource_claim_name)
+			return c->resource_claim_name;
+	}
+	for (size_t i = 0; pod->status && i < pod->status->n_resource_claim_statuses; i++) {
+		const Corepod__PodResourceClaimStatus *c = pod->status->resource_claim_statuses[i];
+
+		if (!strcmp(c->name, name) && *c->resource_claim_name)
+			return c->resource_claim_name;
+	}
+	return NULL;
 }
 
-static int containers_from(const Corepod__PodSpec *m, struct spec_pod *p, const char *name, struct arena *a,
+static struct spec_claim spec_claim_of(const char *claim, const char *request, struct arena *a)
+{
+	return (struct spec_claim) { arena_strdup(a, claim), *request ? arena_strdup(a, request) : NULL };
+}
+
+static void claims_from(const Corepod__Pod *pod, const Corepod__Container *m, struct spec_container *c,
+			struct arena *a)
+{
+	const Corepod__PodExtendedResourceClaimStatus *extended =
+		pod->status ? pod->status->extended_resource_claim_status : NULL;
+	size_t n_claims = m->resources ? m->resources->n_claims : 0;
+	struct spec_claim *v =
+		arena_array(a, n_claims + (extended ? extended->n_request_mappings : 0), sizeof(*v));
+
+	c->claims = v;
+	for (size_t i = 0; i < n_claims; i++) {
+		const Corepod__ResourceClaim *part = m->resources->claims[i];
+		const char *claim = claim_of(pod, part->name);
+
+		if (claim)
+			v[c->n_claims++] = spec_claim_of(claim, part->request, a);
+	}
+	for (size_t i = 0; extended && i < extended->n_request_mappings; i++) {
+		const Corepod__ContainerExtendedResourceRequest *r = extended->request_mappings[i];
+
+		if (!strcmp(r->container_name, m->name))
+			v[c->n_claims++] = spec_claim_of(extended->resource_claim_name, r->request_name, a);
+	}
+}
+
+static int container_from(const Corepod__Pod *pod, const Corepod__Container *m, bool init,
+			  struct spec_container *c, const char *name, struct arena *a, struct err *err)
+{
+	if (!*m->name)
+		return err_set(err, EBADMSG, "%s: a container has no name", name);
+	c->name = arena_strdup(a, m->name);
+	c->kind = podspec_kind(init, m->restart_policy);
+	claims_from(pod, m, c, a);
+	return m->resources ? limits_from(m->resources, c, name, a, err) : 0;
+}
+
+static int containers_from(const Corepod__Pod *pod, struct spec_pod *p, const char *name, struct arena *a,
 			   struct err *err)
 {
+	const Corepod__PodSpec *m = pod->spec;
 	size_t n_init = m->n_init_containers, n = n_init + m->n_containers;
 	struct spec_container *v = arena_array(a, n, sizeof(*v));
 
 	for (size_t i = 0; i < n; i++) {
 		bool init = i < n_init;
 		const Corepod__Container *c = init ? m->init_containers[i] : m->containers[i - n_init];
-		int r = container_from(c, init, &v[i], name, a, err);
+		int r = container_from(pod, c, init, &v[i], name, a, err);
 
 		if (r < 0)
 			return r;
@@ -80,7 +131,7 @@ static int pod_from(struct bytes in, struct spec_pod *p, struct arena *a, struct
 	p->deleted = m->metadata->deletion_timestamp != NULL;
 	p->created = m->metadata->creation_timestamp ? m->metadata->creation_timestamp->seconds : 0;
 	name = arena_printf(scratch, "pod %s/%s", p->ns, p->name);
-	return containers_from(m->spec, p, name, a, err);
+	return containers_from(m, p, name, a, err);
 }
 
 int podsapi_decode(struct bytes in, struct arena *a, struct spec_list *ret, struct err *err)
@@ -120,17 +171,40 @@ static Corepod__Container *container_to(const struct spec_container *c, struct a
 		r->limits[i]->value = message_new(&corepod__quantity__descriptor, a);
 		r->limits[i]->value->string = arena_printf(a, "%" PRId64, c->limits[i].count);
 	}
+	r->n_claims = c->n_claims;
+	r->claims = message_array(&corepod__resource_claim__descriptor, c->n_claims, a);
+	for (size_t i = 0; i < c->n_claims; i++) {
+		r->claims[i]->name = (char *)c->claims[i].claim;
+		r->claims[i]->request = (char *)(c->claims[i].request ? c->claims[i].request : "");
+	}
 	return m;
+}
+
+/* As if each claim had its own name in the pod, too. */
+static void pod_claims_to(const struct spec_container *c, Corepod__PodSpec *m, struct arena *a)
+{
+	for (size_t i = 0; i < c->n_claims; i++) {
+		Corepod__PodResourceClaim *claim = message_new(&corepod__pod_resource_claim__descriptor, a);
+
+		claim->name = claim->resource_claim_name = (char *)c->claims[i].claim;
+		m->resource_claims[m->n_resource_claims++] = claim;
+	}
 }
 
 static Corepod__PodSpec *spec_to(const struct spec_pod *p, struct arena *a)
 {
 	Corepod__PodSpec *m = message_new(&corepod__pod_spec__descriptor, a);
+	size_t n_claims = 0;
 
 	m->init_containers = arena_array(a, p->n_containers, sizeof(*m->init_containers));
 	m->containers = arena_array(a, p->n_containers, sizeof(*m->containers));
+	for (size_t i = 0; i < p->n_containers; i++)
+		n_claims += p->containers[i].n_claims;
+	m->resource_claims = arena_array(a, n_claims, sizeof(*m->resource_claims));
 	for (size_t i = 0; i < p->n_containers; i++) {
 		Corepod__Container *c = container_to(&p->containers[i], a);
+
+		pod_claims_to(&p->containers[i], m, a);
 
 		if (p->containers[i].kind == SPEC_APP)
 			m->containers[m->n_containers++] = c;

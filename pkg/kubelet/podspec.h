@@ -12,10 +12,13 @@
 enum spec_kind { SPEC_INIT, SPEC_SIDECAR /* an init container with restartPolicy Always */, SPEC_APP };
 
 struct spec_limit { const char *resource; int64_t count; }; /* extended resources only ("vendor/name") */
+/* A part of a ResourceClaim in the pod's namespace, by the name that the claim has there. request NULL: all of it. */
+struct spec_claim { const char *claim, *request; };
 struct spec_container {
 	const char *name;
 	enum spec_kind kind;
 	const struct spec_limit *limits;	size_t n_limits;
+	const struct spec_claim *claims;	size_t n_claims; /* also what the scheduler made of limits (DRAExtendedResource) */
 };
 struct spec_pod {
 	const char *ns, *name, *uid;

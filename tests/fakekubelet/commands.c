@@ -93,6 +93,17 @@ static void run_remove(struct command *cmd)
 	ok(cmd);
 }
 
+/* Its DRA drivers have prepared its claims; the next is the sandbox. */
+static void run_prepare(struct command *cmd)
+{
+	struct pod_entry *p = named_pod(cmd);
+
+	if (!p)
+		return;
+	p->prepared = true;
+	ok(cmd);
+}
+
 static void run_prestart(struct command *cmd)
 {
 	struct pod_entry *p = named_pod(cmd);
@@ -450,8 +461,10 @@ static const struct {
 	const char *usage;
 } commands[] = {
 	{ "admit", 2, SIZE_MAX, run_admit,
-	  "admit POD [order=random|gpu-first|vf-first|listed] [init:|sidecar:]CONTAINER:RESOURCE=N,… …" },
+	  "admit POD [order=random|gpu-first|vf-first|listed] [claim=CLAIM:DRIVER/REQUEST=DEVICE,…] … "
+	  "[init:|sidecar:]CONTAINER:RESOURCE=N,claim:CLAIM[/REQUEST],… …" },
 	{ "remove", 1, 1, run_remove, "remove POD" },
+	{ "prepare", 1, 1, run_prepare, "prepare POD" },
 	{ "prestart", 1, 1, run_prestart, "prestart POD" },
 	{ "start", 1, 3, run_start, "start POD [CONTAINER|* [TIMEOUT_MS]]" },
 	{ "pods", 0, 0, run_pods, "pods" },

@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "kubelet/messages.h"
+#include "kubelet/podspec.h"
 #include "rpc/rpc.h"
 #include "sim/devman.h"
 #include "sim/idset.h"
@@ -85,11 +86,23 @@ struct allocation {
 	struct ids preferred;
 };
 
+/* A ResourceClaim of a pod: what DRA drivers were told to give for it. */
+struct fake_device {
+	const char *driver, *request, *name;
+};
+struct fake_claim {
+	const char *name;
+	struct fake_device *devices;
+	size_t n_devices;
+};
+
 struct fake_container {
 	const char *name;
 	enum container_kind kind;
 	struct demand *demands;
 	size_t n_demands;	 /* in the order of the calls */
+	struct spec_claim *claims; /* its parts of them */
+	size_t n_claims;
 	struct allocation *held; /* room for n_demands */
 	size_t n_held;
 	bool has_affinity;
@@ -104,6 +117,9 @@ struct pod_entry {
 	const char *ns, *name, *uid;
 	struct fake_container *containers; /* init containers and sidecars first, as the kubelet walks them */
 	size_t n_containers;
+	struct fake_claim *claims;
+	size_t n_claims;
+	bool prepared;	/* the drivers have: after the admission, before the sandbox (reference dra.md §3) */
 	bool active;	/* false: removed or failed, its records wait for the next collection */
 	bool admitting; /* not to be collected yet */
 };

@@ -40,12 +40,57 @@ static struct held held_of(struct kubelet *k, const struct allocation *al, struc
 	return h;
 }
 
-static struct pod_container container_view(struct kubelet *k, const struct fake_container *c, struct arena *a)
+/* All that the driver gave for the claim to begin with, up to this device (reference dra.md §3 a). */
+static struct ids cdi_names(const struct pod_entry *p, const struct fake_claim *claim, size_t device,
+			    struct arena *a)
+{
+	struct ids ids = { arena_array(a, device + 1, sizeof(*ids.v)), 0 };
+	const char *driver = claim->devices[device].driver;
+
+	for (size_t i = 0; i <= device; i++) {
+		if (!strcmp(claim->devices[i].driver, driver))
+			ids.v[ids.n++] =
+				arena_printf(a, "k8s.%s/claim=%s-%s", driver, p->uid, claim->devices[i].name);
+	}
+	return ids;
+}
+
+static bool has_part(const struct fake_container *c, const struct fake_claim *claim)
+{
+	for (size_t i = 0; i < c->n_claims; i++) {
+		if (!strcmp(c->claims[i].claim, claim->name))
+			return true;
+	}
+	return false;
+}
+
+/* Whoever has a part of a claim is shown all of it (§3 b), when the drivers have prepared it. */
+static void add_claims(const struct pod_entry *p, const struct fake_container *c, struct pod_container *v,
+		       struct arena *a)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n_claims; i++)
+		n += p->claims[i].n_devices;
+	v->dynamic = arena_array(a, n, sizeof(*v->dynamic));
+	for (size_t i = 0; p->prepared && i < p->n_claims; i++) {
+		const struct fake_claim *claim = &p->claims[i];
+
+		for (size_t k = 0; has_part(c, claim) && k < claim->n_devices; k++)
+			v->dynamic[v->n_dynamic++] =
+				(struct dynamic) { claim->devices[k].driver, "node", claim->devices[k].name,
+						   cdi_names(p, claim, k, a), claim->name };
+	}
+}
+
+static struct pod_container container_view(struct kubelet *k, const struct pod_entry *p,
+					   const struct fake_container *c, struct arena *a)
 {
 	struct pod_container v = { .name = c->name, .held = arena_array(a, c->n_held, sizeof(struct held)) };
 
 	for (size_t i = 0; i < c->n_held; i++)
 		v.held[v.n_held++] = held_of(k, &c->held[i], a);
+	add_claims(p, c, &v, a);
 	return v;
 }
 
@@ -63,7 +108,7 @@ static struct pod pod_view(struct kubelet *k, const struct pod_entry *p, struct 
 
 	for (size_t i = 0; i < p->n_containers; i++) {
 		if (is_shown(k, &p->containers[i]))
-			v.containers[v.n_containers++] = container_view(k, &p->containers[i], a);
+			v.containers[v.n_containers++] = container_view(k, p, &p->containers[i], a);
 	}
 	return v;
 }

@@ -1,4 +1,7 @@
-/* `admit NAME [order=…] [init:|sidecar:]CONTAINER:resource=n,…` → a pod. */
+/*
+ * `admit NAME [order=…] [claim=CLAIM:DRIVER/REQUEST=DEVICE,…] [init:|sidecar:]CONTAINER:resource=n,…` → a
+ * pod. `claim:CLAIM[/REQUEST]` among a container's resources: its part of that claim.
+ */
 #include "kubelet.h"
 
 #include <errno.h>
@@ -18,11 +21,53 @@ static const struct {
 	{ "sidecar:", CONTAINER_SIDECAR },
 };
 
+/* Cuts the text at the mark, and returns what follows; NULL: it is not there. */
+static char *cut(char *text, char mark)
+{
+	char *at = strchr(text, mark);
+
+	if (at)
+		*at++ = '\0';
+	return at;
+}
+
+static int parse_device(char *text, struct fake_claim *claim, struct err *err)
+{
+	char *name = cut(text, '='), *request = cut(text, '/');
+
+	if (!name || !request)
+		return err_set(err, EINVAL, "claim %s: '%s' is not DRIVER/REQUEST=DEVICE", claim->name, text);
+	claim->devices[claim->n_devices++] = (struct fake_device) { text, request, name };
+	return 0;
+}
+
+static int parse_claim(char *text, struct pod_entry *p, struct err *err)
+{
+	struct fake_claim *claim = &p->claims[p->n_claims++];
+	char *devices = cut(text, ':'), *save;
+
+	if (!devices)
+		return err_set(err, EINVAL, "claim %s has no device", text);
+	claim->name = text;
+	claim->devices = arena_array(p->arena, strlen(devices), sizeof(*claim->devices));
+	for (char *d = strtok_r(devices, ",", &save); d; d = strtok_r(NULL, ",", &save)) {
+		if (parse_device(d, claim, err) < 0)
+			return -err->code;
+	}
+	return 0;
+}
+
 static int parse_demand(char *text, struct fake_container *c, struct err *err)
 {
 	char *equals = strchr(text, '=');
 	uint64_t count;
 
+	if (str_starts(text, "claim:")) {
+		char *claim = text + strlen("claim:");
+
+		c->claims[c->n_claims++] = (struct spec_claim) { claim, cut(claim, '/') };
+		return 0;
+	}
 	if (!equals || equals == text || str_to_u64(equals + 1, 10, COUNT_MAX, &count) < 0)
 		return err_set(err, EINVAL, "container %s: '%s' is not RESOURCE=COUNT", c->name, text);
 	*equals = '\0';
@@ -56,6 +101,7 @@ static int parse_container(char *text, struct arena *a, struct fake_container *c
 		room += *s == ',';
 	c->demands = arena_array(a, room, sizeof(*c->demands));
 	c->held = arena_array(a, room, sizeof(*c->held));
+	c->claims = arena_array(a, room, sizeof(*c->claims));
 	for (char *d = strtok_r(colon + 1, ",", &save); d; d = strtok_r(NULL, ",", &save)) {
 		if (parse_demand(d, c, err) < 0)
 			return -err->code;
@@ -138,9 +184,15 @@ static int parse_into(struct kubelet *k, char **argv, size_t argc, struct pod_en
 		return err_set(err, EEXIST, "pod %s is already there", argv[0]);
 	name_pod(k, argv[0], p);
 	p->containers = arena_array(p->arena, argc, sizeof(*p->containers));
+	p->claims = arena_array(p->arena, argc, sizeof(*p->claims));
 	for (size_t i = 1; i < argc; i++) {
 		if (str_starts(argv[i], "order=")) {
 			order = argv[i] + strlen("order=");
+			continue;
+		}
+		if (str_starts(argv[i], "claim=")) {
+			if (parse_claim(arena_strdup(p->arena, argv[i] + strlen("claim=")), p, err) < 0)
+				return -err->code;
 			continue;
 		}
 		if (parse_container(arena_strdup(p->arena, argv[i]), p->arena,

@@ -95,6 +95,7 @@ void prestart(struct command *cmd, struct pod_entry *pod)
 	p->cmd = cmd;
 	p->pod = pod;
 	pod->admitting = true; /* its records must outlive the calls */
+	pod->prepared = true;
 	json_kv_string(j, "pod", pod->name);
 	json_key(j, "calls");
 	json_begin_array(j);

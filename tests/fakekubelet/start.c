@@ -438,6 +438,7 @@ void start(struct command *cmd, struct pod_entry *pod, const char *container, un
 	s->until_us = now_us() + (int64_t)timeout_ms * 1000;
 	s->c = SIZE_MAX;       /* the next one is the first */
 	pod->admitting = true; /* its records must outlive the calls */
+	pod->prepared = true;
 	json_kv_string(j, "pod", pod->name);
 	json_key(j, "containers");
 	json_begin_array(j);

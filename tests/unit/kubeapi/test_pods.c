@@ -95,6 +95,40 @@ static void a_pod_is_read_with_its_containers_in_the_order_of_the_kubelet(void *
 	assert_string_equal(p->containers[3].name, "logger");
 }
 
+static void assert_claim(const struct spec_claim *c, const char *claim, const char *request)
+{
+	assert_string_equal(c->claim, claim);
+	if (request)
+		assert_string_equal(c->request, request);
+	else
+		assert_null(c->request);
+}
+
+/* By name, made of a template, made by the scheduler of a limit; one that is not there; one without a claim.
+ */
+static void a_container_names_its_parts_of_resource_claims(void **state)
+{
+	const struct spec_pod *p = read_pod(
+		*state,
+		"{" META ",\"spec\":{\"resourceClaims\":[{\"name\":\"a\",\"resourceClaimName\":\"shared\"},"
+		"{\"name\":\"b\",\"resourceClaimTemplateName\":\"t\"},{\"name\":\"c\"}],\"containers\":["
+		"{\"name\":\"m\",\"resources\":{\"claims\":[{\"name\":\"a\",\"request\":\"gpu-0\"},{\"name\":"
+		"\"b\"},{\"name\":\"c\"},{\"name\":\"d\"},7]}},{\"name\":\"l\"}]},\"status\":{"
+		"\"resourceClaimStatuses\":[{\"name\":\"b\",\"resourceClaimName\":\"p-b-x7\"}],"
+		"\"extendedResourceClaimStatus\":{\"resourceClaimName\":\"p-extended\",\"requestMappings\":["
+		"{\"containerName\":\"l\",\"resourceName\":\"nvidia.com/"
+		"gpu\",\"requestName\":\"container-1-request-0\"},"
+		"{\"containerName\":\"m\",\"resourceName\":\"rdma/"
+		"vf\",\"requestName\":\"container-0-request-0\"}]}}}");
+
+	assert_int_equal(p->containers[0].n_claims, 3);
+	assert_claim(&p->containers[0].claims[0], "shared", "gpu-0");
+	assert_claim(&p->containers[0].claims[1], "p-b-x7", NULL);
+	assert_claim(&p->containers[0].claims[2], "p-extended", "container-0-request-0");
+	assert_int_equal(p->containers[1].n_claims, 1);
+	assert_claim(&p->containers[1].claims[0], "p-extended", "container-1-request-0");
+}
+
 static void a_pod_that_ended_or_is_being_deleted_says_so(void **state)
 {
 	assert_true(read_pod(*state, "{" META ",\"spec\":{},\"status\":{\"phase\":\"Failed\"}}")->over);
@@ -192,6 +226,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_pod_is_read_with_its_containers_in_the_order_of_the_kubelet,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(a_container_names_its_parts_of_resource_claims, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(a_pod_that_ended_or_is_being_deleted_says_so, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_static_pod_has_no_time_of_creation, setup, teardown),

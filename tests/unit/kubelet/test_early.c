@@ -201,7 +201,7 @@ static struct spec_container parse_spec(char *text, struct arena *to)
 
 	for (char *word = strtok_r(text, " ", &save); word; word = strtok_r(NULL, " ", &save))
 		limits[n++] = (struct spec_limit) { *word == 'g' ? GPU : RESOURCE, atoi(word + 1) };
-	return (struct spec_container) { "c", SPEC_APP, limits, n };
+	return (struct spec_container) { "c", SPEC_APP, limits, n, NULL, 0 };
 }
 
 static struct spec_list specs_now(struct arena *to)

@@ -98,7 +98,7 @@ static void picture_stays_over_hundreds_of_gets(void **state)
 
 static void pods_that_are_over_hold_nothing(void **state)
 {
-	const struct spec_container c = { "c", SPEC_APP, both, 2 };
+	const struct spec_container c = { "c", SPEC_APP, both, 2, NULL, 0 };
 	struct spec_pod specs[2] = { spec_of("a", &c), spec_of("b", &c) };
 
 	(void)state;
@@ -113,8 +113,9 @@ static void pods_that_are_over_hold_nothing(void **state)
 
 static void picture_is_complete_when_everybody_has_what_he_asks_for(void **state)
 {
-	const struct spec_container c = { "c", SPEC_APP, both, 2 }, gpu_only = { "c", SPEC_APP, both, 1 },
-				    plain = { "c", SPEC_APP, NULL, 0 };
+	const struct spec_container c = { "c", SPEC_APP, both, 2, NULL, 0 },
+				    gpu_only = { "c", SPEC_APP, both, 1, NULL, 0 },
+				    plain = { "c", SPEC_APP, NULL, 0, NULL, 0 };
 	struct spec_pod specs[3] = { spec_of("a", &c), spec_of("b", &gpu_only), spec_of("p", &plain) };
 	struct spec_list list = { specs, 3 };
 	struct spec_candidate next = { &specs[0], &c, false };

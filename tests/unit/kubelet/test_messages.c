@@ -309,12 +309,11 @@ static void devices_of_dra_drivers_round_trip(void **state)
 static void a_dra_device_has_its_own_cdi_names_only(void **state)
 {
 	const char *all[] = { "x/c=a", "x/c=b", "x/c=c" }, *other[] = { "y/c=a" };
-	struct dynamic v[] = { { "x", "n", "0", { all, 1 }, "claim" },
-			       { "y", "n", "0", { other, 1 }, "claim" },
-			       { "x", "n", "1", { all, 2 }, "claim" },
-			       { "x", "n", "2", { all, 3 }, "claim" },
-			       { "x", "n", "3", { all, 3 }, "claim" },
-			       { "x", "n", "0", { all, 2 }, "another claim" } };
+	struct dynamic v[] = {
+		{ "x", "n", "0", { all, 1 }, "claim" }, { "y", "n", "0", { other, 1 }, "claim" },
+		{ "x", "n", "1", { all, 2 }, "claim" }, { "x", "n", "2", { all, 3 }, "claim" },
+		{ "x", "n", "3", { all, 3 }, "claim" }, { "x", "n", "0", { all, 2 }, "another claim" }
+	};
 	struct pod_container c = { .name = "main", .dynamic = v, .n_dynamic = 6 };
 	struct pod pod = { "default", "p", &c, 1 };
 	struct pod_list l = { &pod, 1 };
@@ -327,7 +326,8 @@ static void a_dra_device_has_its_own_cdi_names_only(void **state)
 	assert_ids(c.dynamic[1].cdi, IDS("y/c=a"));
 	assert_ids(c.dynamic[2].cdi, IDS("x/c=b"));
 	assert_ids(c.dynamic[3].cdi, IDS("x/c=c"));
-	assert_ids(c.dynamic[4].cdi, IDS("x/c=a", "x/c=b", "x/c=c")); /* nothing is added: a newer kubelet's */
+	assert_ids(c.dynamic[4].cdi,
+		   IDS("x/c=a", "x/c=b", "x/c=c")); /* nothing is added: a newer kubelet's */
 	assert_ids(c.dynamic[5].cdi, IDS("x/c=a", "x/c=b"));
 }
 

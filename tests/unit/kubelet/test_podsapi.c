@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "kubelet/podsapi.h"
 
 #define NOTHING	   ((struct bytes) { NULL, 0 })
@@ -36,9 +37,10 @@ static struct {
 } got;
 
 static const struct spec_limit limits[] = { { "nvidia.com/gpu", 8 }, { "rdma/vf", 4 } };
-static const struct spec_container containers[] = { { "prepare", SPEC_INIT, limits, 1 },
-						    { "agent", SPEC_SIDECAR, NULL, 0 },
-						    { "main", SPEC_APP, limits, 2 } };
+static const struct spec_claim claims[] = { { "mine", NULL }, { "ours", "gpu-b" } };
+static const struct spec_container containers[] = { { "prepare", SPEC_INIT, limits, 1, NULL, 0 },
+						    { "agent", SPEC_SIDECAR, NULL, 0, claims, 1 },
+						    { "main", SPEC_APP, limits, 2, claims, 2 } };
 static const struct spec_pod pods[] = {
 	{ "ml", "trainer", "u-1", false, false, 1767323045, containers, 3 },
 	{ "default", "old", "u-2", true, true, 7, containers, 0 },
@@ -203,11 +205,46 @@ static void both_directions_of_the_message_agree(void **state)
 		assert_string_equal(c->name, containers[i].name);
 		assert_int_equal(c->kind, containers[i].kind);
 		assert_int_equal(c->n_limits, containers[i].n_limits);
+		assert_int_equal(c->n_claims, containers[i].n_claims);
+		for (size_t n = 0; n < c->n_claims; n++) {
+			assert_string_equal(c->claims[n].claim, claims[n].claim);
+			assert_true(str_eq(c->claims[n].request, claims[n].request));
+		}
 		for (size_t n = 0; n < c->n_limits; n++) {
 			assert_string_equal(c->limits[n].resource, limits[n].resource);
 			assert_int_equal(c->limits[n].count, limits[n].count);
 		}
 	}
+}
+
+/* Of a template, and of the claim that the scheduler makes for limits that a DRA driver serves. */
+static void claims_that_the_status_names_are_the_containers(void **state)
+{
+	static const char pod[] = "\x0a\x06\x0a\x01p\x1a\x01n"			       /* metadata: p in n */
+				  "\x12\x14\xba\x02\x03\x0a\x01t"		       /* spec: the claim t */
+				  "\x12\x0c\x0a\x01m\x42\x07\x1a\x05\x0a\x01t\x12\x00" /* container m: t */
+				  "\x1a\x18\x7a\x06\x0a\x01t\x12\x01x" /* status: t is x; m has r of e */
+				  "\x92\x01\x0d\x0a\x08\x0a\x01m\x12\x00\x1a\x01r\x12\x01"
+				  "e";
+	_cleanup_arena_ struct arena *a = arena_new(4096);
+	struct strbuf b = STRBUF_INIT;
+	const struct spec_container *c;
+	struct spec_list l;
+	struct err err = { 0 };
+
+	(void)state;
+	strbuf_putc(&b, '\x0a');
+	strbuf_putc(&b, (char)(sizeof(pod) - 1));
+	strbuf_add(&b, pod, sizeof(pod) - 1);
+	if (podsapi_decode((struct bytes) { (const uint8_t *)b.s, b.len }, a, &l, &err) < 0)
+		fail_msg("%s", err.msg);
+	strbuf_done(&b);
+	c = &l.v[0].containers[0];
+	assert_int_equal(c->n_claims, 2);
+	assert_string_equal(c->claims[0].claim, "x");
+	assert_null(c->claims[0].request);
+	assert_string_equal(c->claims[1].claim, "e");
+	assert_string_equal(c->claims[1].request, "r");
 }
 
 static void bytes_that_are_no_pods_are_refused(void **state)
@@ -336,6 +373,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(pods_come_with_what_their_containers_ask_for, setup,
 						teardown),
 		cmocka_unit_test(both_directions_of_the_message_agree),
+		cmocka_unit_test(claims_that_the_status_names_are_the_containers),
 		cmocka_unit_test(bytes_that_are_no_pods_are_refused),
 		cmocka_unit_test_setup_teardown(
 			questions_that_come_together_share_an_answer_but_never_an_older_one, setup, teardown),
