@@ -10,6 +10,8 @@
 #include "base/err.h"
 #include "kubelet/binder.h"
 #include "kubelet/claims.h"
+#include "kubelet/draclaim.h"
+#include "kubelet/podspec.h"
 #include "hw/bdf.h"
 #include "ledger/ledger.h"
 
@@ -30,10 +32,11 @@ struct binder {
 	struct rpc_timer *restore; /* are the specs still there? */
 };
 
-/* When a pod was created (Unix seconds), as its spec says. */
-struct pod_age {
-	const char *ns, *name;
-	int64_t created;
+/* What a ResourceClaim of the pod was given. */
+struct known_claim {
+	const char *name;
+	struct draclaim devices;
+	const char *why; /* it could not be had; NULL: it could */
 };
 
 /* Somebody who waits for a binding. Outlives the binder if that goes first. */
@@ -47,9 +50,12 @@ struct request {
 	struct binder_pod guess; /* a restart: the pod that has the slots by the ledger; name NULL: none */
 	int64_t asked_ms, until_ms;
 	uint64_t epoch; /* of the kubelet that was asked */
-	bool knows_ages; /* asked for once, and only when there is a choice */
-	struct pod_age *ages;
-	size_t n_ages;
+	bool knows_specs; /* asked for once, and only when they decide something */
+	struct spec_list specs; /* in the order of names */
+	const char *specs_why;	/* they could not be had; NULL: they could */
+	const char *wanted_ns, *wanted_claim; /* to be asked for; NULL: none */
+	struct known_claim *claims;
+	size_t n_claims;
 	binder_done_fn done;
 	void *arg;
 	struct rpc_timer *timer;
@@ -89,8 +95,8 @@ const char *binder_rdma_of(const struct binder *b, const struct pool_dev *dev);
 /* --- binder_bind.c --- */
 
 /*
- * Binds the container that r is about; nothing is on disk yet. pods: sorted by identify_sort(). -EINPROGRESS: the ages of pods would tell
- * which container starts. What it leaves behind is for the caller to tidy, also on failure.
+ * Binds the container that r is about; nothing is on disk yet. pods: sorted by identify_sort(). -EINPROGRESS: pod specs would tell
+ * which container starts, or r->wanted_claim which GPUs it has. What it leaves behind is for the caller to tidy, also on failure.
  */
 int binder_decide(struct request *r, const struct pod_list *pods, struct err *err);
 void binder_unbind(const struct request *r); /* it came to nothing: what was bound for it and not told yet is free again */
@@ -105,6 +111,7 @@ struct target {
 	int *busy_gpus; /* of others */
 	size_t n_busy_gpus;
 	const struct pod_container *container; /* NULL: an init container that no list shows */
+	const char *doubt; /* some of the GPUs may be those of other containers of the pod, a sentence; NULL: none */
 };
 
 /* A container of a pod list that has the slots. */
@@ -126,6 +133,15 @@ size_t who_gpus(const struct node *node, const struct pod_container *c, struct a
 /* Does it have one that cannot be told apart (a MIG device)? A sentence, or NULL. */
 const char *who_unknown_gpu(const struct node *node, const struct pod_container *c, struct arena *a);
 int gpu_of_dynamic(const struct hw_inventory *inv, const struct dynamic *d);
+
+/* --- which GPUs of its claims? binder_dra.c --- */
+
+/*
+ * The container with those devices of its claims only that are its own. -EINPROGRESS: as binder_decide(). ret_doubt: it cannot be told, a
+ * sentence why, and all stay; NULL: it could.
+ */
+int dra_narrow(struct request *r, const struct candidate *who, struct pod_container *ret, const char **ret_doubt);
+void dra_know(struct request *r, const struct draclaim *claim, const char *why); /* the answer to r->wanted_claim */
 
 /* --- which VFs? binder_choose.c; pure but for the question whether a VF is free --- */
 

@@ -25,6 +25,7 @@
 
 #define RESTORE_MS	 5000
 #define SPECS_TIMEOUT_MS 1000
+#define CLAIM_TIMEOUT_MS 2000
 
 void binder_say(const struct binder *b, const char *fmt, ...)
 {
@@ -292,16 +293,37 @@ static void specs_came(void *arg, const struct spec_list *specs, const char *why
 {
 	struct request *r = arg;
 
-	(void)why;
 	if (is_over(r))
 		return;
-	r->knows_ages = true;
-	r->ages = arena_array(r->arena, specs ? specs->n : 0, sizeof(*r->ages));
-	for (size_t i = 0; specs && i < specs->n; i++)
-		r->ages[r->n_ages++] =
-			(struct pod_age) { arena_strdup(r->arena, specs->v[i].ns),
-					   arena_strdup(r->arena, specs->v[i].name), specs->v[i].created };
+	r->knows_specs = true;
+	if (specs)
+		r->specs = identify_copy_specs(specs, r->arena);
+	else
+		r->specs_why = arena_strdup(r->arena, why);
 	ask(r);
+}
+
+static void claim_came(void *arg, const struct draclaim *claim, const char *why)
+{
+	struct request *r = arg;
+
+	if (is_over(r))
+		return;
+	dra_know(r, claim, why);
+	ask(r);
+}
+
+/* What binder_decide() wants to know first. */
+static void ask_more(struct request *r)
+{
+	const struct binder_env *env = &r->b->env;
+
+	r->n_under_way++;
+	if (r->wanted_claim)
+		env->claims->fetch(env->claims->ctx, r->wanted_ns, r->wanted_claim, CLAIM_TIMEOUT_MS,
+				   claim_came, r);
+	else
+		env->specs->fetch(env->specs->ctx, SPECS_TIMEOUT_MS, specs_came, r);
 }
 
 static int by_string(const void *x, const void *y)
@@ -386,9 +408,8 @@ static void answered(void *arg, enum podres_result result, const struct pod_list
 	e = binder_decide(r, pods, &err);
 	specs_tidy(r->b);
 	keeper_save(r->b->env.keeper, NULL, NULL);
-	r->n_under_way += e == -EINPROGRESS;
 	if (e == -EINPROGRESS)
-		r->b->env.specs->fetch(r->b->env.specs->ctx, SPECS_TIMEOUT_MS, specs_came, r);
+		ask_more(r);
 	else if (e < 0)
 		finish(r, &err);
 	else

@@ -12,6 +12,7 @@
 #include "pool/slots.h"
 
 struct binder;
+struct draclaim_source;
 struct err;
 struct keeper;
 struct node;
@@ -28,6 +29,7 @@ struct binder_env {
 	struct podres *podres;
 	struct keeper *keeper;
 	const struct podspec_source *specs; /* NULL: none */
+	const struct draclaim_source *claims; /* NULL: none */
 	const char *cdi_dir;		    /* the runtime's, e.g. /var/run/cdi */
 	const char *checkpoint;	/* the kubelet's; NULL: do without */
 	struct rundir *rundir;	/* files that are mounted into containers; NULL: none */

@@ -147,14 +147,18 @@ static uint64_t note_decision(struct binder *b, const struct target *t, const st
 {
 	const char **vfs = arena_array(a, c->n_slots, sizeof(*vfs));
 	const char *why = t->container ? who_unknown_gpu(b->node, t->container, a) : NULL;
+	bool sure = !t->doubt && (t->n_gpus || !why);
 	struct ledger_decision d = {
 		.at_ms = clock_wall_ms(),
 		.resource = c->slots[0].pool->cfg->resource,
 		.late = true,
 		.owner = t->owner,
 		.asked = (int)c->n_slots,
-		.known = t->n_gpus || !why ? LEDGER_GPUS_KNOWN : LEDGER_GPUS_UNKNOWN,
-		.source = why	      ? why
+		.known = sure	    ? LEDGER_GPUS_KNOWN
+			 : t->doubt ? LEDGER_GPUS_PREDICTED
+				    : LEDGER_GPUS_UNKNOWN,
+		.source = t->doubt    ? t->doubt
+			  : why	      ? why
 			  : t->n_gpus ? "PodResources at the container's start"
 				      : "the container has no GPUs",
 		.gpus = addresses(b, t->gpus, t->n_gpus, a),
@@ -260,6 +264,9 @@ static int try_to_bind(struct request *r, const struct target *t, struct err *er
 	note_decided(r, t, &c);
 	if (any)
 		decision = note_decision(b, t, &c, &chosen, r->arena);
+	if (any && t->doubt)
+		binder_say(b, "container %s of pod %s/%s: %s; its VFs are chosen for all of them",
+			   t->owner.container, t->owner.ns, t->owner.pod, t->doubt);
 	r->decision = decision;
 	hold_all(b, t, &c, fresh, decision);
 	tell_bound(r, &c);
@@ -318,11 +325,9 @@ static bool is_running(const struct binder *b, const struct candidate *c)
  * starts first. */
 static int64_t age_of(const struct request *r, const struct candidate *c)
 {
-	for (size_t i = 0; i < r->n_ages; i++) {
-		if (str_eq(r->ages[i].ns, c->pod->ns) && str_eq(r->ages[i].name, c->pod->name))
-			return r->ages[i].created;
-	}
-	return 0;
+	const struct spec_pod *spec = identify_spec(&r->specs, c->pod->ns, c->pod->name);
+
+	return spec ? spec->created : 0;
 }
 
 /* Has started once already, and is not at work: he may start again. NULL: none, or several. */
@@ -354,7 +359,7 @@ static const struct candidate *the_starting_one(const struct request *r, const s
 		if (!newest || age_of(r, &v[i]) > age_of(r, newest))
 			newest = &v[i];
 	}
-	if (n_fresh > 1 && r->b->env.specs && !r->knows_ages) {
+	if (n_fresh > 1 && r->b->env.specs && !r->knows_specs) {
 		err_set(err, EINPROGRESS, "which of %zu pods is the newest?", n_fresh);
 		return NULL;
 	}
@@ -427,8 +432,10 @@ static const char *uid_of(const struct request *r, const struct ids *slots)
 int binder_decide(struct request *r, const struct pod_list *pods, struct err *err)
 {
 	struct binder *b = r->b;
+	struct candidate narrowed = { NULL, NULL }, *v;
 	const struct candidate *who;
-	struct candidate *v;
+	struct pod_container mine;
+	const char *doubt = NULL;
 	struct target t;
 	size_t n;
 
@@ -443,7 +450,14 @@ int binder_decide(struct request *r, const struct pod_list *pods, struct err *er
 	who = the_starting_one(r, v, n, err);
 	if (!who)
 		return -err->code;
-	t = who_target(b->node, pods, who, &r->slots, r->arena);
+	if (who->container) {
+		if (dra_narrow(r, who, &mine, &doubt) < 0)
+			return -EINPROGRESS;
+		narrowed.container = &mine;
+	}
+	narrowed.pod = who->pod;
+	t = who_target(b->node, pods, &narrowed, &r->slots, r->arena);
+	t.doubt = doubt;
 	t.owner.uid = uid_of(r, &t.slots);
 	return bind_target(r, &t, err);
 }
