@@ -36,6 +36,8 @@ static const char *judge_before(const struct ledger_decision *d)
 	if (d->late && d->known == LEDGER_GPUS_UNKNOWN)
 		return "Which GPUs the container has could not be told, so the NUMA nodes of its slots "
 		       "counted.";
+	if (d->late && d->known == LEDGER_GPUS_PREDICTED)
+		return "Which of its pod's GPUs the container has could not be told, so all of them counted.";
 	if (d->known == LEDGER_GPUS_KNOWN && !d->cost)
 		return "Each GPU has a VF behind its own PCIe switch.";
 	return words[d->known];

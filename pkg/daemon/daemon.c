@@ -136,6 +136,7 @@ static struct binder *open_binder(struct daemon *d)
 					.podres = d->env.podres,
 					.keeper = d->env.keeper,
 					.specs = specs_source(d->specs),
+					.claims = specs_claims(d->specs),
 					.cdi_dir = d->opt->cdi_dir,
 					.checkpoint = d->checkpoint,
 					.rundir = d->env.rundir,

@@ -98,9 +98,9 @@ static int begin(struct emptypools *e, struct err *err)
 	opt.token_file = token;
 	opt.ca_file = ca;
 	opt.post = strbuf_str(&text);
-	r = transfer_open(&opt, on_answer, e, &e->transfer, err);
+	r = transfer_open(&opt, TRANSFER_PODS, on_answer, e, &e->transfer, err);
 	if (r == 0)
-		transfer_begin(e->transfer);
+		transfer_begin(e->transfer, NULL);
 	return r;
 }
 

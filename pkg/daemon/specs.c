@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "daemon/apiserver.h"
 #include "kubeapi/kubeapi.h"
+#include "kubeapi/kubeclaims.h"
 #include "kubelet/podsapi.h"
 #include "rpc/rpc.h"
 
@@ -60,6 +61,7 @@ struct specs {
 	struct candidate v[CANDIDATES_MAX];
 	size_t n;
 	LIST_HEAD(, ask) asks;
+	struct kubeclaims *claims; /* NULL: no API server is known */
 	bool closing;
 };
 
@@ -281,6 +283,19 @@ static void add_kubelet(struct specs *s, const struct specs_options *opt)
 	}
 }
 
+/* Without a token it would tell us nothing. */
+static void add_claims(struct specs *s, const struct specs_options *opt)
+{
+	_cleanup_free_ char *token = xasprintf("%s/token", opt->service_account),
+			    *ca = xasprintf("%s/ca.crt", opt->service_account), *url = NULL;
+	struct kubeapi_options api = { .name = "claims", .token_file = token, .ca_file = ca };
+
+	if (apiserver_url(&url, NULL) < 0 || access(token, R_OK) < 0)
+		return;
+	api.url = url;
+	s->claims = kubeclaims_new(s->rpc, &api);
+}
+
 static int add_api_server(struct specs *s, const struct specs_options *opt, struct err *err)
 {
 	_cleanup_free_ char *server = NULL;
@@ -330,6 +345,7 @@ static void specs_free(struct specs *s)
 {
 	for (size_t i = 0; i < s->n; i++)
 		close_candidate(&s->v[i]);
+	kubeclaims_free(s->claims);
 	free(s);
 }
 
@@ -363,6 +379,7 @@ int specs_open(struct rpc *rpc, const struct specs_options *opt, const char *kub
 		specs_free(s);
 		return err_wrap(err, "pod specs");
 	}
+	add_claims(s, opt);
 	*ret = s;
 	return 0;
 }
@@ -370,6 +387,11 @@ int specs_open(struct rpc *rpc, const struct specs_options *opt, const char *kub
 const struct podspec_source *specs_source(const struct specs *s)
 {
 	return s ? &s->source : NULL;
+}
+
+const struct draclaim_source *specs_claims(const struct specs *s)
+{
+	return s ? kubeclaims_source(s->claims) : NULL;
 }
 
 bool specs_are_there(const struct specs *s)

@@ -10,6 +10,7 @@
 
 #include "kubelet/podspec.h"
 
+struct draclaim_source;
 struct err;
 struct rpc;
 struct specs;
@@ -32,6 +33,8 @@ struct specs_options {
 int specs_open(struct rpc *rpc, const struct specs_options *opt, const char *kubelet_root, struct specs **ret,
 	       struct err *err);
 const struct podspec_source *specs_source(const struct specs *s); /* NULL gives NULL */
+/* Who tells what ResourceClaims were given: the API server. NULL: there is none to ask; NULL gives NULL. */
+const struct draclaim_source *specs_claims(const struct specs *s);
 /* Is there anybody to ask? With auto and without a token not before a kubelet has the Pods API. Cheap; NULL: no. */
 bool specs_are_there(const struct specs *s);
 /* Load what the first one to be asked needs: not on the rpc thread, which must not be using the source yet. NULL is fine. */

@@ -62,7 +62,7 @@ static void begin(void *ctx, unsigned timeout_ms)
 	struct kubeapi *k = ctx;
 
 	(void)timeout_ms; /* cancel() comes */
-	transfer_begin(k->transfer);
+	transfer_begin(k->transfer, NULL);
 }
 
 static void cancel(void *ctx)
@@ -94,7 +94,7 @@ int kubeapi_open(struct rpc *rpc, const struct kubeapi_options *opt, struct kube
 	k->queue = (struct spec_queue) {
 		.rpc = rpc, .what = k->url, .begin = begin, .cancel = cancel, .ctx = k
 	};
-	r = transfer_open(opt, on_answer, k, &k->transfer, err);
+	r = transfer_open(opt, TRANSFER_PODS, on_answer, k, &k->transfer, err);
 	if (r < 0) {
 		kubeapi_free(k);
 		return r;

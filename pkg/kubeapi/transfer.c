@@ -30,6 +30,7 @@
 
 struct transfer {
 	const struct libcurl *curl;
+	enum transfer_kind kind;
 	char *url, *token_file, *ca_file;
 	char *post;    /* NULL: GET */
 	bool insecure; /* anybody may be at the other end: no token for it */
@@ -56,6 +57,7 @@ void answer_free(struct answer *a)
 	if (!a)
 		return;
 	pods_done(&a->pods);
+	draclaims_done(&a->claims);
 	arena_free(a->arena);
 	free(a);
 }
@@ -66,6 +68,7 @@ static struct answer *answer_new(void)
 
 	a->arena = arena_new(8192);
 	pods_init(&a->pods, a->arena);
+	draclaims_init(&a->claims, a->arena);
 	return a;
 }
 
@@ -160,6 +163,21 @@ static int on_pod(void *arg, const char *text, size_t len, struct err *err)
 	return pods_add(&a->pods, text, len, err);
 }
 
+static int on_claim(void *arg, const char *text, size_t len, struct err *err)
+{
+	struct answer *a = arg;
+
+	return draclaims_add(&a->claims, text, len, err);
+}
+
+static const struct {
+	const char *what;
+	split_item_fn add;
+} kinds[] = {
+	[TRANSFER_PODS] = { "pods", on_pod },
+	[TRANSFER_CLAIMS] = { "ResourceClaims", on_claim },
+};
+
 /* A return value other than n makes libcurl drop the connection. */
 static size_t on_body(char *data, size_t size, size_t n, void *arg)
 {
@@ -201,22 +219,27 @@ static int refused(struct transfer *t, long status, struct err *err)
 		const char *meaning;
 	} meanings[] = {
 		{ 401, "does not accept our token" },
-		{ 403, "does not allow us to read pods" },
+		{ 403, "does not allow us to read " },
 		{ 404, "knows nothing of that name" },
 		{ 429, "has too much to do" },
 	};
-	const char *meaning = "refuses", *said;
+	const char *meaning = "refuses", *said, *what = "";
 
 	for (size_t i = 0; i < ARRAY_LEN(meanings); i++) {
 		if (meanings[i].status == status)
 			meaning = meanings[i].meaning;
 	}
-	if (t->withheld && (status == 401 || status == 403))
+	if (status == 403)
+		what = kinds[t->kind].what;
+	if (t->withheld && (status == 401 || status == 403)) {
+		what = "";
 		meaning = "wants a token, which is not sent to a server whose certificate is not checked";
-	else if (t->post && status == 403)
+	} else if (t->post && status == 403) {
+		what = "";
 		meaning = "does not allow us to write this";
+	}
 	said = refusal_sentence(&t->refusal, t->answer->arena);
-	return err_set(err, EACCES, "%s: the server %s: HTTP %ld%s%s", t->url, meaning, status,
+	return err_set(err, EACCES, "%s: the server %s%s: HTTP %ld%s%s", t->url, meaning, what, status,
 		       *said ? ", " : "", said);
 }
 
@@ -279,6 +302,7 @@ static void get(struct transfer *t, struct err *err)
 	if (make_headers(t, err) < 0)
 		return;
 	t->curl_error[0] = '\0';
+	c->easy_setopt(t->easy, CURLOPT_URL, t->url);
 	c->easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->headers);
 	if (c->multi_add_handle(t->multi, t->easy) != CURLM_OK)
 		abort(); /* out of memory */
@@ -291,7 +315,7 @@ static struct answer *transfer_run(struct transfer *t)
 {
 	struct answer *a = t->answer = answer_new();
 
-	split_init(&t->split, KUBEAPI_POD_MAX, on_pod, a);
+	split_init(&t->split, KUBEAPI_POD_MAX, kinds[t->kind].add, a);
 	t->received = 0;
 	get(t, &a->err);
 	t->curl->slist_free_all(STEAL(t->headers));
@@ -339,7 +363,6 @@ static void set_options(struct transfer *t)
 {
 	__typeof__(curl_easy_setopt) *set = t->curl->easy_setopt;
 
-	set(t->easy, CURLOPT_URL, t->url);
 	set(t->easy, CURLOPT_PROTOCOLS_STR, "https");
 	set(t->easy, CURLOPT_PROXY, "");
 	set(t->easy, CURLOPT_NOSIGNAL, 1L);
@@ -381,8 +404,8 @@ static void keep_out_of_cores(void)
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* where cores go to a program, the limit does not count */
 }
 
-int transfer_open(const struct kubeapi_options *opt, transfer_done_fn done, void *arg, struct transfer **ret,
-		  struct err *err)
+int transfer_open(const struct kubeapi_options *opt, enum transfer_kind kind, transfer_done_fn done,
+		  void *arg, struct transfer **ret, struct err *err)
 {
 	const struct libcurl *c;
 	struct transfer *t;
@@ -394,7 +417,9 @@ int transfer_open(const struct kubeapi_options *opt, transfer_done_fn done, void
 	t = xcalloc(1, sizeof(*t));
 	if (opt->token_file)
 		keep_out_of_cores();
-	*t = (struct transfer) { .curl = c, .insecure = opt->insecure, .done = done, .arg = arg };
+	*t = (struct transfer) {
+		.curl = c, .kind = kind, .insecure = opt->insecure, .done = done, .arg = arg
+	};
 	t->url = xstrdup(opt->url);
 	t->token_file = opt->token_file && !opt->insecure ? xstrdup(opt->token_file) : NULL;
 	t->withheld = opt->token_file && opt->insecure;
@@ -414,8 +439,12 @@ int transfer_open(const struct kubeapi_options *opt, transfer_done_fn done, void
 	return 0;
 }
 
-void transfer_begin(struct transfer *t)
+void transfer_begin(struct transfer *t, const char *url)
 {
+	if (url) {
+		free(t->url);
+		t->url = xstrdup(url);
+	}
 	atomic_store(&t->cancelled, false);
 	atomic_store(&t->ordered, true);
 	t->curl->multi_wakeup(t->multi);

@@ -2,10 +2,17 @@
 """GPUs that DRA drivers give: which are a container's, and whom the VFs are near, late and early."""
 
 import itertools
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
 
-from harness import VF, Case, main, until
+from harness import VF, Daemon, main, program
 from late import LateCase, vfs_in
 from optimum import assignment, best_total
+from test_podspecs import Certificates, Server, reply
 
 DRIVER = "gpu.nvidia.com"
 
@@ -61,6 +68,138 @@ class Late(LateCase):
         node.kubelet.admit("p", gpus.claim("mine", gpu=[3]), f"sidecar:agent:{VF}=1", f"main:{VF}=1,claim:mine")
         for started in self.start(node, "p").values():
             gpus.judge(self, started, [3])
+
+
+class ApiServer:
+    """Tells what claims were given, and with `pods` what pods ask for; each as the API server lists it."""
+
+    def __init__(self, certificates):
+        self.server = Server(certificates)
+        self.server.answer = self.answer
+        self.claims, self.pods, self.status = {}, [], 200
+        self.close = self.server.close
+
+    def give(self, name, driver=DRIVER, **requests):
+        results = [{"request": r, "driver": driver, "pool": "node", "device": d} for r, v in requests.items() for d in v]
+        self.claims[f"default/{name}"] = {"metadata": {"name": name}, "status": {
+            "allocation": {"devices": {"results": results, "config": [{"requests": ["x"]}]}, "nodeSelector": {}}}}
+
+    def asked(self):
+        """The claims of the questions so far."""
+        path = r"GET /apis/resource.k8s.io/v1/namespaces/(.*)/resourceclaims\?fieldSelector=metadata.name%3D(.*) HTTP"
+        return ["/".join(m.groups()) for m in (re.match(path, line) for line, _ in self.server.requests) if m]
+
+    def answer(self, connection):
+        asked = self.asked() if "resourceclaims" in self.server.requests[-1][0] else None
+        items = self.pods if asked is None else [self.claims[c] for c in asked[-1:] if c in self.claims]
+        return reply(self.status, json.dumps({"items": items}).encode())(connection)
+
+
+class Shared(LateCase):
+    """Containers with requests of their own in one claim: PodResources shows both all of it."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.certificates = Certificates(cls.folder.name)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def setUp(self):
+        self.api = ApiServer(self.certificates)
+        self.addCleanup(self.api.close)
+        self.here = self.node()
+        self.account = self.here.path("account")
+        os.mkdir(self.account)
+        with open(os.path.join(self.account, "token"), "w", encoding="ascii") as f:
+            f.write("the-token")
+        shutil.copy(self.certificates.path("ca.crt"), os.path.join(self.account, "ca.crt"))
+
+    def up(self, *options, kubelet=("--pods-api",), host="127.0.0.1"):
+        fake = self.here.start_kubelet(*kubelet)
+        port = self.api.server.url.split(":")[2].removesuffix("/pods")
+        argv = self.here.daemon_argv("--service-account", self.account, "--config-file", self.config(self.here), *options)
+        env = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port, "NODE_NAME": "node"}
+        daemon = Daemon(argv, self.here.path("railmated.log"), stdin=subprocess.DEVNULL, env={**os.environ, **env})
+        self.here.processes.append(daemon)
+        fake.wait(VF, 1)
+        return fake, daemon, Gpus(self.here)
+
+    def admit(self, gpus, pod="p", order="random"):
+        """Container a has the GPUs 1 and 6, b has GPU 3."""
+        self.api.give("c", **{"gpu-a": [gpus.name(1), gpus.name(6)], "gpu-b": [gpus.name(3)]})
+        self.here.kubelet.admit(pod, gpus.claim("c", **{"gpu-b": [3], "gpu-a": [1, 6]}), f"a:claim:c/gpu-a,{VF}=2",
+                                f"b:{VF}=1,claim:c/gpu-b", order=order)
+
+    def start_ab(self, gpus, containers="ab"):
+        for c in containers:
+            started = self.start(self.here, "p", c)[c]
+            self.assertTrue(started["started"], started["message"])
+            gpus.judge(self, started, {"a": [1, 6], "b": [3]}[c])
+
+    def test_each_container_gets_the_vfs_of_its_requests(self):
+        _, daemon, gpus = self.up()
+        for i, (order, containers) in enumerate(itertools.product(("gpu-first", "vf-first", "random"), ("ab", "ba"))):
+            with self.subTest(order=order, containers=containers):
+                self.admit(gpus, order=order)
+                before = set(gpus.free)
+                self.start_ab(gpus, containers)
+                self.assertEqual(self.api.asked(), ["default/c"] * 2 * (i + 1))
+                self.here.kubelet.ask("remove p")
+                gpus.free = before
+        self.assertNotIn("warning binding", daemon.stderr())
+        self.assertEqual(self.api.server.requests[0][1]["Authorization"], "Bearer the-token")
+        self.assertEqual(self.api.server.connections, 1)
+
+    def test_what_the_scheduler_made_of_limits_is_known_too(self):
+        """DRAExtendedResource: one claim a pod, and its status says which request is whose."""
+        _, _, gpus = self.up("--pod-specs=api-server", kubelet=())
+        mapping = [{"containerName": c, "resourceName": "nvidia.com/gpu", "requestName": f"gpu-{c}"} for c in "ba"]
+        containers = [{"name": c, "resources": {"limits": {"nvidia.com/gpu": "1", VF: "1"}}} for c in "ab"]
+        self.api.pods = [{"metadata": {"name": "p", "namespace": "default", "uid": "u"}, "spec": {"containers": containers},
+                          "status": {"phase": "Pending", "extendedResourceClaimStatus": {
+                              "resourceClaimName": "c", "requestMappings": mapping}}}]
+        self.admit(gpus)
+        self.start_ab(gpus)
+
+    def test_a_container_that_starts_again_does_not_need_the_api_server(self):
+        kubelet, _, gpus = self.up()
+        self.admit(gpus)
+        first = self.start(self.here, "p")
+        self.api.status = 503
+        again = self.start(self.here, "p")
+        for c in "ab":
+            self.assertEqual(vfs_in(again[c]), vfs_in(first[c]))
+            self.assertEqual(again[c]["env"]["RAILMATE_RDMA_VF_MAP"], first[c]["env"]["RAILMATE_RDMA_VF_MAP"])
+        self.assertEqual(len(self.api.asked()), 2)
+
+    def explained(self):
+        return subprocess.run([program("railmatectl"), "explain", "pod", "default/p", "--control-socket",
+                               self.here.control_socket], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              text=True).stdout
+
+    def test_what_cannot_be_told_is_said_and_the_pod_starts(self):
+        for what, words in ((403, "does not allow us to read ResourceClaims: HTTP 403"), (200, "knows no such claim")):
+            with self.subTest(what):
+                self.setUp()
+                _, daemon, gpus = self.up()
+                self.admit(gpus)
+                self.api.claims, self.api.status = {}, what
+                for c, started in self.start(self.here, "p").items():
+                    self.assertTrue(started["started"], started["message"])
+                    self.assertIn(f"container {c} of pod default/p: which GPUs of its claim c it has is not known",
+                                  daemon.stderr())
+                self.assertIn(words, daemon.stderr())
+                self.assertIn(words, self.explained())
+
+    def test_an_api_server_that_does_not_answer_costs_two_seconds(self):
+        _, daemon, gpus = self.up()
+        self.admit(gpus)
+        self.api.server.answer = lambda connection: True
+        self.assertTrue(self.start(self.here, "p", "a")["a"]["started"])
+        self.assertIn("took longer than 2000 ms", daemon.stderr())
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ static void open_and_close(const char *token)
 	struct transfer *t;
 	struct err err = { 0 };
 
-	assert_int_equal(transfer_open(&opt, NULL, NULL, &t, &err), 0);
+	assert_int_equal(transfer_open(&opt, TRANSFER_PODS, NULL, NULL, &t, &err), 0);
 	transfer_close(t);
 }
 

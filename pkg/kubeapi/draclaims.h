@@ -1,0 +1,25 @@
+/* ResourceClaims as JSON text, one by one → what draclaim.h wants of them. */
+#ifndef RAILMATE_KUBEAPI_DRACLAIMS_H
+#define RAILMATE_KUBEAPI_DRACLAIMS_H
+
+#include <stddef.h>
+
+#include "kubelet/draclaim.h"
+
+struct arena;
+struct err;
+
+struct draclaims {
+	struct arena *arena;
+	struct draclaim_device *v; /* of all that were added */
+	size_t n, cap;
+	size_t n_claims;
+};
+
+/* Everything kept lives in the arena but v, which draclaims_done() frees. */
+void draclaims_init(struct draclaims *c, struct arena *arena);
+/* One claim; one without an allocation has no devices. */
+int draclaims_add(struct draclaims *c, const char *text, size_t len, struct err *err);
+void draclaims_done(struct draclaims *c);
+
+#endif

@@ -1,0 +1,204 @@
+#include "kubeapi/kubeclaims.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "kubeapi/transfer.h"
+#include "rpc/rpc.h"
+
+struct question {
+	TAILQ_ENTRY(question) link;
+	struct kubeclaims *k;
+	char *url;
+	char *why; /* it could not be asked; NULL: it could */
+	unsigned timeout_ms;
+	draclaim_done_fn done;
+	void *arg;
+	struct rpc_timer *timer;
+};
+
+TAILQ_HEAD(questions, question);
+
+struct kubeclaims {
+	struct rpc *rpc;
+	struct draclaim_source source;
+	char *url, *token_file, *ca_file;
+	struct transfer *transfer;  /* NULL before the first question */
+	struct questions questions; /* in their order */
+	struct questions refused;   /* told so later */
+	struct question *asked;	    /* the one under way; NULL: none, or nobody waits for it any more */
+	bool busy, closed;
+	struct answer *answer; /* from the transfer's thread to ours, while posted */
+	atomic_bool posted;
+};
+
+static void kubeclaims_release(struct kubeclaims *k)
+{
+	free(k->url);
+	free(k->token_file);
+	free(k->ca_file);
+	free(k);
+}
+
+static void conclude(struct question *q, const struct draclaim *claim, const char *why)
+{
+	struct kubeclaims *k = q->k;
+
+	TAILQ_REMOVE(q->why ? &k->refused : &k->questions, q, link);
+	if (k->asked == q)
+		k->asked = NULL;
+	rpc_timer_cancel(q->timer);
+	q->done(q->arg, claim, why);
+	free(q->why);
+	free(q->url);
+	free(q);
+}
+
+static void begin_next(struct kubeclaims *k)
+{
+	struct question *q = TAILQ_FIRST(&k->questions);
+
+	if (k->busy || !k->transfer || !q)
+		return;
+	k->asked = q;
+	k->busy = true;
+	transfer_begin(k->transfer, q->url);
+}
+
+static void tell(struct question *q, const struct answer *a)
+{
+	const struct draclaim claim = { a->claims.v, a->claims.n };
+
+	if (a->err.code)
+		conclude(q, NULL, a->err.msg);
+	else if (!a->claims.n_claims)
+		conclude(q, NULL, "the API server knows no such claim");
+	else
+		conclude(q, &claim, NULL);
+}
+
+static void arrived(void *arg)
+{
+	struct kubeclaims *k = arg;
+	struct answer *a = STEAL(k->answer);
+
+	atomic_store(&k->posted, false);
+	if (k->closed) {
+		answer_free(a);
+		kubeclaims_release(k);
+		return;
+	}
+	k->busy = false;
+	if (k->asked)
+		tell(k->asked, a);
+	answer_free(a);
+	begin_next(k);
+}
+
+static void on_answer(void *arg, struct answer *answer)
+{
+	struct kubeclaims *k = arg;
+
+	k->answer = answer;
+	atomic_store(&k->posted, true);
+	if (!rpc_post(k->rpc, arrived, k)) {
+		answer_free(STEAL(k->answer));
+		atomic_store(&k->posted, false);
+	}
+}
+
+static void give_up(void *arg)
+{
+	struct question *q = arg;
+	struct err err = { 0 };
+
+	q->timer = NULL; /* gone */
+	err_set(&err, ETIMEDOUT, "%s took longer than %u ms", q->url, q->timeout_ms);
+	if (q->k->asked == q)
+		transfer_cancel(q->k->transfer);
+	conclude(q, NULL, q->why ? q->why : err.msg);
+}
+
+static int open_transfer(struct kubeclaims *k, struct err *err)
+{
+	const struct kubeapi_options opt = {
+		.name = "claims", .url = k->url, .token_file = k->token_file, .ca_file = k->ca_file
+	};
+
+	return k->transfer ? 0 : transfer_open(&opt, TRANSFER_CLAIMS, on_answer, k, &k->transfer, err);
+}
+
+/* Names as Kubernetes has them; anything else does not get into a URL. */
+static bool is_name(const char *s)
+{
+	static const char legal[] = "abcdefghijklmnopqrstuvwxyz0123456789.-";
+
+	return *s && !s[strspn(s, legal)];
+}
+
+static void fetch(void *ctx, const char *ns, const char *name, unsigned timeout_ms, draclaim_done_fn done,
+		  void *arg)
+{
+	struct kubeclaims *k = ctx;
+	struct question *q = xcalloc(1, sizeof(*q));
+	struct err err = { 0 };
+	int r = 0;
+
+	*q = (struct question) { .k = k, .timeout_ms = timeout_ms, .done = done, .arg = arg };
+	q->url = xasprintf("%s/apis/resource.k8s.io/v1/namespaces/%s/resourceclaims"
+			   "?fieldSelector=metadata.name%%3D%s",
+			   k->url, ns, name);
+	if (!is_name(ns) || !is_name(name))
+		r = err_set(&err, EINVAL, "'%s/%s' is not the name of a claim", ns, name);
+	r = r < 0 ? r : open_transfer(k, &err);
+	if (r < 0)
+		q->why = xstrdup(err.msg);
+	q->timer = rpc_after(k->rpc, r < 0 ? 0 : timeout_ms, give_up, q); /* never before the return */
+	TAILQ_INSERT_TAIL(r < 0 ? &k->refused : &k->questions, q, link);
+	begin_next(k);
+}
+
+struct kubeclaims *kubeclaims_new(struct rpc *rpc, const struct kubeapi_options *opt)
+{
+	struct kubeclaims *k = xcalloc(1, sizeof(*k));
+
+	*k = (struct kubeclaims) { .rpc = rpc,
+				   .url = xstrdup(opt->url),
+				   .token_file = xstrdup(opt->token_file),
+				   .ca_file = xstrdup(opt->ca_file) };
+	k->source = (struct draclaim_source) { .fetch = fetch, .ctx = k };
+	TAILQ_INIT(&k->questions);
+	TAILQ_INIT(&k->refused);
+	return k;
+}
+
+const struct draclaim_source *kubeclaims_source(const struct kubeclaims *k)
+{
+	return k ? &k->source : NULL;
+}
+
+static void conclude_all(struct questions *list)
+{
+	while (!TAILQ_EMPTY(list))
+		conclude(TAILQ_FIRST(list), NULL, "we are stopping");
+}
+
+void kubeclaims_free(struct kubeclaims *k)
+{
+	if (!k)
+		return;
+	k->busy = true; /* none begins any more */
+	conclude_all(&k->questions);
+	conclude_all(&k->refused);
+	if (k->transfer)
+		transfer_close(k->transfer);
+	k->closed = true;
+	if (!atomic_load(&k->posted)) /* else arrived() does it: what was posted still runs */
+		kubeclaims_release(k);
+}

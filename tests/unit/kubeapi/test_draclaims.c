@@ -1,0 +1,106 @@
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "kubeapi/draclaims.h"
+
+static struct arena *a;
+static struct draclaims c;
+static struct err err;
+
+static int set_up(void **state)
+{
+	(void)state;
+	a = arena_new(0);
+	err = (struct err) { 0 };
+	draclaims_init(&c, a);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	draclaims_done(&c);
+	arena_free(a);
+	return 0;
+}
+
+static void add(const char *text)
+{
+	if (draclaims_add(&c, text, strlen(text), &err) < 0)
+		fail_msg("%s", err.msg);
+}
+
+static void the_devices_of_an_allocation_are_read(void **state)
+{
+	(void)state;
+	add("{\"metadata\":{\"name\":\"c\"},\"spec\":{\"devices\":{\"requests\":[{\"name\":\"x\"}]}},"
+	    "\"status\":{"
+	    "\"allocation\":{\"devices\":{\"config\":[],\"results\":[{\"device\":\"gpu-0\",\"driver\":"
+	    "\"gpu.nvidia.com\",\"pool\":\"n1\",\"request\":\"a\",\"adminAccess\":null},{\"request\":\"b/c\","
+	    "\"driver\":\"d\",\"pool\":\"p\",\"device\":\"e\"}]},\"nodeSelector\":{}},\"reservedFor\":[]}}");
+	assert_int_equal(c.n_claims, 1);
+	assert_int_equal(c.n, 2);
+	assert_string_equal(c.v[0].request, "a");
+	assert_string_equal(c.v[0].driver, "gpu.nvidia.com");
+	assert_string_equal(c.v[0].pool, "n1");
+	assert_string_equal(c.v[0].device, "gpu-0");
+	assert_string_equal(c.v[1].request, "b/c");
+}
+
+static void a_claim_without_an_allocation_has_no_devices(void **state)
+{
+	static const char *const empty[] = { "{}", "{\"status\":{}}", "{\"status\":null}",
+					     "{\"status\":{\"allocation\":{\"devices\":{\"results\":null}}}}",
+					     "{\"status\":{\"allocation\":{\"devices\":{}}}}" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(empty); i++)
+		add(empty[i]);
+	assert_int_equal(c.n_claims, ARRAY_LEN(empty));
+	assert_int_equal(c.n, 0);
+}
+
+static void what_is_no_claim_is_refused(void **state)
+{
+	static const struct {
+		const char *text, *why;
+	} cases[] = {
+		{ "{\"status\":{\"allocation\":{\"devices\":{\"results\":7}}}}", "no list" },
+		{ "{\"status\":{\"allocation\":{\"devices\":{\"results\":[7]}}}}", "lacks" },
+		{ "{\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"a\",\"driver\":"
+		  "\"b\","
+		  "\"pool\":\"c\"}]}}}}",
+		  "lacks" },
+		{ "{\"status\":", "the claim" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		err = (struct err) { 0 };
+		assert_true(draclaims_add(&c, cases[i].text, strlen(cases[i].text), &err) < 0);
+		if (!strstr(err.msg, cases[i].why))
+			fail_msg("'%s' does not say '%s'", err.msg, cases[i].why);
+	}
+	assert_int_equal(c.n_claims, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(the_devices_of_an_allocation_are_read, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_claim_without_an_allocation_has_no_devices, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(what_is_no_claim_is_refused, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
