@@ -128,11 +128,6 @@ size_t who_holds(const struct node *node, const struct pod_list *pods, const str
 		 struct arena *a, struct candidate **ret);
 struct target who_target(const struct node *node, const struct pod_list *pods, const struct candidate *c, const struct ids *slots,
 			 struct arena *a);
-/* Its GPUs, also those that DRA drivers gave (binder_gpus.c). */
-size_t who_gpus(const struct node *node, const struct pod_container *c, struct arena *a, int **ret);
-/* Does it have one that cannot be told apart (a MIG device)? A sentence, or NULL. */
-const char *who_unknown_gpu(const struct node *node, const struct pod_container *c, struct arena *a);
-int gpu_of_dynamic(const struct hw_inventory *inv, const struct dynamic *d);
 
 /* --- which GPUs of its claims? binder_dra.c --- */
 

@@ -12,6 +12,7 @@
 #include "config/config.h"
 #include "hw/inventory.h"
 #include "kubelet/checkpoint.h"
+#include "kubelet/gpus.h"
 #include "kubelet/identify.h"
 #include "kubelet/keeper.h"
 #include "pool/node.h"
@@ -146,7 +147,7 @@ static uint64_t note_decision(struct binder *b, const struct target *t, const st
 			      const struct chosen *chosen, struct arena *a)
 {
 	const char **vfs = arena_array(a, c->n_slots, sizeof(*vfs));
-	const char *why = t->container ? who_unknown_gpu(b->node, t->container, a) : NULL;
+	const char *why = t->container ? gpus_unknown(b->node, t->container, a) : NULL;
 	bool sure = !t->doubt && (t->n_gpus || !why);
 	struct ledger_decision d = {
 		.at_ms = clock_wall_ms(),

@@ -13,38 +13,11 @@
 #include "base/str.h"
 #include "hw/inventory.h"
 #include "kubelet/draclaim.h"
+#include "kubelet/gpus.h"
 #include "kubelet/identify.h"
 #include "kubelet/keeper.h"
 #include "kubelet/podspec.h"
 #include "pool/node.h"
-
-static bool shows(const struct pod_container *c, const char *claim)
-{
-	for (size_t i = 0; i < c->n_dynamic; i++) {
-		if (str_eq(c->dynamic[i].claim, claim))
-			return true;
-	}
-	return false;
-}
-
-/* Several containers have a part of it, and it has several GPUs: they need not have the same. */
-static bool is_in_question(const struct node *node, const struct candidate *who, const char *claim)
-{
-	const struct pod_container *c = who->container;
-	size_t n_with = 0;
-	int first = -1;
-
-	for (size_t i = 0; i < who->pod->n_containers; i++)
-		n_with += shows(&who->pod->containers[i], claim);
-	for (size_t i = 0; n_with > 1 && i < c->n_dynamic; i++) {
-		int gpu = str_eq(c->dynamic[i].claim, claim) ? gpu_of_dynamic(node->inv, &c->dynamic[i]) : -1;
-
-		if (gpu >= 0 && first >= 0 && gpu != first)
-			return true;
-		first = gpu >= 0 ? gpu : first;
-	}
-	return false;
-}
 
 /* "gpus/large" is of the request "gpus". */
 static bool same_request(const char *a, const char *b)
@@ -123,7 +96,7 @@ static const struct ledger_decision *decided_before(const struct request *r, con
 
 static bool was_its_own(const struct request *r, const struct ledger_decision *d, const struct dynamic *dev)
 {
-	int gpu = gpu_of_dynamic(r->b->node->inv, dev);
+	int gpu = gpus_of_dynamic(r->b->node->inv, dev);
 	char bdf[BDF_STRLEN];
 
 	if (gpu < 0)
@@ -206,7 +179,7 @@ int dra_narrow(struct request *r, const struct candidate *who, struct pod_contai
 		const char *claim = all->dynamic[i].claim;
 
 		if ((i && str_eq(all->dynamic[i - 1].claim, claim)) ||
-		    !is_in_question(r->b->node, who, claim))
+		    !gpus_are_shared(r->b->node, who->pod, all, claim))
 			continue;
 		if (narrow(r, who, claim, ret, ret_doubt) < 0)
 			return -EINPROGRESS;

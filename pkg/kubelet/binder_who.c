@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "hw/inventory.h"
+#include "kubelet/gpus.h"
 #include "kubelet/identify.h"
 #include "pool/node.h"
 #include "pool/slots.h"
@@ -126,7 +127,7 @@ static void add_gpus(const struct node *node, const struct pod_container *c, str
 		     struct arena *a)
 {
 	int *gpus, *all;
-	size_t n = who_gpus(node, c, a, &gpus);
+	size_t n = gpus_held(node, c, "", a, &gpus);
 
 	if (!n)
 		return;
@@ -165,7 +166,7 @@ static void find_busy(const struct node *node, const struct pod_list *pods, stru
 
 	for (size_t i = 0; i < pods->n; i++) {
 		for (size_t k = 0; k < pods->v[i].n_containers; k++) {
-			size_t n = who_gpus(node, &pods->v[i].containers[k], a, &gpus);
+			size_t n = gpus_held(node, &pods->v[i].containers[k], "", a, &gpus);
 
 			for (size_t g = 0; g < n; g++)
 				busy[gpus[g]] = true;

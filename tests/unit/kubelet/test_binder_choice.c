@@ -1,6 +1,8 @@
 /* Which VFs a container gets: GPUs, pools, slots. */
 #include "unit/kubelet/binding.h"
 
+#include "kubelet/gpus.h"
+
 /* --- which VFs --- */
 
 static void the_vfs_are_those_beside_the_gpus(void **state)
@@ -202,9 +204,9 @@ static void names_of_dra_devices_are_understood(void **state)
 		const char *cdi = rows[i].cdi;
 		struct dynamic d = { rows[i].driver, "pool", rows[i].device, { &cdi, cdi ? 1 : 0 }, "c" };
 
-		if (gpu_of_dynamic(&inv, &d) != rows[i].gpu)
+		if (gpus_of_dynamic(&inv, &d) != rows[i].gpu)
 			fail_msg("%s %s %s is GPU %d", rows[i].driver, rows[i].device, cdi ? cdi : "-",
-				 gpu_of_dynamic(&inv, &d));
+				 gpus_of_dynamic(&inv, &d));
 	}
 }
 

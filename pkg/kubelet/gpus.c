@@ -1,5 +1,4 @@
-/* A container's GPUs as PCI functions, however the kubelet names them. Pure. */
-#include "kubelet/binder-internal.h"
+#include "kubelet/gpus.h"
 
 #include <string.h>
 
@@ -115,7 +114,7 @@ static int gpu_of_cdi(const struct hw_inventory *inv, const char *driver, const 
 	return gpu;
 }
 
-int gpu_of_dynamic(const struct hw_inventory *inv, const struct dynamic *d)
+int gpus_of_dynamic(const struct hw_inventory *inv, const struct dynamic *d)
 {
 	int gpu = gpu_of_device(inv, d->driver, d->device);
 
@@ -143,7 +142,7 @@ static const char *no_gpu_here(const char *id, const char *from, struct arena *a
 	return arena_printf(a, "%.64s of %.64s is no GPU that this node tells apart", id, from);
 }
 
-const char *who_unknown_gpu(const struct node *node, const struct pod_container *c, struct arena *a)
+const char *gpus_unknown(const struct node *node, const struct pod_container *c, struct arena *a)
 {
 	for (size_t i = 0; i < c->n_held; i++) {
 		const struct held *held = &c->held[i];
@@ -157,26 +156,66 @@ const char *who_unknown_gpu(const struct node *node, const struct pod_container 
 	for (size_t i = 0; i < c->n_dynamic; i++) {
 		const struct dynamic *d = &c->dynamic[i];
 
-		if (gives_gpus(d->driver) && gpu_of_dynamic(node->inv, d) < 0)
+		if (gives_gpus(d->driver) && gpus_of_dynamic(node->inv, d) < 0)
 			return no_gpu_here(d->device, d->driver, a);
 	}
 	return NULL;
 }
 
-size_t who_gpus(const struct node *node, const struct pod_container *c, struct arena *a, int **ret)
+size_t gpus_held(const struct node *node, const struct pod_container *c, const char *except, struct arena *a,
+		 int **ret)
 {
 	int *held, *all;
-	size_t n = identify_gpus(c, "", node->inv, a, &held);
+	size_t n = identify_gpus(c, except, node->inv, a, &held);
 
 	all = arena_array(a, n + c->n_dynamic, sizeof(*all));
 	if (n)
 		memcpy(all, held, n * sizeof(*all));
 	for (size_t i = 0; i < c->n_dynamic; i++) {
-		int gpu = gpu_of_dynamic(node->inv, &c->dynamic[i]);
+		int gpu = gpus_of_dynamic(node->inv, &c->dynamic[i]);
 
 		if (gpu >= 0)
 			all[n++] = gpu;
 	}
 	*ret = all;
 	return identify_unique(all, n);
+}
+
+const char *gpus_driver(const struct node *node, const struct pod_container *c)
+{
+	for (size_t i = 0; i < c->n_dynamic; i++) {
+		const struct dynamic *d = &c->dynamic[i];
+
+		if (gives_gpus(d->driver) || gpus_of_dynamic(node->inv, d) >= 0)
+			return d->driver;
+	}
+	return NULL;
+}
+
+static bool shows(const struct pod_container *c, const char *claim)
+{
+	for (size_t i = 0; i < c->n_dynamic; i++) {
+		if (str_eq(c->dynamic[i].claim, claim))
+			return true;
+	}
+	return false;
+}
+
+bool gpus_are_shared(const struct node *node, const struct pod *pod, const struct pod_container *c,
+		     const char *claim)
+{
+	size_t n_with = 0;
+	int first = -1;
+
+	for (size_t i = 0; i < pod->n_containers; i++)
+		n_with += shows(&pod->containers[i], claim);
+	for (size_t i = 0; n_with > 1 && i < c->n_dynamic; i++) {
+		const struct dynamic *d = &c->dynamic[i];
+		int gpu = str_eq(d->claim, claim) ? gpus_of_dynamic(node->inv, d) : -1;
+
+		if (gpu >= 0 && first >= 0 && gpu != first)
+			return true;
+		first = gpu >= 0 ? gpu : first;
+	}
+	return false;
 }
