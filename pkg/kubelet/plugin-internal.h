@@ -87,6 +87,7 @@ struct plugin {
 	bool primed;
 	int64_t primed_ms; /* when */
 	bool told_old; /* that this kubelet is */
+	bool told_dra; /* that GPUs come by DRA */
 	LIST_HEAD(, ask) asks;
 
 	/* GetPreferredAllocation: plugin_preferred.c, plugin_predict.c */

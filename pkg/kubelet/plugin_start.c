@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "config/config.h"
 #include "kubelet/contents.h"
+#include "kubelet/gpus.h"
 #include "kubelet/identify.h"
 #include "kubelet/keeper.h"
 #include "kubelet/messages.h"
@@ -227,6 +228,19 @@ static uint64_t number_now(const struct start *s, uint64_t before)
 	return hold ? hold->decision : before;
 }
 
+/* Once: the pool stays as it is configured. */
+static void tell_dra(struct plugin *p, const struct starter *me)
+{
+	if (!me->dra_driver || p->told_dra)
+		return;
+	p->told_dra = true;
+	log_warn(
+		"kubelet",
+		"%s: pod %s/%s has GPUs by DRA, of %s, and a pool that binds early cannot see them: they are "
+		"given after its VFs; \"binding\": \"late\" sees them",
+		p->resource, me->owner.ns, me->owner.pod, me->dra_driver);
+}
+
 static void settle(struct start *s, const struct starter *me)
 {
 	struct plugin *p = s->plugin;
@@ -245,6 +259,7 @@ static void settle(struct start *s, const struct starter *me)
 			 p->resource, me->owner.container, me->owner.ns, me->owner.pod, s->ids.n,
 			 (unsigned long long)number);
 		start_compare(s, me, number);
+		tell_dra(s->plugin, me);
 	}
 	look(s, me);
 	s->waits++;
@@ -253,13 +268,43 @@ static void settle(struct start *s, const struct starter *me)
 
 /* --- who is it? --- */
 
+/* Without those of claims that other containers have, too: nobody asks here whose they are. */
+static struct pod_container with_own_devices(const struct start *s, const struct pod *pod,
+					     const struct pod_container *c)
+{
+	struct pod_container own = *c;
+
+	own.dynamic = arena_array(s->arena, c->n_dynamic, sizeof(*own.dynamic));
+	own.n_dynamic = 0;
+	for (size_t i = 0; i < c->n_dynamic; i++) {
+		if (!gpus_are_shared(s->plugin->node, pod, c, c->dynamic[i].claim))
+			own.dynamic[own.n_dynamic++] = c->dynamic[i];
+	}
+	return own;
+}
+
+/* Its own driver, or that of another container: without GPUs of its own it may serve theirs. */
+static void find_driver(const struct start *s, const struct pod *pod, const struct pod_container *c,
+			struct starter *me)
+{
+	const struct node *node = s->plugin->node;
+	const char *driver = gpus_driver(node, c);
+
+	me->has_dra = driver != NULL;
+	for (size_t i = 0; !driver && !me->n_gpus && i < pod->n_containers; i++)
+		driver = gpus_driver(node, &pod->containers[i]);
+	me->dra_driver = arena_strdup(s->arena, driver);
+}
+
 static struct starter starter_of(const struct start *s, const struct pod *pod, const struct pod_container *c)
 {
+	struct pod_container own = with_own_devices(s, pod, c);
 	struct starter me = { .owner = { .ns = arena_strdup(s->arena, pod->ns),
 					 .pod = arena_strdup(s->arena, pod->name),
 					 .container = arena_strdup(s->arena, c->name) } };
 
-	me.n_gpus = identify_gpus(c, s->plugin->resource, s->plugin->node->inv, s->arena, &me.gpus);
+	me.n_gpus = gpus_held(s->plugin->node, &own, s->plugin->resource, s->arena, &me.gpus);
+	find_driver(s, pod, c, &me);
 	me.n_shares = contents_shares(s->plugin->node, plugin_ledger(s->plugin), c, s->arena, &me.shares);
 	return me;
 }

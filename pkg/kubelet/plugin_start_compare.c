@@ -119,6 +119,20 @@ static void compare(struct start *s, const struct starter *me, struct ledger_dec
 	tell_misaligned(p, me, d);
 }
 
+/* The choice was made without GPUs: why, is known better now. */
+static void note_dra(const struct start *s, const struct starter *me, struct ledger_decision *d)
+{
+	if (!me->has_dra || (d->known == LEDGER_GPUS_KNOWN && d->n_gpus))
+		return;
+	if (!d->n_gpus)
+		d->known = LEDGER_GPUS_UNKNOWN;
+	d->source =
+		arena_printf(s->arena,
+			     "%s gives them by DRA, after an early pool has chosen; \"binding\": \"late\" "
+			     "sees them",
+			     me->dra_driver);
+}
+
 void start_compare(struct start *s, const struct starter *me, uint64_t number)
 {
 	const struct ledger *l = plugin_ledger(s->plugin);
@@ -130,6 +144,7 @@ void start_compare(struct start *s, const struct starter *me, uint64_t number)
 	now = *d;
 	now.owner = me->owner;
 	now.checked = true;
+	note_dra(s, me, &now);
 	if (me->n_gpus)
 		compare(s, me, &now);
 	holds_amend(keeper_holds(s->plugin->env->keeper), number, &now);

@@ -2,6 +2,7 @@
 #ifndef RAILMATE_KUBELET_START_H
 #define RAILMATE_KUBELET_START_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
@@ -29,6 +30,8 @@ struct starter {
 	struct ledger_owner owner;
 	int *gpus;
 	size_t n_gpus;
+	const char *dra_driver; /* gives GPUs to its pod; NULL: none does */
+	bool has_dra;		/* to itself */
 	struct share *shares; /* what it has of all pools */
 	size_t n_shares;
 };

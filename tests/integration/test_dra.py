@@ -9,9 +9,10 @@ import shutil
 import subprocess
 import tempfile
 
-from harness import VF, Daemon, main, program
+from harness import GPU, VF, Case, Daemon, main, program, vfs_of
 from late import LateCase, vfs_in
 from optimum import assignment, best_total
+from test_early import decision
 from test_podspecs import Certificates, Server, reply
 
 DRIVER = "gpu.nvidia.com"
@@ -200,6 +201,69 @@ class Shared(LateCase):
         self.api.server.answer = lambda connection: True
         self.assertTrue(self.start(self.here, "p", "a")["a"]["started"])
         self.assertIn("took longer than 2000 ms", daemon.stderr())
+
+
+class Early(Case):
+    """VFs are chosen before the drivers give the GPUs."""
+
+    def warnings(self, daemon):
+        return [line for line in daemon.stderr().splitlines() if "by DRA" in line]
+
+    def explained(self, node, pod):
+        return subprocess.run([program("railmatectl"), "explain", "pod", f"default/{pod}", "--control-socket",
+                               node.control_socket], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              text=True).stdout
+
+    def test_the_pool_says_once_that_it_cannot_see_them(self):
+        node = self.node()
+        kubelet, daemon = node.start("--pods-api")
+        gpus = Gpus(node)
+        for i, order in enumerate(("gpu-first", "vf-first", "random")):
+            kubelet.admit(f"p{i}", gpus.claim("c", gpu=[i, 7]), f"main:claim:c,{VF}=2", order=order)
+            if not i:
+                self.assertEqual(self.warnings(daemon), [], "nobody has given a GPU yet")
+            self.assertEqual([c["status"] for c in kubelet.ask(f"prestart p{i}")["calls"]], ["OK"])
+        (line,) = self.warnings(daemon)
+        self.assertIn(f'warning kubelet: {VF}: pod default/p0 has GPUs by DRA, of {DRIVER}, and a pool that binds early '
+                      'cannot see them: they are given after its VFs; "binding": "late" sees them', line)
+        out = self.explained(node, "p2")
+        self.assertIn(f'GPUs      unknown ({DRIVER} gives them by DRA, after an early pool has chosen; "binding": "late" '
+                      'sees them)', out)
+
+    def test_how_far_they_are_is_told_all_the_same(self):
+        node = self.node()
+        kubelet, _ = node.start()
+        gpus = Gpus(node)
+        chosen = vfs_of(kubelet.admit("p", gpus.claim("c", gpu=[7]), f"main:claim:c,{VF}=1"))
+        kubelet.ask("prestart p")
+        d = decision(node, chosen, checked=True)
+        self.assertEqual(d["real_gpus"], [gpus.machine.gpus[7]])
+        self.assertEqual(d.get("real_cost", 0), assignment(gpus.machine, [gpus.machine.gpus[7]], chosen)[0])
+
+    def test_gpus_of_another_container_of_the_pod_count(self):
+        node = self.node()
+        kubelet, daemon = node.start()
+        kubelet.admit("p", Gpus(node).claim("c", gpu=[0]), f"main:claim:c", f"net:{VF}=1")
+        kubelet.ask("prestart p")
+        self.assertEqual(len(self.warnings(daemon)), 1)
+
+    def test_other_devices_of_dra_drivers_are_none_of_its_business(self):
+        node = self.node()
+        kubelet, daemon = node.start()
+        kubelet.admit("p", "claim=c:nic.example.com/nic=mlx5-0", f"main:claim:c,{VF}=1")
+        kubelet.admit("q", f"main:{GPU}=1,{VF}=1")
+        kubelet.ask("prestart p")
+        kubelet.ask("prestart q")
+        self.assertEqual(self.warnings(daemon), [])
+
+    def test_whose_gpus_of_a_shared_claim_are_is_not_guessed(self):
+        node = self.node()
+        kubelet, daemon = node.start()
+        chosen = vfs_of(kubelet.admit("p", Gpus(node).claim("c", a=[0], b=[1]), f"main:claim:c/a,{VF}=1", "other:claim:c/b"),
+                        "main")
+        kubelet.ask("prestart p")
+        self.assertNotIn("real_gpus", decision(node, chosen, checked=True))
+        self.assertEqual(len(self.warnings(daemon)), 1)
 
 
 if __name__ == "__main__":
