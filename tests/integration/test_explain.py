@@ -76,7 +76,11 @@ DECISIONS = [
     decision(9, "alone", "known", [VF[2]], late=True, source="the container has no GPUs"),
     decision(10, "parted", "unknown", ["0000:9a:00.6"], late=True,
              source="MIG-7 of nvidia.com/mig-1g.5gb is no GPU that this node tells apart"),
-    decision(11, "sure", "known", [VF[1]], [[GPU[0], VF[1], "NODE"]], gpus=GPU[:1], cost=3,
+    decision(11, "sharing", "predicted", ["0000:40:00.3"], [[GPU[1], "0000:40:00.3", "PIX"]], late=True, gpus=GPU[:2],
+             source="which GPUs of its claim gpus it has is not known: there is no API server to ask"),
+    decision(12, "early-dra", "unknown", ["0000:40:00.4"], checked=True, real_gpus=GPU[2:], real_cost=4,
+             source='gpu.nvidia.com gives them by DRA, after an early pool has chosen; "binding": "late" sees them'),
+    decision(13, "sure", "known", [VF[1]], [[GPU[0], VF[1], "NODE"]], gpus=GPU[:1], cost=3,
              free=[[PF[1], 8], [PF[2], 8]]),
 ]
 HOLDS = [
@@ -92,6 +96,8 @@ STORIES = {
     "no-gpus": ["pod", "team/plain"],
     "late-without-gpus": ["pod", "team/alone"],
     "late-with-parts-of-gpus": ["pod", "team/parted"],
+    "late-with-a-shared-claim": ["pod", "team/sharing"],
+    "early-with-gpus-by-dra": ["pod", "team/early-dra"],
     "not-started": ["pod", "team/waiting"],
     "moved": ["pod", "team/moved"],
     "sure-not-started": ["pod", "team/sure"],
