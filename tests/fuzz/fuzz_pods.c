@@ -1,7 +1,7 @@
 /* room: kubeapi */
 /*
  * Any bytes as the answer of /pods, cut in two places: pods that hold together, or one sentence; and the same
- * whether it comes in one piece or in three.
+ * whether it comes in one piece or in three. And as a list of ResourceClaims.
  */
 #include <assert.h>
 #include <stddef.h>
@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "kubeapi/draclaims.h"
 #include "kubeapi/pods.h"
 #include "kubeapi/split.h"
 
@@ -39,6 +40,27 @@ static int read_in_pieces(const char *text, size_t len, size_t first, size_t sec
 	return r;
 }
 
+static int on_claim(void *arg, const char *text, size_t len, struct err *err)
+{
+	return draclaims_add(arg, text, len, err);
+}
+
+static void read_claims(const char *text, size_t len, struct arena *a)
+{
+	struct err err = { 0 };
+	struct draclaims claims;
+	struct split s;
+
+	draclaims_init(&claims, a);
+	split_init(&s, POD_MAX, on_claim, &claims);
+	if (split_push(&s, text, len, &err) < 0 || split_end(&s, &err) < 0)
+		assert(err.code && str_utf8_valid(err.msg, strlen(err.msg)));
+	for (size_t i = 0; i < claims.n; i++)
+		assert(claims.v[i].request && claims.v[i].driver && claims.v[i].pool && claims.v[i].device);
+	split_done(&s);
+	draclaims_done(&claims);
+}
+
 static void check_pod(const struct spec_pod *p)
 {
 	assert(*p->name && *p->ns && p->uid);
@@ -49,6 +71,8 @@ static void check_pod(const struct spec_pod *p)
 		assert(*c->name);
 		for (size_t k = 0; k < c->n_limits; k++)
 			assert(c->limits[k].count > 0 && strchr(c->limits[k].resource, '/'));
+		for (size_t k = 0; k < c->n_claims; k++)
+			assert(c->claims[k].claim);
 	}
 }
 
@@ -71,5 +95,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_pod(&whole.v[i]);
 	pods_done(&whole);
 	pods_done(&pieces);
+	read_claims(text, size, a);
 	return 0;
 }

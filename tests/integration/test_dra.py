@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
 
@@ -131,8 +132,8 @@ class Shared(LateCase):
     def admit(self, gpus, pod="p", order="random"):
         """Container a has the GPUs 1 and 6, b has GPU 3."""
         self.api.give("c", **{"gpu-a": [gpus.name(1), gpus.name(6)], "gpu-b": [gpus.name(3)]})
-        self.here.kubelet.admit(pod, gpus.claim("c", **{"gpu-b": [3], "gpu-a": [1, 6]}), f"a:claim:c/gpu-a,{VF}=2",
-                                f"b:{VF}=1,claim:c/gpu-b", order=order)
+        return self.here.kubelet.admit(pod, gpus.claim("c", **{"gpu-b": [3], "gpu-a": [1, 6]}), f"a:claim:c/gpu-a,{VF}=2",
+                                       f"b:{VF}=1,claim:c/gpu-b", order=order)
 
     def start_ab(self, gpus, containers="ab"):
         for c in containers:
@@ -153,6 +154,21 @@ class Shared(LateCase):
         self.assertNotIn("warning binding", daemon.stderr())
         self.assertEqual(self.api.server.requests[0][1]["Authorization"], "Bearer the-token")
         self.assertEqual(self.api.server.connections, 1)
+
+    def test_a_cni_plugin_that_asks_first_is_told_the_same(self):
+        """As railmate-cni asks: after the drivers have prepared the claim, before a container starts."""
+        kubelet, _, gpus = self.up()
+        admission, told = self.admit(gpus), {}
+        kubelet.ask("prepare p")
+        for c in "ba":
+            with socket.socket(socket.AF_UNIX) as s:
+                s.connect(self.here.control_socket)
+                s.sendall(json.dumps({"op": "bind", "slot": vfs_of(admission, c)[0], "namespace": "default", "pod": "p",
+                                      "uid": ""}).encode() + b"\n")
+                told[c] = {b["vf"] for b in json.loads(s.makefile().readline())["bound"]}
+        for c, started in self.start(self.here, "p").items():
+            self.assertEqual(set(vfs_in(started)), told[c])
+            gpus.judge(self, started, {"a": [1, 6], "b": [3]}[c])
 
     def test_what_the_scheduler_made_of_limits_is_known_too(self):
         """DRAExtendedResource: one claim a pod, and its status says which request is whose."""
