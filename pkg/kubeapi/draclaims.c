@@ -29,6 +29,8 @@ static int add_device(struct draclaims *c, const struct item *result, struct err
 	if (!request || !driver || !pool || !device)
 		return err_set(err, EBADMSG,
 			       "a result of the claim lacks its request, driver, pool or device");
+	if (arena_used(c->arena) > DRACLAIMS_KEPT_MAX)
+		return err_set(err, EFBIG, "the results take more than %zu bytes", DRACLAIMS_KEPT_MAX);
 	c->v = xgrow(c->v, &c->cap, c->n + 1, sizeof(*c->v));
 	c->v[c->n++] =
 		(struct draclaim_device) { arena_strdup(c->arena, request), arena_strdup(c->arena, driver),

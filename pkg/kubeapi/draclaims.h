@@ -9,6 +9,9 @@
 struct arena;
 struct err;
 
+/* A claim has 32 results at most; one is asked for at a time. */
+#define DRACLAIMS_KEPT_MAX ((size_t)1 << 20)
+
 struct draclaims {
 	struct arena *arena;
 	struct draclaim_device *v; /* of all that were added */

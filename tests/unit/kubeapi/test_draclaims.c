@@ -93,6 +93,17 @@ static void what_is_no_claim_is_refused(void **state)
 	assert_int_equal(c.n_claims, 0);
 }
 
+static void what_a_list_leaves_behind_is_bounded(void **state)
+{
+	static const char one[] = "{\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"a\","
+				  "\"driver\":\"b\",\"pool\":\"c\",\"device\":\"d\"}]}}}}";
+
+	(void)state;
+	while (draclaims_add(&c, one, strlen(one), &err) == 0)
+		assert_true(c.n < DRACLAIMS_KEPT_MAX);
+	assert_int_equal(err.code, EFBIG);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -100,6 +111,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_claim_without_an_allocation_has_no_devices, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(what_is_no_claim_is_refused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_a_list_leaves_behind_is_bounded, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
