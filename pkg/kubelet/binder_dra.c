@@ -27,10 +27,8 @@ static bool same_request(const char *a, const char *b)
 	return n == strcspn(b, "/") && !strncmp(a, b, n);
 }
 
-static const struct spec_container *spec_of(const struct request *r, const struct candidate *who)
+static const struct spec_container *spec_of(const struct spec_pod *pod, const struct candidate *who)
 {
-	const struct spec_pod *pod = identify_spec(&r->specs, who->pod->ns, who->pod->name);
-
 	for (size_t i = 0; pod && i < pod->n_containers; i++) {
 		if (str_eq(pod->containers[i].name, who->container->name))
 			return &pod->containers[i];
@@ -54,6 +52,20 @@ static bool has_all(const struct spec_container *c, const char *claim)
 	for (size_t i = 0; i < c->n_claims; i++) {
 		if (str_eq(c->claims[i].claim, claim) && !c->claims[i].request)
 			return true;
+	}
+	return false;
+}
+
+/* Init containers, too: no list of the kubelet's shows what these have. */
+static bool others_have_part(const struct spec_pod *pod, const struct spec_container *me, const char *claim)
+{
+	for (size_t i = 0; i < pod->n_containers; i++) {
+		const struct spec_container *c = &pod->containers[i];
+
+		for (size_t k = 0; c != me && k < c->n_claims; k++) {
+			if (str_eq(c->claims[k].claim, claim))
+				return true;
+		}
 	}
 	return false;
 }
@@ -139,7 +151,9 @@ static const char *not_told(struct request *r, const char *claim, const char *wh
 static int narrow(struct request *r, const struct candidate *who, const char *claim, struct pod_container *c,
 		  const char **ret_doubt)
 {
+	bool shared = gpus_are_shared(r->b->node, who->pod, who->container, claim);
 	struct sieve s = { .before = decided_before(r, who) };
+	const struct spec_pod *pod;
 
 	if (s.before) {
 		sift(r, &s, claim, c);
@@ -147,12 +161,11 @@ static int narrow(struct request *r, const struct candidate *who, const char *cl
 	}
 	if (r->b->env.specs && !r->knows_specs)
 		return -EINPROGRESS;
-	s.spec = spec_of(r, who);
-	if (!s.spec) {
+	pod = identify_spec(&r->specs, who->pod->ns, who->pod->name);
+	s.spec = spec_of(pod, who);
+	if (!s.spec && shared)
 		*ret_doubt = not_told(r, claim, r->specs_why ? r->specs_why : "no pod spec tells");
-		return 0;
-	}
-	if (has_all(s.spec, claim))
+	if (!s.spec || has_all(s.spec, claim) || (!shared && !others_have_part(pod, s.spec, claim)))
 		return 0;
 	s.known = find_known(r, claim);
 	if (!s.known && r->b->env.claims) {
@@ -179,7 +192,7 @@ int dra_narrow(struct request *r, const struct candidate *who, struct pod_contai
 		const char *claim = all->dynamic[i].claim;
 
 		if ((i && str_eq(all->dynamic[i - 1].claim, claim)) ||
-		    !gpus_are_shared(r->b->node, who->pod, all, claim))
+		    !gpus_are_several(r->b->node, all, claim))
 			continue;
 		if (narrow(r, who, claim, ret, ret_doubt) < 0)
 			return -EINPROGRESS;

@@ -201,15 +201,11 @@ static bool shows(const struct pod_container *c, const char *claim)
 	return false;
 }
 
-bool gpus_are_shared(const struct node *node, const struct pod *pod, const struct pod_container *c,
-		     const char *claim)
+bool gpus_are_several(const struct node *node, const struct pod_container *c, const char *claim)
 {
-	size_t n_with = 0;
 	int first = -1;
 
-	for (size_t i = 0; i < pod->n_containers; i++)
-		n_with += shows(&pod->containers[i], claim);
-	for (size_t i = 0; n_with > 1 && i < c->n_dynamic; i++) {
+	for (size_t i = 0; i < c->n_dynamic; i++) {
 		const struct dynamic *d = &c->dynamic[i];
 		int gpu = str_eq(d->claim, claim) ? gpus_of_dynamic(node->inv, d) : -1;
 
@@ -218,4 +214,14 @@ bool gpus_are_shared(const struct node *node, const struct pod *pod, const struc
 		first = gpu >= 0 ? gpu : first;
 	}
 	return false;
+}
+
+bool gpus_are_shared(const struct node *node, const struct pod *pod, const struct pod_container *c,
+		     const char *claim)
+{
+	size_t n_with = 0;
+
+	for (size_t i = 0; i < pod->n_containers; i++)
+		n_with += shows(&pod->containers[i], claim);
+	return n_with > 1 && gpus_are_several(node, c, claim);
 }

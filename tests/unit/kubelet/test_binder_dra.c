@@ -143,17 +143,32 @@ static void a_part_without_a_request_is_all_of_it(void **state)
 	assert_int_equal(source.claim_fetches, 0);
 }
 
-static void nobody_is_asked_about_claims_that_are_not_shared(void **state)
+static void no_claim_is_asked_for_that_is_not_shared(void **state)
 {
 	(void)state;
 	pods[0].containers[1].n_dynamic = 0;
 	show_claim(&pods[0].containers[1], "d", 1, 2);
+	source.parts[1].claim = "d";
 	bind(slots(0, 0, 0));
 	assert_int_equal(last_decision()->n_gpus, 2);
-	assert_int_equal(source.spec_fetches, 0);
+	assert_int_equal(source.claim_fetches, 0);
+	source.specs_why = "HTTP 500"; /* it does not matter */
+	bind(slots(0, 1, 1));
+	assert_int_equal(last_decision()->n_gpus, 2);
+	assert_int_equal(last_decision()->known, LEDGER_GPUS_KNOWN);
 }
 
-static void nor_about_one_gpu_that_both_have(void **state)
+/* No list of the kubelet's shows what it has. */
+static void an_init_container_may_have_the_other_part(void **state)
+{
+	(void)state;
+	pods[0].n_containers = 1;
+	bind(slots(0, 0, 0));
+	assert_int_equal(pf_of(got.vf[0]), 3);
+	assert_int_equal(last_decision()->n_gpus, 1);
+}
+
+static void nobody_is_asked_about_one_gpu_that_both_have(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < 2; i++)
@@ -211,8 +226,9 @@ int main(void)
 		T(whichever_starts_first),
 		T(a_container_that_starts_again_asks_nobody),
 		T(a_part_without_a_request_is_all_of_it),
-		T(nobody_is_asked_about_claims_that_are_not_shared),
-		T(nor_about_one_gpu_that_both_have),
+		T(no_claim_is_asked_for_that_is_not_shared),
+		T(an_init_container_may_have_the_other_part),
+		T(nobody_is_asked_about_one_gpu_that_both_have),
 		T(a_claim_that_cannot_be_read_is_said_so),
 		T(pod_specs_that_cannot_be_read_are_said_so),
 		T(without_an_api_server_it_is_said_so),
