@@ -92,8 +92,33 @@ static int count(const struct reading *r, const struct item *limit, int64_t *ret
 	return 0;
 }
 
-static int read_limits(const struct reading *r, const struct item *limits, struct spec_container *c,
-		       struct err *err)
+static size_t kids_of(const struct item *list)
+{
+	return list && list->type == ITEM_LIST ? list->n_kids : 0;
+}
+
+/* What the scheduler made of limits that DRA drivers serve: {"resourceClaimName", "requestMappings"}; NULL:
+ * nothing. */
+static const struct item *extended_of(const struct item *pod)
+{
+	return item_get(item_get(pod, "status"), "extendedResourceClaimStatus");
+}
+
+/* The scheduler has made a claim of the container's limit: no device plugin is asked for it. */
+static bool is_by_dra(const struct item *pod, const char *container, const char *resource)
+{
+	const struct item *mappings = item_get(extended_of(pod), "requestMappings");
+
+	for (size_t i = 0; i < kids_of(mappings); i++) {
+		if (str_eq(item_string(&mappings->kids[i], "containerName"), container) &&
+		    str_eq(item_string(&mappings->kids[i], "resourceName"), resource))
+			return true;
+	}
+	return false;
+}
+
+static int read_limits(const struct reading *r, const struct item *pod, const struct item *limits,
+		       struct spec_container *c, struct err *err)
 {
 	struct spec_limit *v;
 	size_t n = 0;
@@ -105,7 +130,7 @@ static int read_limits(const struct reading *r, const struct item *limits, struc
 	for (size_t i = 0; i < limits->n_kids; i++) {
 		const struct item *limit = &limits->kids[i];
 
-		if (!podspec_is_extended(limit->key))
+		if (!podspec_is_extended(limit->key) || is_by_dra(pod, c->name, limit->key))
 			continue;
 		e = count(r, limit, &v[n].count, err);
 		if (e < 0)
@@ -147,17 +172,12 @@ static void add_claim(const struct reading *r, const char *claim, const char *re
 			(struct spec_claim) { arena_strdup(r->keep, claim), arena_strdup(r->keep, request) };
 }
 
-static size_t kids_of(const struct item *list)
-{
-	return list && list->type == ITEM_LIST ? list->n_kids : 0;
-}
-
 /* Its own claims, and what the scheduler made of its limits. */
 static void read_claims(const struct reading *r, const struct item *pod, const struct item *in,
 			struct spec_container *c)
 {
 	const struct item *claims = item_get(item_get(in, "resources"), "claims");
-	const struct item *extended = item_get(item_get(pod, "status"), "extendedResourceClaimStatus");
+	const struct item *extended = extended_of(pod);
 	const struct item *mappings = item_get(extended, "requestMappings");
 	size_t n = kids_of(claims), n_mappings = kids_of(mappings);
 	struct spec_claim *v = arena_array(r->keep, n + n_mappings, sizeof(*v));
@@ -182,7 +202,7 @@ static int read_container(const struct reading *r, const struct item *pod, const
 		return e;
 	c->kind = podspec_kind(init, item_string(in, "restartPolicy"));
 	read_claims(r, pod, in, c);
-	return read_limits(r, item_get(item_get(in, "resources"), "limits"), c, err);
+	return read_limits(r, pod, item_get(item_get(in, "resources"), "limits"), c, err);
 }
 
 static int read_containers(const struct reading *r, const struct item *top, struct spec_pod *pod,

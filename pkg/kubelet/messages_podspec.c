@@ -11,8 +11,23 @@
 
 /* --- from the wire --- */
 
-static int limits_from(const Corepod__ResourceRequirements *m, struct spec_container *c, const char *pod,
-		       struct arena *a, struct err *err)
+/* The scheduler has made a claim of the container's limit: no device plugin is asked for it. */
+static bool is_by_dra(const Corepod__Pod *pod, const char *container, const char *resource)
+{
+	const Corepod__PodExtendedResourceClaimStatus *extended =
+		pod->status ? pod->status->extended_resource_claim_status : NULL;
+
+	for (size_t i = 0; extended && i < extended->n_request_mappings; i++) {
+		const Corepod__ContainerExtendedResourceRequest *r = extended->request_mappings[i];
+
+		if (!strcmp(r->container_name, container) && !strcmp(r->resource_name, resource))
+			return true;
+	}
+	return false;
+}
+
+static int limits_from(const Corepod__Pod *from, const Corepod__ResourceRequirements *m,
+		       struct spec_container *c, const char *pod, struct arena *a, struct err *err)
 {
 	struct spec_limit *v = arena_array(a, m->n_limits, sizeof(*v));
 	size_t n = 0;
@@ -21,7 +36,7 @@ static int limits_from(const Corepod__ResourceRequirements *m, struct spec_conta
 		const Corepod__ResourceRequirements__LimitsEntry *e = m->limits[i];
 		const char *quantity = e->value ? e->value->string : "";
 
-		if (!podspec_is_extended(e->key))
+		if (!podspec_is_extended(e->key) || is_by_dra(from, c->name, e->key))
 			continue;
 		if (podspec_count(quantity, &v[n].count) < 0)
 			return err_set(err, EBADMSG,
@@ -91,7 +106,7 @@ static int container_from(const Corepod__Pod *pod, const Corepod__Container *m, 
 	c->name = arena_strdup(a, m->name);
 	c->kind = podspec_kind(init, m->restart_policy);
 	claims_from(pod, m, c, a);
-	return m->resources ? limits_from(m->resources, c, name, a, err) : 0;
+	return m->resources ? limits_from(pod, m->resources, c, name, a, err) : 0;
 }
 
 static int containers_from(const Corepod__Pod *pod, struct spec_pod *p, const char *name, struct arena *a,

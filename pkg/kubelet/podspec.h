@@ -11,7 +11,7 @@
 
 enum spec_kind { SPEC_INIT, SPEC_SIDECAR /* an init container with restartPolicy Always */, SPEC_APP };
 
-struct spec_limit { const char *resource; int64_t count; }; /* extended resources only ("vendor/name") */
+struct spec_limit { const char *resource; int64_t count; }; /* of device plugins: extended resources ("vendor/name") that no DRA driver serves */
 /* A part of a ResourceClaim in the pod's namespace, by the name that the claim has there. request NULL: all of it. */
 struct spec_claim { const char *claim, *request; };
 struct spec_container {

@@ -113,7 +113,8 @@ static void a_container_names_its_parts_of_resource_claims(void **state)
 		"{" META ",\"spec\":{\"resourceClaims\":[{\"name\":\"a\",\"resourceClaimName\":\"shared\"},"
 		"{\"name\":\"b\",\"resourceClaimTemplateName\":\"t\"},{\"name\":\"c\"}],\"containers\":["
 		"{\"name\":\"m\",\"resources\":{\"claims\":[{\"name\":\"a\",\"request\":\"gpu-0\"},{\"name\":"
-		"\"b\"},{\"name\":\"c\"},{\"name\":\"d\"},7]}},{\"name\":\"l\"}]},\"status\":{"
+		"\"b\"},{\"name\":\"c\"},{\"name\":\"d\"},7]}},{\"name\":\"l\",\"resources\":{\"limits\":{"
+		"\"nvidia.com/gpu\":\"2\",\"rdma/vf\":\"1\"}}}]},\"status\":{"
 		"\"resourceClaimStatuses\":[{\"name\":\"b\",\"resourceClaimName\":\"p-b-x7\"}],"
 		"\"extendedResourceClaimStatus\":{\"resourceClaimName\":\"p-extended\",\"requestMappings\":["
 		"{\"containerName\":\"l\",\"resourceName\":\"nvidia.com/"
@@ -127,6 +128,9 @@ static void a_container_names_its_parts_of_resource_claims(void **state)
 	assert_claim(&p->containers[0].claims[2], "p-extended", "container-0-request-0");
 	assert_int_equal(p->containers[1].n_claims, 1);
 	assert_claim(&p->containers[1].claims[0], "p-extended", "container-1-request-0");
+	/* What the scheduler made a claim of is no device plugin's any more. */
+	assert_int_equal(p->containers[1].n_limits, 1);
+	assert_string_equal(p->containers[1].limits[0].resource, "rdma/vf");
 }
 
 static void a_pod_that_ended_or_is_being_deleted_says_so(void **state)

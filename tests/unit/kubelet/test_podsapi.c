@@ -220,12 +220,14 @@ static void both_directions_of_the_message_agree(void **state)
 /* Of a template, and of the claim that the scheduler makes for limits that a DRA driver serves. */
 static void claims_that_the_status_names_are_the_containers(void **state)
 {
-	static const char pod[] = "\x0a\x06\x0a\x01p\x1a\x01n"			       /* metadata: p in n */
-				  "\x12\x14\xba\x02\x03\x0a\x01t"		       /* spec: the claim t */
-				  "\x12\x0c\x0a\x01m\x42\x07\x1a\x05\x0a\x01t\x12\x00" /* container m: t */
-				  "\x1a\x18\x7a\x06\x0a\x01t\x12\x01x" /* status: t is x; m has r of e */
-				  "\x92\x01\x0d\x0a\x08\x0a\x01m\x12\x00\x1a\x01r\x12\x01"
-				  "e";
+	/* p in n, whose claim t is x by its status; container m: 2 of a/g and of a/v, all of t, and r of e
+	 * for a/g */
+	static const char pod[] =
+		"\x0a\x06\x0a\x01\x70\x1a\x01\x6e\x12\x2c\xba\x02\x03\x0a\x01\x74\x12\x24\x0a\x01"
+		"\x6d\x42\x1f\x0a\x0a\x0a\x03\x61\x2f\x67\x12\x03\x0a\x01\x32\x0a\x0a\x0a\x03\x61"
+		"\x2f\x76\x12\x03\x0a\x01\x32\x1a\x05\x0a\x01\x74\x12\x00\x1a\x1b\x7a\x06\x0a\x01"
+		"\x74\x12\x01\x78\x92\x01\x10\x0a\x0b\x0a\x01\x6d\x12\x03\x61\x2f\x67\x1a\x01\x72"
+		"\x12\x01\x65";
 	_cleanup_arena_ struct arena *a = arena_new(4096);
 	struct strbuf b = STRBUF_INIT;
 	const struct spec_container *c;
@@ -245,6 +247,8 @@ static void claims_that_the_status_names_are_the_containers(void **state)
 	assert_null(c->claims[0].request);
 	assert_string_equal(c->claims[1].claim, "e");
 	assert_string_equal(c->claims[1].request, "r");
+	assert_int_equal(c->n_limits, 1); /* a/g is no device plugin's */
+	assert_string_equal(c->limits[0].resource, "a/v");
 }
 
 static void bytes_that_are_no_pods_are_refused(void **state)
