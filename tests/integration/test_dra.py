@@ -5,16 +5,15 @@ import itertools
 import json
 import os
 import re
-import shutil
 import socket
 import subprocess
-import tempfile
 
+import https
 from harness import GPU, VF, Case, Daemon, main, program, vfs_of
+from https import reply
 from late import LateCase, vfs_in
 from optimum import assignment, best_total
 from test_early import decision
-from test_podspecs import Certificates, Server, reply
 
 DRIVER = "gpu.nvidia.com"
 
@@ -75,11 +74,10 @@ class Late(LateCase):
 class ApiServer:
     """Tells what claims were given, and with `pods` what pods ask for; each as the API server lists it."""
 
-    def __init__(self, certificates):
-        self.server = Server(certificates)
+    def __init__(self, server):
+        self.server = server
         self.server.answer = self.answer
         self.claims, self.pods, self.status = {}, [], 200
-        self.close = self.server.close
 
     def give(self, name, driver=DRIVER, **requests):
         results = [{"request": r, "driver": driver, "pool": "node", "device": d} for r, v in requests.items() for d in v]
@@ -97,32 +95,18 @@ class ApiServer:
         return reply(self.status, json.dumps({"items": items}).encode())(connection)
 
 
-class Shared(LateCase):
+class Shared(https.Case, LateCase):
     """Containers with requests of their own in one claim: PodResources shows both all of it."""
 
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.certificates = Certificates(cls.folder.name)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
-
     def setUp(self):
-        self.api = ApiServer(self.certificates)
-        self.addCleanup(self.api.close)
+        self.api = ApiServer(self.server())
         self.here = self.node()
-        self.account = self.here.path("account")
-        os.mkdir(self.account)
-        with open(os.path.join(self.account, "token"), "w", encoding="ascii") as f:
-            f.write("the-token")
-        shutil.copy(self.certificates.path("ca.crt"), os.path.join(self.account, "ca.crt"))
+        self.account(self.here.path("account"))
 
     def up(self, *options, kubelet=("--pods-api",), host="127.0.0.1"):
         fake = self.here.start_kubelet(*kubelet)
         port = self.api.server.url.split(":")[2].removesuffix("/pods")
-        argv = self.here.daemon_argv("--service-account", self.account, "--config-file", self.config(self.here), *options)
+        argv = self.here.daemon_argv("--service-account", self.here.path("account"), "--config-file", self.config(self.here), *options)
         env = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port, "NODE_NAME": "node"}
         daemon = Daemon(argv, self.here.path("railmated.log"), stdin=subprocess.DEVNULL, env={**os.environ, **env})
         self.here.processes.append(daemon)
