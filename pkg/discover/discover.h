@@ -39,7 +39,6 @@ struct function_now {
 	char driver[64];     /* "" none */
 	char rdma[64];	     /* "" none */
 	char uverbs[64];     /* "" none */
-	int major, minor;    /* of the uverbs node; -1 */
 	int physfn;	     /* 1: has a physfn link */
 };
 int discover_function_now(const struct sysroot *root, struct bdf bdf, struct function_now *ret,

@@ -58,9 +58,6 @@ static bool find_uverbs(const struct dir *verbs, struct function_now *ret)
 		if (dir_read(verbs, path, text, sizeof(text)) < 0 || !str_eq(text, ret->rdma) ||
 		    !copy_text(ret->uverbs, sizeof(ret->uverbs), names.v[i]))
 			continue;
-		snprintf(path, sizeof(path), "%s/dev", names.v[i]);
-		if (dir_read(verbs, path, text, sizeof(text)) >= 0)
-			parse_dev(text, &ret->major, &ret->minor);
 		return true;
 	}
 	return false;
@@ -75,12 +72,8 @@ static void take_only_uverbs(const struct dir *verbs, struct function_now *ret)
 	if (names_of(verbs, &names) < 0 || names.n != 1)
 		return;
 	snprintf(path, sizeof(path), "%s/ibdev", names.v[0]);
-	if (dir_read(verbs, path, text, sizeof(text)) != -ENOENT ||
-	    !copy_text(ret->uverbs, sizeof(ret->uverbs), names.v[0]))
-		return;
-	snprintf(path, sizeof(path), "%s/dev", names.v[0]);
-	if (dir_read(verbs, path, text, sizeof(text)) >= 0)
-		parse_dev(text, &ret->major, &ret->minor);
+	if (dir_read(verbs, path, text, sizeof(text)) == -ENOENT)
+		copy_text(ret->uverbs, sizeof(ret->uverbs), names.v[0]);
 }
 
 void find_class_uverbs(const struct sysroot *root, struct function_now *ret)
@@ -119,7 +112,7 @@ static void read_rdma(const struct sysroot *root, const struct dir *dev, struct 
 int discover_function_now(const struct sysroot *root, struct bdf bdf, struct function_now *ret,
 			  struct err *err)
 {
-	struct function_now now = { .major = -1, .minor = -1 };
+	struct function_now now = { .driver = "" };
 	_cleanup_dir_ struct dir dev = DIR_CLOSED;
 	char path[64], addr[BDF_STRLEN], text[16];
 	int r;

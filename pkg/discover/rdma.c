@@ -18,23 +18,6 @@
 #define VERBS_DIR "sys/class/infiniband_verbs"
 #define MAX_PORTS 32
 
-void parse_dev(const char *text, int *ret_major, int *ret_minor)
-{
-	char major[16] = "";
-	const char *colon = strchr(text, ':');
-	size_t n = colon ? (size_t)(colon - text) : sizeof(major);
-	uint64_t a, b;
-
-	*ret_major = *ret_minor = -1;
-	if (n >= sizeof(major))
-		return;
-	memcpy(major, text, n);
-	if (str_to_u64(major, 10, INT_MAX, &a) < 0 || str_to_u64(colon + 1, 10, INT_MAX, &b) < 0)
-		return;
-	*ret_major = (int)a;
-	*ret_minor = (int)b;
-}
-
 /* A directory "<dir>/<prefix>ports", or that of a PF whose single port a VF shares. */
 struct port_source {
 	const struct dir *dir;
@@ -135,7 +118,7 @@ void rdma_read_ports(const struct sysroot *root, const char *rdma, struct arena 
 	_cleanup_dir_ struct dir ib = DIR_CLOSED;
 	char path[PATH_MAX];
 
-	*ret = (struct hw_rdma) { .name = rdma, .pci = -1, .major = -1, .minor = -1 };
+	*ret = (struct hw_rdma) { .name = rdma, .pci = -1 };
 	snprintf(path, sizeof(path), RDMA_DIR "/%s", rdma);
 	if (!is_file_name(rdma) || dir_open_path(root, path, &ib) < 0)
 		return;
@@ -149,27 +132,8 @@ static struct hw_rdma *add_rdma(struct scan *s, const char *name, int pci)
 
 	s->rdma = xgrow(s->rdma, &s->cap_rdma, s->n_rdma + 1, sizeof(*s->rdma));
 	rec = &s->rdma[s->n_rdma++];
-	*rec = (struct hw_rdma) {
-		.name = arena_strdup(s->arena, name), .pci = pci, .major = -1, .minor = -1
-	};
+	*rec = (struct hw_rdma) { .name = arena_strdup(s->arena, name), .pci = pci };
 	return rec;
-}
-
-/* verbs/<prefix><name> is what serves rec, if it has a readable device number. */
-static void set_uverbs(struct scan *s, const struct dir *verbs, const char *prefix, const char *name,
-		       struct hw_rdma *rec)
-{
-	char path[PATH_MAX], text[32];
-	int r;
-
-	snprintf(path, sizeof(path), "%s%s/dev", prefix, name);
-	r = dir_read(verbs, path, text, sizeof(text));
-	if (r == -ENOENT)
-		return;
-	rec->uverbs = arena_strdup(s->arena, name);
-	parse_dev(r < 0 ? "" : text, &rec->major, &rec->minor);
-	if (rec->major < 0)
-		scan_note_value(s, verbs, path, r < 0 ? strerror(-r) : text);
 }
 
 /* Which of the n records at recs does this uverbs device serve? */
@@ -203,7 +167,7 @@ static void read_function_uverbs(struct scan *s, const struct dir *dev, struct b
 			names.n == 1 && n == 1 ? recs : match_uverbs(dev, VERBS_PREFIX, names.v[i], recs, n);
 
 		if (rec)
-			set_uverbs(s, dev, VERBS_PREFIX, names.v[i], rec);
+			rec->uverbs = arena_strdup(s->arena, names.v[i]);
 	}
 }
 
@@ -390,7 +354,7 @@ static void scan_class_verbs(struct scan *s)
 			continue;
 		rec = match_uverbs(&class, "", names.v[i], s->rdma, s->n_rdma);
 		if (rec)
-			set_uverbs(s, &class, "", names.v[i], rec);
+			rec->uverbs = arena_strdup(s->arena, names.v[i]);
 	}
 }
 

@@ -139,8 +139,6 @@ struct port_tables {
 void rdma_read_tables(const struct sysroot *root, const char *rdma, int port, struct arena *arena, struct port_tables *ret);
 /* The verbs device that serves ret->rdma, by the class of all of them. */
 void find_class_uverbs(const struct sysroot *root, struct function_now *ret);
-/* "231:4" → major, minor; -1 each unless it is such a pair. */
-void parse_dev(const char *text, int *ret_major, int *ret_minor);
 bool is_file_name(const char *name); /* one path component, not . or .. */
 
 void scan_function_gpu(struct scan *s, const struct dir *dev, const struct hw_pci *f, int pci);

@@ -128,11 +128,8 @@ static void set_rdma(struct look *l, const struct sysroot *root, const struct fu
 	if (!now->rdma[0])
 		return;
 	s->rdma = arena_strdup(l->arena, now->rdma);
-	if (now->uverbs[0]) {
+	if (now->uverbs[0])
 		s->uverbs = arena_strdup(l->arena, now->uverbs);
-		s->major = now->major;
-		s->minor = now->minor;
-	}
 	read_port(l, root, s);
 }
 
@@ -159,7 +156,7 @@ static void read_verbs(struct look *l, struct vf_state *s)
 {
 	_cleanup_names_ struct names names = NAMES_EMPTY;
 	_cleanup_dir_ struct dir dev = DIR_CLOSED;
-	char path[64], addr[BDF_STRLEN], rdma[64], text[32];
+	char path[64], addr[BDF_STRLEN], rdma[64];
 
 	snprintf(path, sizeof(path), DEVICES "/%s/infiniband_verbs", bdf_format(s->bdf, addr));
 	if (dir_open_path(l->root, path, &dev) < 0 || names_of(&dev, &names) < 0 || names.n != 1)
@@ -168,8 +165,6 @@ static void read_verbs(struct look *l, struct vf_state *s)
 		return;
 	s->rdma = arena_strdup(l->arena, rdma);
 	s->uverbs = arena_strdup(l->arena, names.v[0]);
-	if (sysroot_read(l->root, text, sizeof(text), "%s/%s/dev", path, names.v[0]) > 0)
-		parse_dev(text, &s->major, &s->minor);
 }
 
 /* --- the host --- */
@@ -189,9 +184,7 @@ static int look_here(struct look *l, struct bdf bdf, int exclusive, struct vf_st
 
 	if (r < 0)
 		return r;
-	*s = (struct vf_state) {
-		.bdf = bdf, .seen = VF_SEEN_HOST, .major = -1, .minor = -1, .port = 1, .exclusive = exclusive
-	};
+	*s = (struct vf_state) { .bdf = bdf, .seen = VF_SEEN_HOST, .port = 1, .exclusive = exclusive };
 	set_rdma(l, l->root, &now, s);
 	read_netdev(l, s);
 	if (!s->netdev && has_interface(l, &now, s))
@@ -278,9 +271,7 @@ static int is_soft_of(void *arg, const char *rdma)
 
 static void look_for_soft(struct finding *f, struct vf_state *s)
 {
-	struct soft_search search = { .root = f->l->root,
-				      .netdev = s->netdev,
-				      .now = { .major = -1, .minor = -1 } };
+	struct soft_search search = { .root = f->l->root, .netdev = s->netdev };
 
 	if (!guid_of(f, s->netdev, search.guid) ||
 	    sysroot_each(search.root, RDMA_DIR, is_soft_of, &search) != 1)

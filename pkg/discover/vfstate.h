@@ -43,7 +43,6 @@ struct vf_state {
 	const struct ip_addr *addrs;	size_t n_addrs; /* of all netdevs of that namespace: upper devices (VLAN) have GIDs too */
 	bool addrs_known;
 	const char *rdma, *uverbs; /* NULL: none */
-	int major, minor;	/* of the uverbs node; -1 */
 	int port;		/* the first ACTIVE one, else 1 */
 	const char *port_state;	/* "ACTIVE"; NULL unknown */
 	enum hw_link link;

@@ -177,8 +177,8 @@ static bool same_port(const struct hw_port *a, const struct hw_port *b)
 static bool same_rdma(const struct hw_rdma *a, const struct hw_rdma *b)
 {
 	if (!str_eq(a->name, b->name) || a->pci != b->pci || !str_eq(a->dir, b->dir) || a->soft != b->soft ||
-	    !str_eq(a->uverbs, b->uverbs) || a->major != b->major || a->minor != b->minor ||
-	    !str_eq(a->netdev, b->netdev) || a->pkey != b->pkey || a->n_ports != b->n_ports)
+	    !str_eq(a->uverbs, b->uverbs) || !str_eq(a->netdev, b->netdev) || a->pkey != b->pkey ||
+	    a->n_ports != b->n_ports)
 		return false;
 	for (size_t i = 0; i < a->n_ports; i++) {
 		if (!same_port(&a->ports[i], &b->ports[i]))

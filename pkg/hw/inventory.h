@@ -65,7 +65,6 @@ struct hw_rdma {
 	const char *dir;	/* its function's directory below sys, "devices/pci0000:00/…", without a link; NULL: not known */
 	bool soft;		/* rxe, siw: found through the parent netdev */
 	const char *uverbs;	/* "uverbs4"; NULL: no verbs device */
-	int major, minor;	/* of the uverbs node; -1 unknown */
 	const char *netdev;	/* of port 1 when known */
 	uint16_t pkey;		/* at index 0 of port 1, where a pool asks for it (discover_default_pkeys()); 0 unknown */
 	const struct hw_port *ports;

@@ -279,8 +279,6 @@ static void fill_rdma(struct hw_inventory *inv, int pci)
 		.name = arena_printf(inv->arena, "mlx5_%d", n),
 		.pci = pci,
 		.uverbs = arena_printf(inv->arena, "uverbs%d", n),
-		.major = 231,
-		.minor = 192 + n,
 		.netdev = f->netdev,
 		.ports = &port,
 		.n_ports = 1,

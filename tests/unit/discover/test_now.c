@@ -44,8 +44,6 @@ static void reads_driver_rdma_and_uverbs_of_a_function(void **state)
 	assert_string_equal(now.driver, "mlx5_core");
 	assert_string_equal(now.rdma, "mlx5_4");
 	assert_string_equal(now.uverbs, "uverbs4");
-	assert_int_equal(now.major, 231);
-	assert_int_equal(now.minor, 196);
 	assert_int_equal(now.physfn, 1);
 }
 
@@ -57,7 +55,6 @@ static void leaves_empty_what_a_function_does_not_have(void **state)
 	assert_string_equal(now.driver, "vfio-pci");
 	assert_string_equal(now.rdma, "");
 	assert_string_equal(now.uverbs, "");
-	assert_int_equal(now.major, -1);
 	assert_int_equal(now.physfn, 0);
 }
 
@@ -72,12 +69,10 @@ static void does_not_take_another_devices_uverbs(void **state)
 	assert_string_equal(now.uverbs, "");
 	now = look_at("d " VF "/infiniband/mlx5_4\n" VALUE(VF "/infiniband_verbs/uverbs9/dev", "231:201"));
 	assert_string_equal(now.uverbs, "uverbs9"); /* the only one, and it names nobody */
-	assert_int_equal(now.minor, 201);
 	now = look_at("d " VF
 		      "/infiniband/mlx5_4\n" VALUE("sys/class/infiniband_verbs/uverbs2/ibdev", "mlx5_4")
 			      VALUE("sys/class/infiniband_verbs/uverbs2/dev", "bad"));
 	assert_string_equal(now.uverbs, "uverbs2");
-	assert_int_equal(now.major, -1);
 }
 
 static void finds_soft_rdma_through_the_netdev(void **state)
@@ -91,7 +86,6 @@ static void finds_soft_rdma_through_the_netdev(void **state)
 	(void)state;
 	assert_string_equal(now.rdma, "rxe3");
 	assert_string_equal(now.uverbs, "uverbs1");
-	assert_int_equal(now.minor, 193);
 }
 
 static void says_that_a_function_is_gone(void **state)

@@ -27,7 +27,7 @@ static struct hw_port ports[] = {
 	{ .number = 1, .state = "ACTIVE", .link = HW_LINK_IB, .rate_mbps = 400000 }
 };
 static struct hw_rdma rdmas[] = {
-	{ .name = "siw0", .pci = -1, .major = -1, .minor = -1 },
+	{ .name = "siw0", .pci = -1 },
 	{ .name = "mlx5_0", .pci = PF, .ports = ports, .n_ports = 1 },
 	{ .name = "mlx5_1", .pci = VF },
 	{ .name = "mlx5_2", .pci = VF },

@@ -105,8 +105,6 @@ static inline void machine_add(struct hw_inventory *inv, const char *address, ui
 		.name = arena_printf(inv->arena, "mlx5_%zu", inv->n_rdma),
 		.pci = (int)inv->n_pci - 1,
 		.uverbs = arena_printf(inv->arena, "uverbs%zu", inv->n_rdma),
-		.major = 231,
-		.minor = 192 + (int)inv->n_rdma,
 		.ports = arena_copy(inv->arena, &port, sizeof(port)),
 		.n_ports = 1,
 	};
