@@ -96,15 +96,21 @@ int load_shared(const char *path, struct config *cfg, struct err *err)
 	return config_parse_shared(text, len, path, cfg, err);
 }
 
-static bool wants_pkeys(const struct config *cfg)
+/* What a scan does not read for everybody. */
+static void read_wanted(const struct sysroot *root, const struct config *cfg, struct hw_inventory *inv)
 {
+	bool pkeys = false, acpi = false;
+
 	for (size_t i = 0; i < cfg->n_pools; i++) {
 		for (size_t k = 0; k < cfg->pools[i].n_selectors; k++) {
-			if (cfg->pools[i].selectors[k].n_pkeys)
-				return true;
+			pkeys |= cfg->pools[i].selectors[k].n_pkeys > 0;
+			acpi |= cfg->pools[i].selectors[k].n_acpi_indexes > 0;
 		}
 	}
-	return false;
+	if (pkeys)
+		discover_default_pkeys(root, inv);
+	if (acpi)
+		discover_acpi_indexes(root, inv);
 }
 
 int load_node_seeded(const struct sysroot *root, const struct config *cfg, const struct node *previous,
@@ -116,8 +122,7 @@ int load_node_seeded(const struct sysroot *root, const struct config *cfg, const
 	r = discover_host(root, cfg->gpus, cfg->n_gpus, &inv, err);
 	if (r < 0)
 		return r;
-	if (wants_pkeys(cfg))
-		discover_default_pkeys(root, inv);
+	read_wanted(root, cfg, inv);
 	*ret = node_new_seeded(inv, cfg, previous, seeds, n);
 	return 0;
 }

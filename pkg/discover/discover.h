@@ -74,6 +74,8 @@ size_t discover_pkeys(const struct sysroot *root, const char *rdma, int port, ui
 
 /* Fills hw_rdma.pkey of all RDMA devices with an InfiniBand port: a question to the firmware each, so not part of a scan. */
 void discover_default_pkeys(const struct sysroot *root, struct hw_inventory *inv);
+/* Fills hw_pci.acpi_index of all functions: a system call each, and hardly a pool selects by it. */
+void discover_acpi_indexes(const struct sysroot *root, struct hw_inventory *inv);
 
 /* Sentence if libnuma on the live machine disagrees with the tables; empty buffer if it agrees or root is not live. */
 void discover_check_numa(const struct sysroot *root, const struct hw_inventory *inv, struct strbuf *out);

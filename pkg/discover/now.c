@@ -280,6 +280,19 @@ void discover_default_pkeys(const struct sysroot *root, struct hw_inventory *inv
 	}
 }
 
+void discover_acpi_indexes(const struct sysroot *root, struct hw_inventory *inv)
+{
+	char text[16], addr[BDF_STRLEN];
+	int index;
+
+	for (size_t i = 0; i < inv->n_pci; i++) {
+		if (sysroot_read(root, text, sizeof(text), DEVICES "/%s/acpi_index",
+				 bdf_format(inv->pci[i].bdf, addr)) > 0 &&
+		    !str_to_int(str_trim(text), &index) && index >= 0)
+			inv->pci[i].acpi_index = index;
+	}
+}
+
 void rdma_read_tables(const struct sysroot *root, const char *rdma, int port, struct arena *arena,
 		      struct port_tables *ret)
 {

@@ -96,20 +96,6 @@ static const char *read_link_name(struct function *fn, const char *name)
 	return NULL;
 }
 
-static void read_iommu_group(struct function *fn)
-{
-	char text[32], addr[BDF_STRLEN];
-	int group, r = dir_link_name(&fn->dir, "iommu_group", text, sizeof(text));
-
-	if (r == -ENOENT)
-		return;
-	if (!r && !str_to_int(text, &group) && group >= 0)
-		fn->rec.iommu_group = group;
-	else
-		scan_note(fn->s, "%s: iommu_group is not a link to a number; taken as unknown",
-			  bdf_format(fn->rec.bdf, addr));
-}
-
 static int by_vf(const void *a, const void *b)
 {
 	return bdf_cmp(((const struct vf_link *)a)->vf, ((const struct vf_link *)b)->vf);
@@ -283,9 +269,7 @@ static int read_function(struct function *fn, struct err *err)
 		return r;
 	read_physfn(fn);
 	read_numa(fn);
-	read_iommu_group(fn);
 	fn->rec.driver = read_link_name(fn, "driver");
-	fn->rec.acpi_index = scan_int(fn->s, &fn->dir, "acpi_index", INT_MAX, -1);
 	if (!fn->rec.is_vf)
 		read_physical(fn);
 	if (!is_bridge(&fn->rec)) {

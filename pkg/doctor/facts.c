@@ -1,4 +1,5 @@
 /* Reads what the inventory does not have: IOMMU groups, configuration space, modules, the command line. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include "discover/sysroot.h"
 #include "doctor/doctor-internal.h"
 #include "doctor/net.h"
+#include "hw/bdf.h"
 #include "hw/inventory.h"
 
 #define BIG_FILE 16384
@@ -195,13 +197,14 @@ static enum doctor_iommu type_of(const char *text)
 
 static enum doctor_iommu read_group(const struct sysroot *root, const struct doctor_facts *f, int pci)
 {
-	int group = f->inv->pci[pci].iommu_group;
-	char text[32];
+	char addr[BDF_STRLEN], group[32], text[32];
+	int r = sysroot_link_name(root, group, sizeof(group), "sys/bus/pci/devices/%s/iommu_group",
+				  bdf_format(f->inv->pci[pci].bdf, addr));
 
-	if (group < 0)
+	if (r == -ENOENT)
 		return f->host.iommu_groups >= 0 || f->host.iommu_units >= 0 ? DOCTOR_IOMMU_NONE
 									     : DOCTOR_IOMMU_UNKNOWN;
-	if (sysroot_read(root, text, sizeof(text), "sys/kernel/iommu_groups/%d/type", group) < 0)
+	if (r < 0 || sysroot_read(root, text, sizeof(text), "sys/kernel/iommu_groups/%s/type", group) < 0)
 		return DOCTOR_IOMMU_UNKNOWN;
 	return type_of(str_trim(text));
 }

@@ -18,7 +18,6 @@ struct hw_pci hw_pci_unknown(struct bdf bdf)
 				 .vf_index = -1,
 				 .carrier = -1,
 				 .acpi_index = -1,
-				 .iommu_group = -1,
 				 .acs_ctrl = -1 };
 }
 
@@ -162,10 +161,10 @@ static bool same_pci(const struct hw_pci *a, const struct hw_pci *b)
 	       a->sriov_total == b->sriov_total && a->sriov_num == b->sriov_num &&
 	       str_eq(a->driver, b->driver) && str_eq(a->netdev, b->netdev) && a->carrier == b->carrier &&
 	       a->net_type == b->net_type && a->default_route == b->default_route &&
-	       a->acpi_index == b->acpi_index && a->iommu_group == b->iommu_group &&
-	       a->link_mts == b->link_mts && a->link_width == b->link_width &&
-	       a->link_mts_max == b->link_mts_max && a->link_width_max == b->link_width_max &&
-	       a->acs_ctrl == b->acs_ctrl && a->rate_mbps == b->rate_mbps;
+	       a->acpi_index == b->acpi_index && a->link_mts == b->link_mts &&
+	       a->link_width == b->link_width && a->link_mts_max == b->link_mts_max &&
+	       a->link_width_max == b->link_width_max && a->acs_ctrl == b->acs_ctrl &&
+	       a->rate_mbps == b->rate_mbps;
 }
 
 static bool same_port(const struct hw_port *a, const struct hw_port *b)

@@ -42,8 +42,7 @@ struct hw_pci {
 	int carrier;		/* of netdev: 1 up, 0 down, -1 unknown; not read for VFs */
 	int net_type;		/* ARPHRD of netdev: 1 Ethernet, 32 InfiniBand; 0 unknown; not read for VFs */
 	bool default_route;	/* netdev carries the IPv4 default route (proc/net/route) */
-	int acpi_index;		/* sysfs acpi_index; -1 */
-	int iommu_group;	/* -1: none */
+	int acpi_index;		/* sysfs acpi_index, where a pool asks for it (discover_acpi_indexes()); -1 unknown */
 	int link_mts, link_width;	  /* current link: MT/s (16 GT/s = 16000) and lanes; 0 unknown */
 	int link_mts_max, link_width_max; /* what the function could do */
 	int acs_ctrl;		/* ACS control word of a bridge; -1 unknown (no capability or not readable) */

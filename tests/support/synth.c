@@ -73,7 +73,6 @@ static int add(struct builder *b, int parent, int bus, int dev, int fn, uint32_t
 		.vf_index = -1,
 		.carrier = -1,
 		.acpi_index = -1,
-		.iommu_group = -1,
 		.acs_ctrl = -1,
 	};
 	return (int)b->n++;

@@ -149,11 +149,9 @@ static void finds_the_way_through_bridges_without_a_record(void **state)
 static void reads_a_function_and_its_place(void **state)
 {
 	struct machine m = look_at(
-		NODES BRIDGE PF_ONLY VFS
-		"l " PF "/driver -> ../../../../bus/pci/drivers/mlx5_core\nl " PF
-		"/iommu_group -> ../../../../kernel/iommu_groups/17\n" VALUE(PF "/acpi_index", "3")
-			VALUE(PF "/net/ens1/carrier", "1") VALUE(PF "/net/ens1/type", "1") VALUE(
-				PF "/current_link_speed", "32.0 GT/s PCIe")
+		NODES BRIDGE PF_ONLY VFS "l " PF "/driver -> ../../../../bus/pci/drivers/mlx5_core\n" VALUE(
+			PF "/acpi_index", "3") VALUE(PF "/net/ens1/carrier", "1")
+			VALUE(PF "/net/ens1/type", "1") VALUE(PF "/current_link_speed", "32.0 GT/s PCIe")
 				VALUE(PF "/current_link_width", "16") VALUE(PF "/max_link_speed", "2.5 GT/s")
 					VALUE(PF "/max_link_width",
 					      "32") "f proc/net/route = "
@@ -174,8 +172,10 @@ static void reads_a_function_and_its_place(void **state)
 	assert_int_equal(pf->carrier, 1);
 	assert_int_equal(pf->net_type, 1);
 	assert_true(pf->default_route);
-	assert_int_equal(pf->iommu_group, 17);
+	assert_int_equal(pf->acpi_index, -1);
+	discover_acpi_indexes(m.root, m.inv);
 	assert_int_equal(pf->acpi_index, 3);
+	assert_int_equal(vf->acpi_index, -1);
 	assert_int_equal(pf->link_mts, 32000);
 	assert_int_equal(pf->link_mts_max, 2500);
 	assert_int_equal(pf->link_width, 16);
@@ -188,7 +188,6 @@ static void reads_a_function_and_its_place(void **state)
 	assert_int_equal(pf->numa, 1);
 	assert_int_equal(vf->numa, 1);
 	assert_null(vf->driver);
-	assert_int_equal(vf->iommu_group, -1);
 	assert_int_equal(m.inv->n_numa, 2);
 	assert_int_equal(m.inv->numa[1].distance[0], 21);
 	leave(&m);
@@ -285,7 +284,6 @@ static void takes_a_fact_that_makes_no_sense_as_unknown(void **state)
 		{ "current_link_speed", "8 GB/s" },
 		{ "current_link_width", "x16" },
 		{ "current_link_speed", "" },
-		{ "acpi_index", "-" },
 	};
 
 	(void)state;
@@ -301,7 +299,6 @@ static void takes_a_fact_that_makes_no_sense_as_unknown(void **state)
 		assert_non_null(strstr(m.inv->notes[0], cases[i].value));
 		assert_int_equal(pf->numa, 1);
 		assert_int_equal(pf->sriov_total + pf->link_mts + pf->link_width, 0);
-		assert_int_equal(pf->acpi_index, -1);
 		leave(&m);
 	}
 }
@@ -354,15 +351,15 @@ static void does_not_wait_for_a_fifo_nor_read_a_directory(void **state)
 				     BRIDGE LINK("0000:3b:00.0", BELOW) VALUE(PF "/device", "0x1021")
 					     VALUE(PF "/class", "0x020000")
 						     VALUE(PF "/vendor", "0x15b3") "d " PF "/numa_node\n") };
-	_cleanup_free_ char *path = xasprintf("%s/" PF "/acpi_index", sysroot_path(m.root));
+	_cleanup_free_ char *path = xasprintf("%s/" PF "/sriov_totalvfs", sysroot_path(m.root));
 
 	(void)state;
 	assert_int_equal(mkfifo(path, 0600), 0);
 	m.inv = fixture_discover(m.root);
-	assert_int_equal(at(&m, "0000:3b:00.0")->acpi_index, -1);
+	assert_int_equal(at(&m, "0000:3b:00.0")->sriov_total, 0);
 	assert_int_equal(m.inv->n_notes, 2);
 	assert_non_null(strstr(m.inv->notes[0], "numa_node cannot be read"));
-	assert_non_null(strstr(m.inv->notes[1], "acpi_index is empty"));
+	assert_non_null(strstr(m.inv->notes[1], "sriov_totalvfs is empty"));
 	leave(&m);
 }
 

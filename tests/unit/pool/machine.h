@@ -95,7 +95,6 @@ static inline void machine_add(struct hw_inventory *inv, const char *address, ui
 		.driver = class_code == 0x010802 ? "nvme" : "mlx5_core",
 		.carrier = -1,
 		.acpi_index = -1,
-		.iommu_group = -1,
 		.acs_ctrl = -1,
 	};
 	assert_int_equal(bdf_parse(address, &fn->bdf), 0);
