@@ -25,6 +25,8 @@ struct function {
 	struct place place;
 	int index; /* where the record will be */
 	int pf;	   /* of a VF: its PF's record, if that came before; -1 */
+	bool told; /* by modalias, which has the next two */
+	uint16_t subvendor, subdevice;
 };
 
 static bool is_bridge(const struct hw_pci *f)
@@ -47,6 +49,57 @@ static int read_id(const struct function *fn, const char *name, uint64_t max, ui
 	return r;
 }
 
+#define MODALIAS(word, byte) "pci:v" word "d" word "sv" word "sd" word "bc" byte "sc" byte "i" byte
+
+/*
+ * One file for five that say the same; false: not there, or not just as the kernel writes it. (uevent has the
+ * driver as well, but kernels of 2024 make its reader wait until a driver's probe is done.)
+ */
+static bool read_modalias(struct function *fn)
+{
+	unsigned vendor, device, subvendor, subdevice, base, sub, interface;
+	char text[64], again[64];
+
+	if (dir_read(&fn->dir, "modalias", text, sizeof(text)) < 0 ||
+	    sscanf(text, MODALIAS("%8x", "%2x"), &vendor, &device, &subvendor, &subdevice, &base, &sub,
+		   &interface) != 7)
+		return false;
+	snprintf(again, sizeof(again), MODALIAS("%08X", "%02X"), vendor, device, subvendor, subdevice, base,
+		 sub, interface);
+	if (strcmp(text, again) != 0 || (vendor | device | subvendor | subdevice) > UINT16_MAX)
+		return false;
+	fn->rec.class_code = base << 16 | sub << 8 | interface;
+	fn->rec.vendor = (uint16_t)vendor;
+	fn->rec.device = (uint16_t)device;
+	fn->subvendor = (uint16_t)subvendor;
+	fn->subdevice = (uint16_t)subdevice;
+	return true;
+}
+
+static int read_kind(struct function *fn, struct err *err)
+{
+	uint32_t device = 0;
+	int r;
+
+	fn->told = read_modalias(fn);
+	if (fn->told)
+		return 0;
+	r = read_id(fn, "class", 0xffffff, &fn->rec.class_code, err);
+	if (r >= 0)
+		r = read_id(fn, "device", UINT16_MAX, &device, err);
+	fn->rec.device = (uint16_t)device;
+	return r;
+}
+
+static int read_vendor(struct function *fn, struct err *err)
+{
+	uint32_t vendor = 0;
+	int r = read_id(fn, "vendor", UINT16_MAX, &vendor, err);
+
+	fn->rec.vendor = (uint16_t)vendor;
+	return r;
+}
+
 static uint16_t read_sub_id(struct function *fn, const char *name)
 {
 	struct err err = { 0 };
@@ -56,6 +109,12 @@ static uint16_t read_sub_id(struct function *fn, const char *name)
 	if (r < 0 && r != -ENOENT)
 		scan_note(fn->s, "%s", err.msg);
 	return r < 0 ? 0 : (uint16_t)v;
+}
+
+static void read_subsystem(struct function *fn)
+{
+	fn->rec.subvendor = fn->told ? fn->subvendor : read_sub_id(fn, "subsystem_vendor");
+	fn->rec.subdevice = fn->told ? fn->subdevice : read_sub_id(fn, "subsystem_device");
 }
 
 /* A VF has its PF's place; its own file counts where the PF does not know. */
@@ -122,8 +181,6 @@ static void read_physfn(struct function *fn)
 	char text[BDF_STRLEN + 1], addr[BDF_STRLEN];
 	int r;
 
-	if (was_named_by_pf(fn))
-		return;
 	r = dir_link_name(&fn->dir, "physfn", text, sizeof(text));
 	if (r == -ENOENT)
 		return;
@@ -252,22 +309,23 @@ static void read_physical(struct function *fn)
 		read_sriov(fn);
 		return;
 	}
-	fn->rec.subvendor = read_sub_id(fn, "subsystem_vendor");
-	fn->rec.subdevice = read_sub_id(fn, "subsystem_device");
+	read_subsystem(fn);
 	fn->rec.acs_ctrl = acs_control(&fn->dir);
 }
 
-/* Vendor comes last: a device that was pulled out while its other files were read has none any more. */
+/*
+ * What it is comes last, or at least its vendor: a device that was pulled out while its other files were read
+ * has none any more. What a PF names as its VF is no bridge, so that its kind can wait.
+ */
 static int read_function(struct function *fn, struct err *err)
 {
-	uint32_t device = 0, vendor = 0;
-	int r = read_id(fn, "class", 0xffffff, &fn->rec.class_code, err);
+	bool named = was_named_by_pf(fn);
+	int r = named ? 0 : read_kind(fn, err);
 
-	if (r >= 0)
-		r = read_id(fn, "device", UINT16_MAX, &device, err);
 	if (r < 0)
 		return r;
-	read_physfn(fn);
+	if (!named)
+		read_physfn(fn);
 	read_numa(fn);
 	fn->rec.driver = read_link_name(fn, "driver");
 	if (!fn->rec.is_vf)
@@ -276,10 +334,9 @@ static int read_function(struct function *fn, struct err *err)
 		read_netdev(fn);
 		scan_function_rdma(fn->s, &fn->dir, &fn->rec, fn->index, fn->pf, fn->place.path);
 	}
-	r = read_id(fn, "vendor", UINT16_MAX, &vendor, err);
-	fn->rec.device = (uint16_t)device;
-	fn->rec.vendor = (uint16_t)vendor;
-	return r;
+	if (named)
+		r = read_kind(fn, err);
+	return r < 0 || (named && fn->told) ? r : read_vendor(fn, err);
 }
 
 static void commit(struct function *fn)
@@ -288,10 +345,8 @@ static void commit(struct function *fn)
 	size_t gpus = s->n_gpu;
 
 	scan_function_gpu(s, &fn->dir, &fn->rec, fn->index);
-	if (s->n_gpu > gpus) {
-		fn->rec.subvendor = read_sub_id(fn, "subsystem_vendor");
-		fn->rec.subdevice = read_sub_id(fn, "subsystem_device");
-	}
+	if (s->n_gpu > gpus)
+		read_subsystem(fn);
 	s->pci = xgrow(s->pci, &s->cap_pci, s->n_pci + 1, sizeof(*s->pci));
 	s->place = xgrow(s->place, &s->cap_place, s->n_pci + 1, sizeof(*s->place));
 	s->place[s->n_pci] = fn->place;

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/str.h"
 
@@ -36,6 +37,9 @@ static void common(struct strbuf *out, const char *path, const struct ids *ids, 
 	strbuf_printf(out, "f sys/devices/%s/vendor = %s\\n\n", path, ids->vendor);
 	strbuf_printf(out, "f sys/devices/%s/device = %s\\n\n", path, ids->device);
 	strbuf_printf(out, "f sys/devices/%s/class = %s\\n\n", path, ids->class);
+	strbuf_printf(out, "f sys/devices/%s/modalias = pci:v%08lXd%08lXsv%08Xsd%08Xbc%.2ssc%.2si%.2s\\n\n",
+		      path, strtoul(ids->vendor, NULL, 16), strtoul(ids->device, NULL, 16), 0, 0,
+		      ids->class + 2, ids->class + 4, ids->class + 6);
 	strbuf_printf(out, "f sys/devices/%s/numa_node = %d\\n\n", path, numa);
 }
 

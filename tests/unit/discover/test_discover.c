@@ -260,6 +260,89 @@ static void skips_a_device_whose_identity_makes_no_sense(void **state)
 	}
 }
 
+#define MODALIAS(path, text) VALUE(path "/modalias", text)
+
+/* Where all are there, and say other things, it can be seen which were read. */
+static void believes_modalias_before_the_files_that_say_the_same(void **state)
+{
+	struct machine m = look_at(
+		BRIDGE PF_ONLY VFS A_GPU MODALIAS(PORT,
+						  "pci:v00008086d0000A0A0sv00001111sd00002222bc06sc04i00")
+			MODALIAS(VF0, "pci:v000015B3d0000B0B0sv00000000sd00000000bc02sc07i00")
+				MODALIAS(GPU, "pci:v000010DEd00002331sv000010DEsd000016C1bc03sc02i00"));
+
+	(void)state;
+	assert_int_equal(m.inv->n_notes, 0);
+	assert_int_equal(at(&m, "0000:3a:00.0")->device, 0xa0a0);
+	assert_int_equal(at(&m, "0000:3a:00.0")->subdevice, 0x2222);
+	assert_int_equal(at(&m, "0000:3b:00.1")->device, 0xb0b0);
+	assert_int_equal(at(&m, "0000:3b:00.1")->class_code, 0x020700);
+	assert_int_equal(at(&m, "0000:3b:00.1")->vendor, 0x15b3);
+	assert_int_equal(at(&m, "0000:3b:00.2")->device, 0x101e);
+	assert_int_equal(at(&m, "0000:3c:00.0")->subvendor, 0x10de);
+	assert_int_equal(m.inv->n_gpu, 1);
+	leave(&m);
+}
+
+static void reads_the_single_files_where_a_modalias_is_not_the_kernels(void **state)
+{
+	static const char *const values[] = {
+		"",
+		"usb:v1D6Bp0002",
+		"pci:v000015b3d0000B0B0sv00000000sd00000000bc02sc07i00",
+		"pci:v000015B3d0000B0B0sv00000000sd00000000bc02sc07i0",
+		"pci:v000015B3d0000B0B0sv00000000sd00000000bc02sc07i00 ",
+		"pci:v000115B3d0000B0B0sv00000000sd00000000bc02sc07i00",
+		"pci:v000015B3d0000B0B0sv00000000sd00000000bc02sc07i00000000000000000000",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(values); i++) {
+		_cleanup_free_ char *text = xasprintf(BRIDGE PF_ONLY VFS MODALIAS(VF0, "%s"), values[i]);
+		struct machine m = look_at(text);
+
+		assert_int_equal(at(&m, "0000:3b:00.1")->device, 0x101e);
+		assert_int_equal(at(&m, "0000:3b:00.1")->class_code, 0x020000);
+		leave(&m);
+	}
+}
+
+static void write_modalias(const struct sysroot *root, const struct hw_pci *f)
+{
+	char addr[BDF_STRLEN];
+	_cleanup_free_ char *path =
+		xasprintf("%s/sys/bus/pci/devices/%s/modalias", sysroot_path(root), bdf_format(f->bdf, addr));
+	FILE *out = fopen(path, "wxe");
+
+	if (!out)
+		return; /* known from the way of others only */
+	fprintf(out, "pci:v%08Xd%08Xsv%08Xsd%08Xbc%02Xsc%02Xi%02X\n", f->vendor, f->device, f->subvendor,
+		f->subdevice, f->class_code >> 16, f->class_code >> 8 & 0xff, f->class_code & 0xff);
+	fclose(out);
+}
+
+static void a_modalias_says_what_the_single_files_say(void **state)
+{
+	static const char *const machines[] = { "odd-vanishing", "odd-gpu-vendors", "odd-dual-port",
+						"vm-igb-rxe" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(machines); i++) {
+		_cleanup_free_ char *tree = xasprintf(TEST_DATA "/fixtures/%s/host.tree", machines[i]);
+		struct sysroot *root = fixture_open(tree);
+		struct hw_inventory *files = fixture_discover(root), *both;
+
+		for (size_t k = 0; k < files->n_pci; k++)
+			write_modalias(root, &files->pci[k]);
+		both = fixture_discover(root);
+		assert_true(hw_inventory_same(files, both));
+		assert_int_equal(files->n_notes, both->n_notes);
+		hw_inventory_free(files);
+		hw_inventory_free(both);
+		fixture_close(root);
+	}
+}
+
 static void skips_a_device_without_a_class(void **state)
 {
 	struct machine m = look_at(LINK("0000:3b:00.0", BELOW) VALUE(PF "/vendor", "0x15b3")
@@ -1022,6 +1105,9 @@ int main(void)
 		cmocka_unit_test(hangs_a_nested_root_complex_below_its_function),
 		cmocka_unit_test(accepts_plain_directories_in_place_of_links),
 		cmocka_unit_test(skips_a_device_whose_identity_makes_no_sense),
+		cmocka_unit_test(believes_modalias_before_the_files_that_say_the_same),
+		cmocka_unit_test(reads_the_single_files_where_a_modalias_is_not_the_kernels),
+		cmocka_unit_test(a_modalias_says_what_the_single_files_say),
 		cmocka_unit_test(skips_a_device_without_a_class),
 		cmocka_unit_test(takes_a_fact_that_makes_no_sense_as_unknown),
 		cmocka_unit_test(takes_the_kernels_word_for_unknown_links),
