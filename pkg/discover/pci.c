@@ -23,9 +23,10 @@ struct function {
 	struct dir dir;
 	struct hw_pci rec;
 	struct place place;
-	int index; /* where the record will be */
-	int pf;	   /* of a VF: its PF's record, if that came before; -1 */
-	bool told; /* by modalias, which has the next two */
+	int index;   /* where the record will be */
+	int pf;	     /* of a VF: its PF's record, if that came before; -1 */
+	bool beside; /* its directory is beside its PF's */
+	bool told;   /* by modalias, which has the next two */
 	uint16_t subvendor, subdevice;
 };
 
@@ -155,25 +156,17 @@ static const char *read_link_name(struct function *fn, const char *name)
 	return NULL;
 }
 
-static int by_vf(const void *a, const void *b)
-{
-	return bdf_cmp(((const struct vf_link *)a)->vf, ((const struct vf_link *)b)->vf);
-}
-
 /* The kernel makes both links at once: a function that its PF named needs no look at physfn. */
-static bool was_named_by_pf(struct function *fn)
+static void take_from_pf(struct function *fn)
 {
-	const struct vf_link key = { .vf = fn->rec.bdf };
-	const struct vf_link *link = NULL;
+	const struct vf_link *link = scan_vf_link(fn->s, fn->rec.bdf);
 
-	if (fn->s->n_vf)
-		link = bsearch(&key, fn->s->vf, fn->s->n_vf, sizeof(key), by_vf);
 	if (!link)
-		return false;
+		return;
 	fn->rec.is_vf = true;
+	fn->beside = link->beside;
 	fn->pf = link->pf;
 	fn->place.pf = fn->s->pci[link->pf].bdf;
-	return true;
 }
 
 static void read_physfn(struct function *fn)
@@ -261,26 +254,6 @@ static int read_width(struct function *fn, const char *name)
 	return width <= 32 ? width : 0;
 }
 
-static int add_virtfn(void *arg, const char *name)
-{
-	struct function *fn = arg;
-	struct scan *s = fn->s;
-	char target[BDF_STRLEN + 1], addr[BDF_STRLEN];
-	struct bdf vf;
-	int index;
-
-	if (!str_starts(name, "virtfn") || str_to_int(name + strlen("virtfn"), &index) < 0 || index < 0)
-		return 0;
-	if (dir_link_name(&fn->dir, name, target, sizeof(target)) < 0 || bdf_parse(target, &vf) < 0) {
-		scan_note(s, "%s: %s is not a link to a PCI address; ignored", bdf_format(fn->rec.bdf, addr),
-			  name);
-		return 0;
-	}
-	s->vf = xgrow(s->vf, &s->cap_vf, s->n_vf + 1, sizeof(*s->vf));
-	s->vf[s->n_vf++] = (struct vf_link) { vf, fn->index, index };
-	return 0;
-}
-
 /* Without a readable count the virtfn links count. */
 static void read_sriov(struct function *fn)
 {
@@ -291,11 +264,9 @@ static void read_sriov(struct function *fn)
 		return;
 	fn->place.offset = scan_int(fn->s, &fn->dir, "sriov_offset", UINT16_MAX, -1);
 	fn->place.stride = scan_int(fn->s, &fn->dir, "sriov_stride", UINT16_MAX, -1);
-	dir_each(&fn->dir, add_virtfn, fn);
+	scan_virtfns(fn->s, &fn->dir, fn->rec.bdf, fn->index, &fn->place);
 	fn->rec.sriov_num =
 		scan_int(fn->s, &fn->dir, "sriov_numvfs", UINT16_MAX, (int)(fn->s->n_vf - before));
-	if (fn->s->n_vf > 1)
-		qsort(fn->s->vf, fn->s->n_vf, sizeof(*fn->s->vf), by_vf);
 }
 
 /* What a VF shares with its PF, or has none of: read for the others only. */
@@ -319,7 +290,7 @@ static void read_physical(struct function *fn)
  */
 static int read_function(struct function *fn, struct err *err)
 {
-	bool named = was_named_by_pf(fn);
+	bool named = fn->rec.is_vf;
 	int r = named ? 0 : read_kind(fn, err);
 
 	if (r < 0)
@@ -353,14 +324,30 @@ static void commit(struct function *fn)
 	s->pci[s->n_pci++] = fn->rec;
 }
 
+/* The text of a link beside the PF's, which need not be read. */
+static const char *way_beside_pf(const struct function *fn)
+{
+	char addr[BDF_STRLEN];
+	const char *pf = fn->beside ? fn->s->place[fn->pf].path : NULL;
+	const char *slash = pf ? strrchr(pf, '/') : NULL;
+
+	return slash ? arena_printf(fn->s->arena, "%.*s/%s", (int)(slash - pf), pf,
+				    bdf_format(fn->rec.bdf, addr))
+		     : NULL;
+}
+
 /* The link's text; it must end in the name of its entry. A plain directory (a tree made by hand) has none. */
 static int read_way(struct function *fn, const struct dir *devices, const char *name, struct err *err)
 {
 	char text[PATH_MAX];
 	const char *last;
 	struct bdf end;
-	int n = dir_link(devices, name, text, sizeof(text));
+	int n;
 
+	fn->place.path = way_beside_pf(fn);
+	if (fn->place.path)
+		return 0;
+	n = dir_link(devices, name, text, sizeof(text));
 	if (n == -EINVAL)
 		return 0;
 	if (n < 0)
@@ -375,12 +362,15 @@ static int read_way(struct function *fn, const struct dir *devices, const char *
 
 static int open_function(struct function *fn, const struct dir *devices, const char *name, struct err *err)
 {
-	char path[NAME_MAX + sizeof(DEVICES) + 1];
+	char path[PATH_MAX];
 	int r = read_way(fn, devices, name, err);
 
 	if (r < 0)
 		return r;
-	snprintf(path, sizeof(path), "%s/%s", DEVICES, name);
+	if (fn->beside && fn->place.path)
+		snprintf(path, sizeof(path), DEVICES "/%s", fn->place.path);
+	else
+		snprintf(path, sizeof(path), DEVICES "/%s", name);
 	r = dir_open_path(fn->s->root, path, &fn->dir);
 	if (r == -ENOENT)
 		return err_set(err, ENOENT, "%s: vanished while it was looked at", name);
@@ -422,8 +412,10 @@ static int scan_function(struct scan *s, const struct dir *devices, const char *
 	};
 	size_t n_rdma = s->n_rdma, n_notes = s->n_notes;
 	struct err err = { 0 };
-	int r = open_function(&fn, devices, name, &err);
+	int r;
 
+	take_from_pf(&fn);
+	r = open_function(&fn, devices, name, &err);
 	if (r >= 0)
 		r = read_function(&fn, &err);
 	if (r >= 0) {

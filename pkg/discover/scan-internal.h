@@ -1,6 +1,6 @@
 /*
  * One scan in progress: the tables grow here and move into the inventory's arena at the end. Each phase is a
- * file: machine.c (NUMA, hypervisor, routes), cpu.c, pci.c (functions), place.c (links between functions), rate.c (of VFs), rdma.c,
+ * file: machine.c (NUMA, hypervisor, routes), cpu.c, pci.c (functions), virtfn.c (of PFs), place.c (links between functions), rate.c (of VFs), rdma.c,
  * gpu.c.
  */
 #ifndef RAILMATE_DISCOVER_SCAN_INTERNAL_H
@@ -47,6 +47,7 @@ enum class_kind { CLASS_NET, CLASS_RDMA, CLASS_VERBS, CLASS_MAX };
 struct vf_link {
 	struct bdf vf;
 	int pf, index;
+	bool beside; /* the link's text is "../<vf>": its directory is beside its PF's */
 };
 
 struct scan {
@@ -110,6 +111,9 @@ void scan_class_rest(const struct scan *s, enum class_kind kind, struct names *r
 
 int scan_pci(struct scan *s, struct err *err); /* negative: the bus could not be read, which may pass */
 int scan_find(const struct scan *s, struct bdf bdf); /* among the functions committed so far; -1 */
+/* Adds to s->vf, sorted by address, what the PF says whose record will be pci[index]. */
+void scan_virtfns(struct scan *s, const struct dir *dir, struct bdf pf, int index, const struct place *place);
+const struct vf_link *scan_vf_link(const struct scan *s, struct bdf vf); /* NULL: no PF named it */
 /* Gives every bridge that others' ways name a record: before scan_place(). Moves the functions' indices. */
 void scan_missing_bridges(struct scan *s);
 void scan_place(struct scan *s);

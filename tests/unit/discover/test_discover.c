@@ -576,6 +576,50 @@ static void counts_vfs_by_address_where_the_pf_has_no_virtfn_links(void **state)
 	leave(&m);
 }
 
+#define THIRD_VF VF_ONLY(PORT "/0000:3b:00.3", "0000:3b:00.3") VIRTFN("2", "0000:3b:00.3")
+
+/* Three VFs in a row: the way of each is known from its PF's, whatever their own entries say. */
+static void finds_vfs_where_offset_and_stride_put_them(void **state)
+{
+	struct machine m = look_at(BRIDGE PF_ONLY VFS THIRD_VF VALUE(PF "/sriov_offset", "1")
+					   VALUE(PF "/sriov_stride", "1"));
+
+	(void)state;
+	assert_int_equal(m.inv->n_notes, 0);
+	for (int i = 0; i < 3; i++) {
+		const struct hw_pci *vf =
+			at(&m, ((const char *[]) { "0000:3b:00.1", "0000:3b:00.2", "0000:3b:00.3" })[i]);
+
+		assert_int_equal(vf->vf_index, i);
+		assert_ptr_equal(&m.inv->pci[vf->physfn], at(&m, "0000:3b:00.0"));
+		assert_ptr_equal(&m.inv->pci[vf->parent], at(&m, "0000:3a:00.0"));
+		assert_true(vf->has_root && vf->root_bus == 0x3a);
+	}
+	leave(&m);
+}
+
+static void believes_virtfn_where_offset_or_stride_say_otherwise(void **state)
+{
+	static const char *const values[][2] = {
+		{ "2", "1" }, { "1", "2" }, { "0", "0" }, { "65535", "65535" }
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(values); i++) {
+		_cleanup_free_ char *text =
+			xasprintf(BRIDGE PF_ONLY VFS THIRD_VF VALUE(PF "/sriov_offset", "%s")
+					  VALUE(PF "/sriov_stride", "%s"),
+				  values[i][0], values[i][1]);
+		struct machine m = look_at(text);
+
+		assert_int_equal(m.inv->n_notes, 0);
+		assert_int_equal(at(&m, "0000:3b:00.1")->vf_index, 0);
+		assert_int_equal(at(&m, "0000:3b:00.2")->vf_index, 1);
+		assert_int_equal(at(&m, "0000:3b:00.3")->vf_index, 2);
+		leave(&m);
+	}
+}
+
 static void believes_virtfn_where_physfn_is_missing(void **state)
 {
 	struct machine m = look_at(BRIDGE PF_ONLY VF_ONLY(VF0, "0000:3b:00.1") VIRTFN("5", "0000:3b:00.1"));
@@ -1123,6 +1167,8 @@ int main(void)
 		cmocka_unit_test(keeps_a_vf_whose_pf_is_not_there),
 		cmocka_unit_test(keeps_a_vf_whose_pf_is_no_pf),
 		cmocka_unit_test(counts_vfs_by_address_where_the_pf_has_no_virtfn_links),
+		cmocka_unit_test(finds_vfs_where_offset_and_stride_put_them),
+		cmocka_unit_test(believes_virtfn_where_offset_or_stride_say_otherwise),
 		cmocka_unit_test(believes_virtfn_where_physfn_is_missing),
 		cmocka_unit_test(reads_the_rate_limits_of_vfs),
 		cmocka_unit_test(forgets_what_a_skipped_pf_said_about_vfs),
