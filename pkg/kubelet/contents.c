@@ -145,6 +145,15 @@ static const struct vf_state *state_of(const struct contents_in *in, const struc
 	return NULL;
 }
 
+static const struct grant_dev *looked_at(const struct contents_in *in, const struct pool_dev *dev)
+{
+	for (size_t i = 0; i < in->n_looked; i++) {
+		if (in->looked[i].dev == dev)
+			return &in->looked[i];
+	}
+	return NULL;
+}
+
 /* So that map.json can stand for a ledger that was lost. */
 static void tell_hold(const struct contents_in *in, struct grant_dev *dev, struct arena *a)
 {
@@ -160,6 +169,7 @@ static void tell_hold(const struct contents_in *in, struct grant_dev *dev, struc
 static int dev_now(const struct contents_in *in, const struct pool *pool, const struct pool_dev *dev,
 		   struct arena *a, struct grant_dev *ret, struct err *err)
 {
+	const struct grant_dev *looked = looked_at(in, dev);
 	const struct vf_state *state = state_of(in, dev);
 	int r = 0;
 
@@ -168,6 +178,8 @@ static int dev_now(const struct contents_in *in, const struct pool *pool, const 
 		ret->rdma = state->rdma;
 		ret->uverbs = state->uverbs;
 		answer_umads(in->node, pool, in->root, a, ret);
+	} else if (looked) {
+		*ret = *looked;
 	} else {
 		r = answer_dev(in->node, pool, in->root, dev, a, ret, err);
 		ret->dev = dev;

@@ -13,6 +13,7 @@
 #include "kubelet/truth.h"
 #include "ledger/ledger.h"
 
+struct grant_dev;
 struct node;
 struct pod_container;
 struct pool;
@@ -34,6 +35,7 @@ struct contents_in {
 	const struct share *shares;	size_t n_shares;	/* each pool once */
 	const struct vf_state *states;	size_t n_states;	/* as contents_functions() asks; NULL: not known, and */
 	const char *why;		/* the sentence */
+	const struct grant_dev *looked;	size_t n_looked;	/* looked at just now, so not again */
 	bool cdi;			/* the variables go into CDI specs: what Allocate gave of early pools is left out */
 };
 

@@ -172,7 +172,8 @@ void late_done(struct plugin *p);
  * reply, what is in it. */
 void files_update(struct plugin *p);
 int files_allocate(struct plugin *p, struct grant *grant, struct arena *a, struct edits *ret, struct err *err);
-void files_given(struct plugin *p, const struct record *r, const int *gpus, size_t n_gpus);
+void files_given(struct plugin *p, const struct record *r, const struct grant *grant, const int *gpus,
+		 size_t n_gpus);
 /* Of a container that starts. -EINVAL: it must not, with a sentence. */
 int files_start(struct plugin *p, const struct contents_in *in, struct arena *a, struct err *err);
 

@@ -185,6 +185,7 @@ static void list_closed(void *ctx, struct rpc_stream *stream)
 /* What was given, for the ledger and the container's files. */
 struct given {
 	struct record record;
+	struct grant grant;
 	int *gpus;
 	size_t n_gpus;
 };
@@ -199,14 +200,14 @@ static int allocate_one(struct plugin *p, const struct pool *pool, const struct 
 {
 	struct choice *choice = recent_take(p->recent, clock_mono_ms(), ids);
 	struct given *given = &grants->v[grants->n++];
-	struct grant grant;
 	int r;
 
 	given->n_gpus = choice_known_gpus(choice, p->node->inv, grants->arena, &given->gpus);
 	record_begin(&given->record, p, choice, ids, grants->arena);
-	r = answer_grant(p->node, pool, ids, p->env->root, given->gpus, given->n_gpus, a, &grant, err);
+	r = answer_grant(p->node, pool, ids, p->env->root, given->gpus, given->n_gpus, grants->arena,
+			 &given->grant, err);
 	if (r == 0)
-		r = files_allocate(p, &grant, a, ret, err);
+		r = files_allocate(p, &given->grant, a, ret, err);
 	if (r == 0)
 		record_answer(&given->record, ret, grants->arena);
 	return r;
@@ -262,7 +263,7 @@ static void record_all(struct plugin *p, struct grants *grants, bool given)
 
 		if (given) {
 			record_commit(&g->record, p);
-			files_given(p, &g->record, g->gpus, g->n_gpus);
+			files_given(p, &g->record, &g->grant, g->gpus, g->n_gpus);
 			if (p->devinfo)
 				devinfo_ensure(p->devinfo, g->record.devs, g->record.n_devs);
 		}

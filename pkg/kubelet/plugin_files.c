@@ -84,7 +84,8 @@ static bool is_given(const struct plugin *p, const struct record *r)
 	return r->decision && hold && hold->decision == r->decision;
 }
 
-void files_given(struct plugin *p, const struct record *r, const int *gpus, size_t n_gpus)
+void files_given(struct plugin *p, const struct record *r, const struct grant *grant, const int *gpus,
+		 size_t n_gpus)
 {
 	_cleanup_arena_ struct arena *a = arena_new(16 * 1024);
 	const struct pool *pool = node_pool(r->node, p->resource);
@@ -97,6 +98,8 @@ void files_given(struct plugin *p, const struct record *r, const int *gpus, size
 				  .n_gpus = n_gpus,
 				  .shares = &share,
 				  .n_shares = 1,
+				  .looked = grant->devs,
+				  .n_looked = grant->n_devs,
 				  .why = "the container has not started yet" };
 	struct contents c;
 	struct err err = { 0 };

@@ -87,6 +87,8 @@ static int open_top(const struct rundir *r, struct err *err)
 {
 	int fd = open(r->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
+	if (fd < 0 && errno == ENOENT && mkdir(r->path, DIR_MODE) == 0)
+		fd = open(r->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 ? err_sys(err, "run directory %s", r->path) : fd;
 }
 
@@ -116,13 +118,25 @@ int rundir_make(struct rundir *r, const char *vf, struct err *err)
 	return e ? refuse(r, "make", vf, e, err) : 0;
 }
 
-static int open_dir(struct rundir *r, int top, const char *vf, struct err *err)
+static int try_open(int top, const char *vf)
 {
 	char name[64];
-	int fd;
 
 	snprintf(name, sizeof(name), PREFIX "%s", vf);
-	fd = openat(top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return openat(top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* Allocate has made it, as a rule. */
+static int open_dir(struct rundir *r, int top, const char *vf, struct err *err)
+{
+	int e, fd = try_open(top, vf);
+
+	if (fd < 0 && errno == ENOENT) {
+		e = rundir_make(r, vf, err);
+		if (e < 0)
+			return e;
+		fd = try_open(top, vf);
+	}
 	return fd < 0 ? refuse(r, "open", vf, errno, err) : fd;
 }
 
@@ -192,12 +206,9 @@ static int put(int top, int dir, const struct rundir_file *f)
 
 int rundir_write(struct rundir *r, const char *vf, const struct rundir_file *files, size_t n, struct err *err)
 {
-	_cleanup_close_ int top = -1, dir = -1;
-	int e = rundir_make(r, vf, err);
+	_cleanup_close_ int top = open_top(r, err), dir = -1;
+	int e;
 
-	if (e < 0)
-		return e;
-	top = open_top(r, err);
 	if (top < 0)
 		return top;
 	dir = open_dir(r, top, vf, err);
