@@ -78,6 +78,8 @@ struct holds {
 	size_t first_action, n_actions, cap_actions;
 };
 
+#define HOLDS_UNREAD "the CDI directory and the run directory, which say what containers hold, were not read yet"
+
 bool holds_text(const char *s); /* neither NULL nor "" */
 /* Both have UIDs, and they are the same. */
 bool holds_same_uid(const struct ledger_owner *a, const struct ledger_owner *b);

@@ -198,7 +198,7 @@ void holds_promised(struct holds *h, const char *const *slots, size_t n, struct 
 const char *holds_slot_vf(const struct holds *h, const char *slot); /* NULL: none is bound */
 const char *holds_slot_start(struct holds *h, const char *slot, const struct ledger_owner *owner, bool usable, struct holds_now now);
 /*
- * Before that: a sentence if this container has to wait. Another pod was told of the slot's VF less than create_ms ago and may run (facts, of
+ * Before that: a sentence if this container has to wait. Not all records were read; or another pod was told of the slot's VF less than create_ms ago and may run (facts, of
  * holds_slot_vf()): CDI would give its container, if that is not created yet, the VF that the slot's spec names by then.
  */
 const char *holds_slot_waits(struct holds *h, const char *slot, const struct ledger_owner *owner, const struct holds_facts *facts,

@@ -303,6 +303,8 @@ const char *holds_slot_waits(struct holds *h, const char *slot, const struct led
 	const struct sight *s = hold ? holds_sight(h, hold->vf, now) : NULL;
 	char name[HOLDS_NAME_MAX];
 
+	if (!h->claims_read)
+		return HOLDS_UNREAD;
 	if (!hold || s->tentative || s->not_created || is_same_pod(h, hold, owner) ||
 	    facts->cgroup == HOLDS_CGROUP_OFF || facts->cgroup == HOLDS_CGROUP_EMPTY ||
 	    now.mono_ms - s->told_ms >= (int64_t)h->pace.create_ms)
@@ -379,7 +381,7 @@ static bool refuse(const struct holds *h, const char *vf, const char *resource, 
 	const struct unknown *u = unknown_of(h, resource);
 
 	if (!h->claims_read)
-		*ret_why = arena_printf(a, "the CDI directory and the run directory were not read yet");
+		*ret_why = HOLDS_UNREAD;
 	else if (!holds_is_settled(h))
 		*ret_why = arena_printf(a, "the ledger was lost, and the kubelet has not shown its pods yet");
 	else

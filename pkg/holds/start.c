@@ -198,8 +198,7 @@ bool holds_start(struct holds *h, const struct holds_vf *v, size_t n, const stru
 		 uint64_t decision, bool moves, struct holds_now now, struct arena *a, const char **ret_why)
 {
 	if (!h->claims_read) {
-		*ret_why = "the CDI directory and the run directory, which say what containers hold, were "
-			   "not read yet";
+		*ret_why = HOLDS_UNREAD;
 		return false;
 	}
 	for (size_t i = 0; i < n; i++) {

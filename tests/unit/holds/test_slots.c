@@ -202,6 +202,22 @@ static void a_container_does_not_wait_for_a_pod_that_has_ended(void **state)
 	assert_null(holds_slot_waits(w.h, S0, &second, &f, w.now, w.a));
 }
 
+/* The ledger is older than the other records: it had been stored between a binding and its end. */
+static void no_container_keeps_the_vf_of_its_slot_before_all_records_were_read(void **state)
+{
+	struct ledger_owner o = who("web-0#u1");
+	struct holds_facts f;
+
+	(void)state;
+	begin_late("web-0#u1", S0, V0);
+	restart(copy_of_ledger());
+	f = facts_of(V0);
+	assert_non_null(strstr(holds_slot_waits(w.h, S0, &o, &f, w.now, w.a), "were not read yet"));
+	records_read();
+	assert_null(holds_slot_waits(w.h, S0, &o, &f, w.now, w.a));
+	assert_string_equal(slot_starts("web-0#u1", S0, true), V0);
+}
+
 /* The first one has a VF of another pool to wait for: it is told of this one again and again, and not
  * created. */
 static void a_container_does_not_wait_for_one_that_was_refused_after_it_was_told(void **state)
@@ -534,6 +550,7 @@ int main(void)
 		TEST(a_slot_that_was_given_away_leaves_its_vf_with_the_first_container),
 		TEST(a_pod_of_the_same_name_and_another_uid_gets_another_vf),
 		TEST(a_container_waits_while_another_of_its_slot_may_not_be_created_yet),
+		TEST(no_container_keeps_the_vf_of_its_slot_before_all_records_were_read),
 		TEST(a_container_does_not_wait_for_one_that_was_refused_after_it_was_told),
 		TEST(a_container_does_not_wait_for_a_pod_that_has_ended),
 		TEST(without_uids_a_name_keeps_its_vf_unless_the_slot_was_given_since),
