@@ -1,4 +1,4 @@
-/* CRI: who the runtime is, and containerd's configuration. */
+/* CRI: who the runtime is, and containerd's configuration, CNI's with it. */
 #include <errno.h>
 #include <string.h>
 
@@ -8,6 +8,7 @@
 #include "kubelet/runtime.h"
 
 #define CONFIG "config"
+#define CNI    "cniconfig"
 
 struct bytes msg_encode_runtime_version(const struct runtime_version *v, struct arena *a)
 {
@@ -37,31 +38,38 @@ struct bytes msg_encode_runtime_status_request(struct arena *a)
 	return message_pack(&m, a);
 }
 
-struct bytes msg_encode_runtime_status(const char *config, struct arena *a)
+static void add_info(Runtime__V1__StatusResponse *m, const char *key, const char *value)
+{
+	if (!value)
+		return;
+	m->info[m->n_info]->key = (char *)key;
+	m->info[m->n_info++]->value = (char *)value;
+}
+
+struct bytes msg_encode_runtime_status(const struct runtime_status *s, struct arena *a)
 {
 	Runtime__V1__StatusResponse m = RUNTIME__V1__STATUS_RESPONSE__INIT;
 
-	if (config) {
-		m.info = message_array(&runtime__v1__status_response__info_entry__descriptor, 1, a);
-		m.n_info = 1;
-		m.info[0]->key = (char *)CONFIG;
-		m.info[0]->value = (char *)config;
-	}
+	m.info = message_array(&runtime__v1__status_response__info_entry__descriptor, 2, a);
+	add_info(&m, CONFIG, s->config);
+	add_info(&m, CNI, s->cni);
 	return message_pack(&m, a);
 }
 
-int msg_decode_runtime_status(struct bytes in, struct arena *a, const char **ret_config, struct err *err)
+int msg_decode_runtime_status(struct bytes in, struct arena *a, struct runtime_status *ret, struct err *err)
 {
 	Runtime__V1__StatusResponse *m =
 		message_unpack(&runtime__v1__status_response__descriptor, in, a, err);
-	const char *config = NULL;
+	struct runtime_status s = { NULL, NULL };
 
 	if (!m)
 		return -EBADMSG;
 	for (size_t i = 0; i < m->n_info; i++) {
 		if (!strcmp(m->info[i]->key, CONFIG))
-			config = m->info[i]->value;
+			s.config = m->info[i]->value;
+		else if (!strcmp(m->info[i]->key, CNI))
+			s.cni = m->info[i]->value;
 	}
-	*ret_config = config;
+	*ret = s;
 	return 0;
 }

@@ -79,7 +79,7 @@ static void refuse_runtime(struct late *l, const char *what)
 	l->timer = rpc_after(l->plugin->env->rpc, REFUSED_AGAIN_MS, ask_runtime_again, l);
 }
 
-static void runtime_told(void *arg, enum runtime_cdi answer, const char *what)
+static void runtime_told(void *arg, const struct runtime_answer *answer)
 {
 	struct late *l = arg;
 	struct plugin *p = l->plugin;
@@ -87,11 +87,11 @@ static void runtime_told(void *arg, enum runtime_cdi answer, const char *what)
 	l->asking = false;
 	if (!p) {
 		free(l);
-	} else if (answer == RUNTIME_CDI) {
+	} else if (answer->cdi == RUNTIME_CDI) {
 		ready(l);
-	} else if (answer == RUNTIME_NO_CDI) {
-		refuse_runtime(l, what);
-	} else if (answer == RUNTIME_SILENT && clock_mono_ms() - l->runtime_since_ms < PROBES_QUIET_MS) {
+	} else if (answer->cdi == RUNTIME_NO_CDI) {
+		refuse_runtime(l, answer->sentence);
+	} else if (answer->cdi == RUNTIME_SILENT && clock_mono_ms() - l->runtime_since_ms < PROBES_QUIET_MS) {
 		l->timer = rpc_after(p->env->rpc, PROBE_AGAIN_MS, ask_runtime_again, l);
 	} else {
 		log_warn("kubelet",
@@ -100,7 +100,7 @@ static void runtime_told(void *arg, enum runtime_cdi answer, const char *what)
 			 "not, containers start without VFs (--runtime-socket says where it is, --cdi=on "
 			 "that it "
 			 "does, --cdi=off that it does not)",
-			 p->resource, what);
+			 p->resource, answer->sentence);
 		ready(l);
 	}
 }

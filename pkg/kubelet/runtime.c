@@ -70,15 +70,19 @@ static enum setting setting_of(const char *config)
 	return cdi->truth ? SAYS_ON : SAYS_OFF;
 }
 
+static const char *name_of(const char *name, const char *version, struct arena *a)
+{
+	return arena_printf(a, "%s %s", document_shown(*name ? name : "a runtime without a name", a),
+			    document_shown(version, a));
+}
+
 enum runtime_cdi runtime_judge(const char *name, const char *version, const char *config, struct arena *a,
 			       const char **ret_sentence)
 {
 	const struct known *known = find_known(name);
 	uint64_t number = parse_version(version);
 	enum setting setting = setting_of(config);
-	const char *who =
-		arena_printf(a, "%s %s", document_shown(*name ? name : "a runtime without a name", a),
-			     document_shown(version, a));
+	const char *who = name_of(name, version, a);
 
 	*ret_sentence = NULL;
 	if (!known || !number) {
@@ -105,6 +109,67 @@ enum runtime_cdi runtime_judge(const char *name, const char *version, const char
 	return RUNTIME_CDI;
 }
 
+/* --- its CNI plugins --- */
+
+/* They ask the kubelet what devices a pod has, and hand the ids to the plugins of the pod's networks. */
+static const char *const passers[] = { "multus", "multus-shim", "danm" };
+
+struct cni_seen {
+	bool strange; /* one of which no type is told */
+	size_t n;     /* beside loopback, which every node has */
+	const char *passer;
+};
+
+static void see_plugin(const struct item *plugin, struct cni_seen *seen)
+{
+	const struct item *network = item_get(plugin, "Network");
+	const char *type = network ? item_string(network, "type") : NULL;
+
+	seen->strange |= !type;
+	if (!type || !strcmp(type, "loopback"))
+		return;
+	seen->n++;
+	for (size_t i = 0; i < ARRAY_LEN(passers); i++) {
+		if (!strcmp(type, passers[i]))
+			seen->passer = passers[i];
+	}
+}
+
+static void see_network(const struct item *network, struct cni_seen *seen)
+{
+	const struct item *config = item_get(network, "Config");
+	const struct item *plugins = config ? item_get(config, "Plugins") : NULL;
+
+	if (!plugins || plugins->type != ITEM_LIST)
+		seen->strange = true;
+	else
+		for (size_t i = 0; i < plugins->n_kids; i++)
+			see_plugin(&plugins->kids[i], seen);
+}
+
+enum runtime_cni runtime_judge_cni(const char *who, const char *cni, struct arena *a,
+				   const char **ret_sentence)
+{
+	const struct item *doc = NULL, *networks = NULL;
+	struct cni_seen seen = { 0 };
+
+	if (cni && document_parse(cni, strlen(cni), "cniconfig", a, &doc, NULL) == 0)
+		networks = item_get(doc, "Networks");
+	for (size_t i = 0; networks && networks->type == ITEM_LIST && i < networks->n_kids; i++)
+		see_network(&networks->kids[i], &seen);
+	*ret_sentence = NULL;
+	if (seen.passer) {
+		*ret_sentence =
+			arena_printf(a, "the CNI plugin %s hands device ids on to others", seen.passer);
+		return RUNTIME_CNI_PASSES_IDS;
+	}
+	if (!networks || seen.strange)
+		*ret_sentence = arena_printf(a, "%s does not tell which CNI plugins it uses", who);
+	else if (!seen.n)
+		*ret_sentence = arena_printf(a, "%s has no CNI network yet", who);
+	return *ret_sentence ? RUNTIME_CNI_UNKNOWN : RUNTIME_CNI_KEEPS_IDS;
+}
+
 /* --- the question --- */
 
 /* Where they listen: containerd, CRI-O; the containerd of k3s and RKE2, of k0s. */
@@ -129,7 +194,7 @@ struct question {
 	struct runtime_version version; /* what it said of itself */
 	const char *silent, *mute;	/* why the sockets so far are none: nobody is there; not a runtime */
 	unsigned timeout_ms;
-	void (*done)(void *arg, enum runtime_cdi answer, const char *sentence);
+	runtime_done_fn done;
 	void *arg;
 };
 
@@ -156,11 +221,16 @@ static void question_free(struct question *q)
 	free(q);
 }
 
-static void finish(struct question *q, enum runtime_cdi answer, const char *sentence)
+static void finish(struct question *q, const struct runtime_answer *answer)
 {
 	LIST_REMOVE(q, link);
-	q->done(q->arg, answer, sentence);
+	q->done(q->arg, answer);
 	question_free(q);
+}
+
+static struct runtime_answer nothing_known(enum runtime_cdi cdi, const char *sentence)
+{
+	return (struct runtime_answer) { .cdi = cdi, .sentence = sentence, .cni_sentence = sentence };
 }
 
 static void ask_next(struct question *q);
@@ -182,22 +252,23 @@ static bool is_silence(enum rpc_status status)
 	return status == RPC_UNAVAILABLE || status == RPC_DEADLINE_EXCEEDED || status == RPC_CANCELLED;
 }
 
-static void judge(struct question *q, const char *config)
+static void judge(struct question *q, const struct runtime_status *s)
 {
-	const char *sentence;
-	enum runtime_cdi answer =
-		runtime_judge(q->version.name, q->version.version, config, q->arena, &sentence);
+	struct runtime_answer answer = { .name = name_of(q->version.name, q->version.version, q->arena) };
 
-	if (sentence)
-		sentence = arena_printf(q->arena, "%s: %s", q->r->sockets[q->at], sentence);
-	finish(q, answer, sentence);
+	answer.cdi =
+		runtime_judge(q->version.name, q->version.version, s->config, q->arena, &answer.sentence);
+	answer.cni = runtime_judge_cni(answer.name, s->cni, q->arena, &answer.cni_sentence);
+	if (answer.sentence)
+		answer.sentence = arena_printf(q->arena, "%s: %s", q->r->sockets[q->at], answer.sentence);
+	finish(q, &answer);
 }
 
 /* Without its configuration, its version has to do. */
 static void got_status(void *arg, enum rpc_status status, const char *message, struct bytes body)
 {
 	struct question *q = arg;
-	const char *config = NULL;
+	struct runtime_status s = { NULL, NULL };
 
 	if (!q->r) {
 		question_free(q);
@@ -205,10 +276,10 @@ static void got_status(void *arg, enum rpc_status status, const char *message, s
 	}
 	if (status != RPC_OK && is_silence(status))
 		pass(q, true, message);
-	else if (status != RPC_OK || msg_decode_runtime_status(body, q->arena, &config, NULL) < 0)
-		judge(q, NULL);
+	else if (status != RPC_OK || msg_decode_runtime_status(body, q->arena, &s, NULL) < 0)
+		judge(q, &(struct runtime_status) { NULL, NULL });
 	else
-		judge(q, config);
+		judge(q, &s);
 }
 
 static void got_version(void *arg, enum rpc_status status, const char *message, struct bytes body)
@@ -233,14 +304,19 @@ static void got_version(void *arg, enum rpc_status status, const char *message, 
 static void give_up(struct question *q)
 {
 	_cleanup_strbuf_ struct strbuf all = STRBUF_INIT;
+	struct runtime_answer answer;
 
-	if (q->silent || q->mute) {
-		finish(q, q->silent ? RUNTIME_SILENT : RUNTIME_CDI_UNKNOWN, q->silent ? q->silent : q->mute);
-		return;
+	if (q->silent) {
+		answer = nothing_known(RUNTIME_SILENT, q->silent);
+	} else if (q->mute) {
+		answer = nothing_known(RUNTIME_CDI_UNKNOWN, q->mute);
+	} else {
+		for (size_t i = 0; i < q->r->n_sockets; i++)
+			strbuf_printf(&all, "%s%s", i ? ", " : "", q->r->sockets[i]);
+		answer = nothing_known(RUNTIME_CDI_UNKNOWN,
+				       arena_printf(q->arena, "no socket of it is here (%s)", all.s));
 	}
-	for (size_t i = 0; i < q->r->n_sockets; i++)
-		strbuf_printf(&all, "%s%s", i ? ", " : "", q->r->sockets[i]);
-	finish(q, RUNTIME_CDI_UNKNOWN, arena_printf(q->arena, "no socket of it is here (%s)", all.s));
+	finish(q, &answer);
 }
 
 static void ask_next(struct question *q)
@@ -266,8 +342,7 @@ static void begin(void *arg)
 	ask_next(q);
 }
 
-void runtime_ask(struct runtime *r, unsigned timeout_ms,
-		 void (*done)(void *arg, enum runtime_cdi answer, const char *sentence), void *arg)
+void runtime_ask(struct runtime *r, unsigned timeout_ms, runtime_done_fn done, void *arg)
 {
 	struct question *q = xcalloc(1, sizeof(*q));
 
@@ -283,9 +358,11 @@ void runtime_ask(struct runtime *r, unsigned timeout_ms,
 /* One whose call is under way is freed when that comes back. */
 static void abandon(struct question *q)
 {
+	const struct runtime_answer answer = nothing_known(RUNTIME_SILENT, "we are stopping");
+
 	LIST_REMOVE(q, link);
 	q->r = NULL;
-	q->done(q->arg, RUNTIME_SILENT, "we are stopping");
+	q->done(q->arg, &answer);
 	if (q->timer) {
 		rpc_timer_cancel(q->timer);
 		question_free(q);

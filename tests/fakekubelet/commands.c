@@ -427,7 +427,7 @@ static void run_runtime(struct command *cmd)
 	struct err err = { 0 };
 
 	if (runtime_serve(cmd->k, cmd->argv[1], cmd->argv[2], cmd->argv[3],
-			  cmd->argc > 4 ? cmd->argv[4] : NULL, &err) < 0)
+			  cmd->argc > 4 ? cmd->argv[4] : NULL, cmd->argc > 5 ? cmd->argv[5] : NULL, &err) < 0)
 		answer_error(cmd, "%s", err.msg);
 	else
 		ok(cmd);
@@ -482,7 +482,7 @@ static const struct {
 	{ "podlist-delay", 1, 1, run_podlist_delay, "podlist-delay MS" },
 	{ "kubelet-bug", 1, 1, run_bug, "kubelet-bug double|off" },
 	{ "forget", 1, 1, run_forget, "forget POD" },
-	{ "runtime", 3, 4, run_runtime, "runtime SOCKET NAME VERSION [CONFIG]" },
+	{ "runtime", 3, 5, run_runtime, "runtime SOCKET NAME VERSION [CONFIG [CNI]]" },
 	{ "call", 2, 3, run_call, "call RESOURCE METHOD [HEX]" },
 	{ "sleep", 1, 1, run_sleep, "sleep MS" },
 	{ "quit", 0, 0, run_quit, "quit" },

@@ -152,7 +152,7 @@ struct kubelet {
 
 	struct rpc_server *registration, *pod_resources, *pods_api; /* the last one only on request */
 	struct rpc_server *runtime;	/* on request, too */
-	char *runtime_says[3];		/* name, version, configuration; the last one may be NULL */
+	char *runtime_says[4];		/* name, version, configuration, CNI's; the last two may be NULL */
 	unsigned closing; /* servers that have not gone yet */
 	bool down, leaving;
 	int64_t since_us; /* when kubelet.sock began to accept */
@@ -228,8 +228,8 @@ void pod_resources_answer_all(struct kubelet *k); /* those that are delayed, now
 /* podsapi.c */
 int pods_api_open(struct kubelet *k, struct err *err);
 
-/* runtime.c: from now on the container runtime says this of itself. config NULL: nothing */
-int runtime_serve(struct kubelet *k, const char *socket, const char *name, const char *version, const char *config,
+/* runtime.c: from now on the container runtime says this of itself. config, cni NULL: nothing */
+int runtime_serve(struct kubelet *k, const char *socket, const char *name, const char *version, const char *config, const char *cni,
 		  struct err *err);
 
 /* lifecycle.c */

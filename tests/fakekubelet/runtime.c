@@ -20,9 +20,10 @@ static void on_version(void *ctx, struct rpc_call *call, struct bytes request)
 static void on_status(void *ctx, struct rpc_call *call, struct bytes request)
 {
 	const struct kubelet *k = ctx;
+	const struct runtime_status s = { k->runtime_says[2], k->runtime_says[3] };
 
 	(void)request;
-	rpc_reply(call, RPC_OK, NULL, msg_encode_runtime_status(k->runtime_says[2], rpc_call_arena(call)));
+	rpc_reply(call, RPC_OK, NULL, msg_encode_runtime_status(&s, rpc_call_arena(call)));
 }
 
 static void says(struct kubelet *k, size_t i, const char *word)
@@ -32,7 +33,7 @@ static void says(struct kubelet *k, size_t i, const char *word)
 }
 
 int runtime_serve(struct kubelet *k, const char *socket, const char *name, const char *version,
-		  const char *config, struct err *err)
+		  const char *config, const char *cni, struct err *err)
 {
 	static const struct rpc_method methods[] = { { .path = PATH_RUNTIME_VERSION, .unary = on_version },
 						     { .path = PATH_RUNTIME_STATUS, .unary = on_status } };
@@ -40,6 +41,7 @@ int runtime_serve(struct kubelet *k, const char *socket, const char *name, const
 	says(k, 0, name);
 	says(k, 1, version);
 	says(k, 2, config);
+	says(k, 3, cni);
 	if (k->runtime)
 		return 0;
 	return rpc_server_open(k->rpc, socket, methods, ARRAY_LEN(methods), k, &k->runtime, err);

@@ -174,17 +174,22 @@ static void check_runtime(struct bytes in, struct arena *a)
 {
 	const struct bytes version = take(&in);
 	struct runtime_version v = { "containerd", "2.1.0" };
-	const char *config = NULL, *sentence = NULL;
+	struct runtime_status s = { NULL, NULL };
+	const char *sentence = NULL;
 	struct err err = { 0 };
 
 	if (msg_decode_runtime_version(version, a, &v, &err) < 0)
 		assert(*err.msg);
-	if (msg_decode_runtime_status(in, a, &config, &err) < 0)
+	if (msg_decode_runtime_status(in, a, &s, &err) < 0)
 		assert(*err.msg);
-	if (runtime_judge(v.name, v.version, config, a, &sentence) == RUNTIME_CDI)
+	if (runtime_judge(v.name, v.version, s.config, a, &sentence) == RUNTIME_CDI)
 		assert(!sentence);
 	else
 		assert(*sentence && str_utf8_valid(sentence, strlen(sentence)));
+	if (runtime_judge_cni(v.name, s.cni, a, &sentence) == RUNTIME_CNI_KEEPS_IDS)
+		assert(!sentence);
+	else
+		assert(*sentence);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

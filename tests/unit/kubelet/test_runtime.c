@@ -21,7 +21,8 @@ enum manners { ANSWER, HANG, GARBAGE, FAIL, NO_STATUS, GARBAGE_STATUS, NOT_CRI }
 
 static struct {
 	enum manners manners;
-	const char *name, *version, *config;
+	const char *name, *version;
+	struct runtime_status status;
 	struct rpc_server *server;
 	struct rpc_call *hung;
 	unsigned statuses;
@@ -34,7 +35,8 @@ static struct runtime *r;
 static struct {
 	unsigned times;
 	enum runtime_cdi answer;
-	char sentence[480];
+	enum runtime_cni cni;
+	char sentence[480], name[64], cni_sentence[480];
 } got;
 
 static void drop_hung(void)
@@ -69,7 +71,7 @@ static void on_status(void *ctx, struct rpc_call *call, struct bytes request)
 	else if (k.manners == GARBAGE_STATUS)
 		rpc_reply(call, RPC_OK, NULL, (struct bytes) { (const uint8_t *)"\xff", 1 });
 	else
-		rpc_reply(call, RPC_OK, NULL, msg_encode_runtime_status(k.config, rpc_call_arena(call)));
+		rpc_reply(call, RPC_OK, NULL, msg_encode_runtime_status(&k.status, rpc_call_arena(call)));
 }
 
 static void serve(void *arg)
@@ -94,12 +96,20 @@ static void stop_serving(void *arg)
 
 /* --- the one that asks --- */
 
-static void on_done(void *arg, enum runtime_cdi answer, const char *sentence)
+static void keep(char *out, size_t size, const char *s)
+{
+	snprintf(out, size, "%s", s ? s : "");
+}
+
+static void on_done(void *arg, const struct runtime_answer *answer)
 {
 	(void)arg;
 	got.times++;
-	got.answer = answer;
-	snprintf(got.sentence, sizeof(got.sentence), "%s", sentence ? sentence : "");
+	got.answer = answer->cdi;
+	got.cni = answer->cni;
+	keep(got.sentence, sizeof(got.sentence), answer->sentence);
+	keep(got.name, sizeof(got.name), answer->name);
+	keep(got.cni_sentence, sizeof(got.cni_sentence), answer->cni_sentence);
 }
 
 static void ask(void *arg)
@@ -251,6 +261,68 @@ static void runtimes_are_judged_by_version_and_configuration(void **state)
 	}
 }
 
+#define PLUGIN(type)	 "{\"Network\": {\"type\": \"" type "\"}, \"Source\": \"{}\"}"
+#define NETWORK(plugins) "{\"Config\": {\"Name\": \"x\", \"Plugins\": [" plugins "]}, \"IFName\": \"eth0\"}"
+#define CNI(networks)	 "{\"PluginConfDir\": \"/etc/cni/net.d\", \"Networks\": [" networks "]}"
+#define LOOPBACK	 NETWORK(PLUGIN("loopback"))
+
+static void its_cni_plugins_are_judged_by_type(void **state)
+{
+	static const char untold[] = "it does not tell which CNI plugins it uses";
+	static const struct {
+		const char *cni;
+		enum runtime_cni answer;
+		const char *sentence;
+	} cases[] = {
+		{ CNI(LOOPBACK "," NETWORK(PLUGIN("calico") "," PLUGIN("portmap"))), RUNTIME_CNI_KEEPS_IDS,
+		  NULL },
+		{ CNI(LOOPBACK "," NETWORK(PLUGIN("multus-shim"))), RUNTIME_CNI_PASSES_IDS,
+		  "the CNI plugin multus-shim hands device ids on to others" },
+		{ CNI(NETWORK(PLUGIN("multus")) "," LOOPBACK "," NETWORK("{}")), RUNTIME_CNI_PASSES_IDS,
+		  "the CNI plugin multus hands device ids on to others" },
+		{ CNI(NETWORK(PLUGIN("tuning") "," PLUGIN("danm"))), RUNTIME_CNI_PASSES_IDS,
+		  "the CNI plugin danm hands device ids on to others" },
+		{ CNI(LOOPBACK), RUNTIME_CNI_UNKNOWN, "it has no CNI network yet" },
+		{ CNI(""), RUNTIME_CNI_UNKNOWN, "it has no CNI network yet" },
+		{ "{\"Networks\": null}", RUNTIME_CNI_UNKNOWN, "it has no CNI network yet" },
+		{ CNI(NETWORK(PLUGIN("calico") ",{}")), RUNTIME_CNI_UNKNOWN, untold },
+		{ CNI(NETWORK(PLUGIN("calico")) ",{\"IFName\": 1}"), RUNTIME_CNI_UNKNOWN, untold },
+		{ "{}", RUNTIME_CNI_UNKNOWN, untold },
+		{ "[1]", RUNTIME_CNI_UNKNOWN, untold },
+		{ "{\"Networks\": [", RUNTIME_CNI_UNKNOWN, untold },
+		{ NULL, RUNTIME_CNI_UNKNOWN, untold },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		_cleanup_arena_ struct arena *a = arena_new(1024);
+		const char *sentence;
+		enum runtime_cni answer = runtime_judge_cni("it", cases[i].cni, a, &sentence);
+
+		if (answer != cases[i].answer)
+			fail_msg("%s: %d", cases[i].cni, (int)answer);
+		if (cases[i].sentence)
+			assert_string_equal(sentence, cases[i].sentence);
+		else
+			assert_null(sentence);
+	}
+}
+
+static void its_name_and_its_cni_plugins_are_told(void **state)
+{
+	(void)state;
+	k.status.cni = CNI(LOOPBACK "," NETWORK(PLUGIN("multus-shim")));
+	on_rpc(serve, usual_path);
+	ask_within(TIMEOUT_MS);
+	expect(RUNTIME_CDI, "");
+	assert_string_equal(got.name, "containerd 2.1.0");
+	assert_int_equal(got.cni, RUNTIME_CNI_PASSES_IDS);
+	k.manners = NO_STATUS;
+	ask_within(TIMEOUT_MS);
+	assert_int_equal(got.cni, RUNTIME_CNI_UNKNOWN);
+	assert_string_equal(got.cni_sentence, "containerd 2.1.0 does not tell which CNI plugins it uses");
+}
+
 static void the_usual_socket_is_found_below_the_root(void **state)
 {
 	(void)state;
@@ -264,7 +336,7 @@ static void the_configuration_is_asked_for(void **state)
 {
 	(void)state;
 	k.version = "1.7.27";
-	k.config = "{\"enableCDI\": false}";
+	k.status.config = "{\"enableCDI\": false}";
 	on_rpc(serve, usual_path);
 	ask_within(TIMEOUT_MS);
 	expect(RUNTIME_NO_CDI, "set enable_cdi = true");
@@ -397,6 +469,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(runtimes_are_judged_by_version_and_configuration),
+		cmocka_unit_test(its_cni_plugins_are_judged_by_type),
+		cmocka_unit_test_setup_teardown(its_name_and_its_cni_plugins_are_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_usual_socket_is_found_below_the_root, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_configuration_is_asked_for, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_socket_that_is_named_is_the_only_one, setup, teardown),
