@@ -389,6 +389,7 @@ struct config *config_default(void)
 		.name = "vf",
 		.is_rdma = true,
 		.vfs_only = true,
+		.binding_auto = true,
 	};
 	struct config *cfg = config_new();
 
@@ -396,6 +397,14 @@ struct config *config_default(void)
 	cfg->pools = arena_copy(cfg->arena, &pool, sizeof(pool));
 	cfg->n_pools = 1;
 	return cfg;
+}
+
+void config_bind(struct config *cfg, size_t pool, enum pool_binding binding, const char *why)
+{
+	struct pool_config *p = (struct pool_config *)&cfg->pools[pool];
+
+	p->binding = binding;
+	p->binding_why = arena_strdup(cfg->arena, why);
 }
 
 void config_free(struct config *cfg)

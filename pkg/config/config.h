@@ -97,7 +97,9 @@ struct pool_config {
 	const struct policy_env *env;	size_t n_env;	/* "env": {"NCCL_IB_TC": "106", …}; what is known: config/policy.h */
 	const char *ucx_devices; /* "env": {"UCX_NET_DEVICES": "eth0"}: not in env, follows the VFs there; NULL: none */
 	bool strict;		/* "strict": false (default) | true; early: a container that misses the nearest VFs is warned of */
-	enum pool_binding binding; /* "binding": "early" (default; ids are PCI addresses) | "late" (slots) */
+	enum pool_binding binding; /* "binding": "early" (ids are PCI addresses) | "late" (slots) */
+	bool binding_auto;	/* | "auto" (default of the built-in pool and of pools with a railmate object; else early): early until config_bind() */
+	const char *binding_why; /* of auto: a clause; NULL: not decided yet */
 };
 
 struct config {
@@ -123,6 +125,8 @@ int config_parse(const char *text, size_t len, const char *name, const char *def
 		 struct config **ret, struct err *err);
 /* What runs without a file: one pool rdma/vf of every VF that has an RDMA device. */
 struct config *config_default(void);
+/* What auto comes to for this pool; why is copied. Before anybody makes a node of cfg, or reads bindings. */
+void config_bind(struct config *cfg, size_t pool, enum pool_binding binding, const char *why);
 void config_free(struct config *cfg);
 
 #endif

@@ -49,15 +49,20 @@ static int read_network(struct parse *p, const struct item *value, const struct 
 
 static int read_binding(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
-	static const char *const names[] = { [BINDING_EARLY] = "early", [BINDING_LATE] = "late" };
+	enum { AUTO = BINDING_LATE + 1 };
+	static const char *const names[] = {
+		[BINDING_EARLY] = "early", [BINDING_LATE] = "late", [AUTO] = "auto"
+	};
 	struct pool_config *pool = out;
 	int choice = 0, r;
 
 	(void)key;
 	r = want_choice(p, value, names, ARRAY_LEN(names), &choice);
-	if (r == 0)
-		pool->binding = choice == BINDING_LATE ? BINDING_LATE : BINDING_EARLY;
-	return r;
+	if (r < 0)
+		return r;
+	pool->binding = choice == BINDING_LATE ? BINDING_LATE : BINDING_EARLY;
+	pool->binding_auto = choice == AUTO;
+	return 0;
 }
 
 static int read_strict(struct parse *p, const struct item *value, const struct key *key, void *out)
@@ -118,9 +123,11 @@ int read_railmate_pool(struct parse *p, const struct item *value, const struct k
 		{ .name = "env", .read = read_env },
 	};
 	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys), .lenient = true };
+	struct pool_config *pool = out;
 	int r;
 
 	(void)key;
+	pool->binding_auto = true; /* who writes this object writes for railmate */
 	r = read_members(p, value, &set, out);
 	if (r == 0)
 		finish_gid(p, value, out);

@@ -139,6 +139,7 @@ static int finish(struct parse *p, struct entry *e)
 		leave_out(p, "binding");
 		e->pool.binding = BINDING_EARLY;
 	}
+	e->pool.binding_auto = false;
 	e->selector.is_rdma = true;
 	e->pool.name = arena_strdup(p->out, e->name->string);
 	e->pool.prefix = e->prefix ? e->prefix : PREFIX_DEFAULT;

@@ -240,6 +240,38 @@ static void reads_our_keys(void **state)
 	}
 }
 
+static void who_writes_for_railmate_leaves_the_binding_open(void **state)
+{
+	static const struct {
+		const char *members;
+		enum pool_binding binding;
+		bool open;
+	} rows[] = {
+		{ "\"excludeTopology\": false", BINDING_EARLY, false },
+		{ "\"railmate\": null", BINDING_EARLY, false },
+		{ "\"railmate\": {}", BINDING_EARLY, true },
+		{ "\"railmate\": {\"umad\": true}", BINDING_EARLY, true },
+		{ "\"railmate\": {\"binding\": null}", BINDING_EARLY, true },
+		{ "\"railmate\": {\"binding\": \"auto\"}", BINDING_EARLY, true },
+		{ "\"railmate\": {\"binding\": \"early\"}", BINDING_EARLY, false },
+		{ "\"railmate\": {\"binding\": \"late\"}", BINDING_LATE, false },
+	};
+	_cleanup_config_ struct config *built_in = config_default();
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_config_ struct config *cfg = parse_pool(rows[i].members);
+
+		assert_int_equal(cfg->pools[0].binding, rows[i].binding);
+		assert_int_equal(cfg->pools[0].binding_auto, rows[i].open);
+		assert_null(cfg->pools[0].binding_why);
+	}
+	assert_true(built_in->pools[0].binding_auto);
+	config_bind(built_in, 0, BINDING_LATE, "it works here");
+	assert_int_equal(built_in->pools[0].binding, BINDING_LATE);
+	assert_string_equal(built_in->pools[0].binding_why, "it works here");
+}
+
 static void strict_is_false_unless_it_is_said(void **state)
 {
 	_cleanup_config_ struct config *plain = parse_pool("\"railmate\": {}");
@@ -392,6 +424,7 @@ int main(void)
 		cmocka_unit_test(idle_foreign_selectors_are_accepted),
 		cmocka_unit_test(additional_info_is_sorted_by_device_and_key),
 		cmocka_unit_test(reads_our_keys),
+		cmocka_unit_test(who_writes_for_railmate_leaves_the_binding_open),
 		cmocka_unit_test(strict_is_false_unless_it_is_said),
 		cmocka_unit_test(gpus_become_rows_of_the_match_table),
 		cmocka_unit_test(names_at_the_limit_are_legal),

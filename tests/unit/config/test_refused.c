@@ -435,7 +435,7 @@ static void wrong_keys_of_ours(void **state)
 		{ "\"railmate\": {\"binding\": true}",
 		  ".railmate.binding: must be a string, not true or false" },
 		{ "\"railmate\": {\"binding\": \"never\"}",
-		  ".railmate.binding: 'never' is not legal; legal values: early, late" },
+		  ".railmate.binding: 'never' is not legal; legal values: early, late, auto" },
 	};
 	static const struct row gpus[] = {
 		{ "{\"gpus\": []}", ".gpus: is an empty list; leave it out for the built-in table" },

@@ -110,6 +110,16 @@ static void late_binding_is_for_vfs(void **state)
 	(void)state;
 	assert_int_equal(cfg->n_errors, 1);
 	assert_int_equal(cfg->shared[0].binding, BINDING_EARLY);
+	assert_false(cfg->shared[0].binding_auto);
+}
+
+static void shared_pools_decide_nothing_about_binding(void **state)
+{
+	_cleanup_config_ struct config *cfg = read_text(LIST(HCA(", \"railmate\": {\"umad\": true}")));
+
+	(void)state;
+	assert_int_equal(cfg->n_errors, 0);
+	assert_false(cfg->shared[0].binding_auto);
 }
 
 static void a_file_without_entries_is_refused(void **state)
@@ -141,6 +151,7 @@ int main(void)
 		cmocka_unit_test(a_bad_entry_leaves_the_others),
 		cmocka_unit_test(names_differ_from_those_of_vfs_too),
 		cmocka_unit_test(late_binding_is_for_vfs),
+		cmocka_unit_test(shared_pools_decide_nothing_about_binding),
 		cmocka_unit_test(a_file_without_entries_is_refused),
 	};
 
