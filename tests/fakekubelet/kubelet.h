@@ -32,6 +32,7 @@ struct kubelet_options {
 	enum numa_policy policy;
 	const char *user_agent; /* what its calls say of it, before the library's own */
 	bool old; /* behaves as 1.20, else as 1.36 */
+	bool no_get; /* the gate of PodResources' Get is off */
 	bool rate_limit;
 	bool pods_api;
 	uint64_t seed;

@@ -139,11 +139,13 @@ static int set_version(const char *version, struct kubelet_options *opt)
 		const char *version, *user_agent;
 	} known[] = {
 		{ "1.20", "grpc-go/1.27.1" },
-		{ "1.28", "grpc-go/1.54.0" }, /* does not pass CDI devices on; in all else as 1.36 */
+		{ "1.28", "grpc-go/1.54.0" }, /* passes no CDI devices on, has Get switched off; in all else
+						 as 1.36 */
 		{ "1.36", "grpc-go/1.79.3" },
 	};
 
 	opt->old = !strcmp(version, "1.20");
+	opt->no_get = !strcmp(version, "1.28");
 	for (size_t i = 0; i < ARRAY_LEN(known); i++) {
 		if (strcmp(version, known[i].version) != 0)
 			continue;

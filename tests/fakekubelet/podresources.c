@@ -154,6 +154,13 @@ static void answer_get(struct kubelet *k, struct rpc_call *call, struct bytes re
 	rpc_reply(call, RPC_OK, NULL, msg_encode_pod_get_reply(&view, !k->opt.old, a));
 }
 
+static void refuse_get(struct kubelet *k, struct rpc_call *call, struct bytes request)
+{
+	(void)k;
+	(void)request;
+	reply_error(call, RPC_UNKNOWN, "PodResources API Get method disabled");
+}
+
 static struct held healthy_of(struct kubelet *k, const struct resource *r, struct arena *a)
 {
 	struct held h = { .resource = r->name, .ids = { .v = arena_array(a, r->devices.n, sizeof(char *)) } };
@@ -268,7 +275,9 @@ static void on_list(void *ctx, struct rpc_call *call, struct bytes request)
 
 static void on_get(void *ctx, struct rpc_call *call, struct bytes request)
 {
-	query(ctx, call, request, "Get", answer_get, false);
+	const struct kubelet *k = ctx;
+
+	query(ctx, call, request, "Get", k->opt.no_get ? refuse_get : answer_get, false);
 }
 
 static void on_allocatable(void *ctx, struct rpc_call *call, struct bytes request)
