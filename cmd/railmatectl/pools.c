@@ -150,6 +150,8 @@ static void put_pool(const struct item *pool, struct strbuf *out)
 		first = false;
 	}
 	strbuf_putc(out, '\n');
+	if (item_string(pool, "binding_why"))
+		strbuf_printf(out, "  binding auto: %s\n", item_string(pool, "binding_why"));
 	put_free(vfs, out);
 	for (size_t i = 0; i < vfs->n_kids; i++) {
 		if (!is_in_state(&vfs->kids[i], "free"))

@@ -123,6 +123,7 @@ static void put_pool(struct json *j, struct keeper *k, const struct pool *pool)
 	json_begin_object(j);
 	json_kv_string(j, "resource", pool->cfg->resource);
 	json_kv_string(j, "binding", pool->cfg->binding == BINDING_LATE ? "late" : "early");
+	json_kv_string(j, "binding_why", pool->cfg->binding_why);
 	json_key(j, "vfs");
 	json_begin_array(j);
 	for (size_t i = 0; i < pool->n_devs; i++)
