@@ -21,8 +21,7 @@
 /* Exit codes; railmated(8) lists them. */
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_REFUSED = 3 };
 
-#define DEFAULT_CONFIG	"/etc/pcidp/config.json"
-#define DEFAULT_CDI_DIR "/var/run/cdi"
+#define DEFAULT_CONFIG "/etc/pcidp/config.json"
 
 static const char usage_text[] =
 	"usage: railmated [OPTION…]\n"
@@ -64,7 +63,7 @@ static const char usage_text[] =
 	"  --state-dir DIR         the ledger: which VF is held by which container; none: memory only\n"
 	"                          (/var/lib/railmate)\n"
 	"  --cdi-dir DIR           where the runtime looks for CDI specs, for pools that bind late\n"
-	"                          (" DEFAULT_CDI_DIR ")\n"
+	"                          (" CDI_DIR_DEFAULT ")\n"
 	"  --cdi WAY               on: kubelet and runtime do CDI; off: they do not, pools that bind late "
 	"are\n"
 	"                          not served; auto: if the kubelet is 1.29 or later and\n"
@@ -387,16 +386,21 @@ static int parse_command_line(int argc, char **argv, struct command_line *cl)
 	return EXIT_DONE;
 }
 
-static int print_pools(const struct config *cfg)
+static int print_pools(const struct config *cfg, bool built_in)
 {
-	for (size_t i = 0; i < cfg->n_pools; i++)
+	for (size_t i = 0; i < cfg->n_pools; i++) {
+		if (cfg->pools[i].binding_auto && !built_in)
+			log_info("binding",
+				 "%s: binding auto: railmated decides when it starts on a node, and says why",
+				 cfg->pools[i].resource);
 		puts(cfg->pools[i].resource);
+	}
 	for (size_t i = 0; i < cfg->n_shared; i++)
 		puts(cfg->shared[i].resource);
 	return end_output();
 }
 
-static int serve(const struct command_line *cl, const struct config *cfg)
+static int serve(const struct command_line *cl, struct config *cfg)
 {
 	struct err err = { 0 };
 
@@ -436,7 +440,7 @@ static bool binds_late(const struct config *cfg)
 /* The runtime would not see specs that are written into the image. */
 static void check_cdi_dir(const struct config *cfg, struct daemon_options *o)
 {
-	if (!binds_late(cfg) || o->cdi == CDI_OFF || !str_eq(o->cdi_dir, DEFAULT_CDI_DIR) ||
+	if (!binds_late(cfg) || o->cdi == CDI_OFF || !str_eq(o->cdi_dir, CDI_DIR_DEFAULT) ||
 	    !rundir_is_in_image("/", o->cdi_dir))
 		return;
 	log_warn("daemon",
@@ -458,7 +462,7 @@ int main(int argc, char **argv)
 			    .run_dir = RUNDIR_DEFAULT,
 			    .netns_dir = "/run/netns",
 			    .state_dir = "/var/lib/railmate",
-			    .cdi_dir = DEFAULT_CDI_DIR,
+			    .cdi_dir = CDI_DIR_DEFAULT,
 			    .registration = REGISTER_CLASSIC,
 			    .pod_resources = true,
 			    .pod_resources_timeout_ms = 200,
@@ -509,7 +513,7 @@ int main(int argc, char **argv)
 	check_run_dir(&cl.daemon);
 	if (!cl.check)
 		check_cdi_dir(cfg, &cl.daemon);
-	r = cl.check ? print_pools(cfg) : serve(&cl, cfg);
+	r = cl.check ? print_pools(cfg, !cl.config_file) : serve(&cl, cfg);
 	config_free(cfg);
 	return r;
 }

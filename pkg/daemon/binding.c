@@ -83,8 +83,9 @@ enum pool_binding binding_decide(const struct binding_facts *facts, enum binding
 	*ret_why = obstacle(facts, network);
 	if (*ret_why)
 		return BINDING_EARLY;
-	*ret_why = network == NETWORK_HOST
-			   ? "the kubelet and the container runtime do CDI"
-			   : "the kubelet and the container runtime do CDI, and no CNI plugin is handed a slot";
+	*ret_why =
+		network == NETWORK_HOST
+			? "the kubelet and the container runtime do CDI"
+			: "the kubelet and the container runtime do CDI, and no CNI plugin is handed a slot";
 	return BINDING_LATE;
 }

@@ -6,13 +6,16 @@
 #include <string.h>
 #include <uv.h>
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/config.h"
+#include "daemon/binding.h"
 #include "daemon/control.h"
 #include "daemon/emptypools.h"
+#include "daemon/evidence.h"
 #include "daemon/load.h"
 #include "daemon/qos.h"
 #include "daemon/ready.h"
@@ -25,6 +28,7 @@
 #include "discover/sysroot.h"
 #include "hw/inventory.h"
 #include "kubelet/binder.h"
+#include "kubelet/checkpoint.h"
 #include "kubelet/gpuplugin.h"
 #include "kubelet/keeper.h"
 #include "kubelet/plugin.h"
@@ -51,12 +55,14 @@
 
 struct daemon {
 	const struct daemon_options *opt;
-	const struct config *cfg;
+	struct config *cfg;
 	struct sysroot *root;
 	struct rpc *rpc;
 	struct state state;
 	struct node *node; /* the newest one; main thread */
-	bool serving;	   /* false: another railmated has the ledger */
+	bool has_ledger;   /* false: another railmated has it */
+	bool serving;
+	struct evidence *evidence; /* NULL: every pool has its binding */
 	int64_t waits_since_ms;
 	struct ready ready;
 	struct err *failure; /* of what the loop does; main thread */
@@ -237,6 +243,7 @@ static void close_on_rpc(void *arg)
 	}
 	gpuplugin_close(STEAL(d->env.gpus));
 	runtime_close(STEAL(d->env.runtime));
+	evidence_close(d->evidence);
 	sweeper_free(STEAL(d->sweeper));
 	binder_free(STEAL(d->env.binder));
 	keeper_free(STEAL(d->env.keeper));
@@ -569,9 +576,51 @@ static void watch_empty_pools(struct daemon *d)
 						 newest_node, d);
 }
 
+/* --- pools that leave their binding open --- */
+
+static enum binding_held held_of(const struct daemon *d, size_t pool, const struct pod_list *checkpoint)
+{
+	return binding_held(d->state.ledger, checkpoint, d->cfg->pools[pool].resource);
+}
+
+static void bind_pool(struct daemon *d, size_t i, enum binding_held held)
+{
+	const struct pool_config *pool = &d->cfg->pools[i];
+	const char *why;
+	enum pool_binding binding = binding_decide(evidence_facts(d->evidence), held, pool->network, &why);
+
+	config_bind(d->cfg, i, binding, why);
+	log_info("binding", "%s: binding auto: %s: %s", pool->resource,
+		 binding == BINDING_LATE ? "late" : "early", why);
+}
+
+/* With the ledger, before any pool is offered. False: what it depends on is not known yet. */
+static bool bind_pools(struct daemon *d)
+{
+	_cleanup_arena_ struct arena *a = arena_new(1024);
+	struct pod_list checkpoint = { NULL, 0 };
+
+	if (!d->evidence)
+		return true;
+	if (!d->state.ledger)
+		checkpoint = checkpoint_pods(d->checkpoint, a);
+	for (size_t i = 0; i < d->cfg->n_pools && !evidence_facts(d->evidence); i++) {
+		if (d->cfg->pools[i].binding_auto && !held_of(d, i, &checkpoint))
+			return false;
+	}
+	for (size_t i = 0; i < d->cfg->n_pools; i++) {
+		if (d->cfg->pools[i].binding_auto)
+			bind_pool(d, i, held_of(d, i, &checkpoint));
+	}
+	return true;
+}
+
 /* With the ledger. A picture that was made while we waited is served at once. */
 static int serve(struct daemon *d, struct err *err)
 {
+	d->has_ledger = true;
+	if (!bind_pools(d))
+		return 0; /* on_evidence() comes back */
 	d->serving = true;
 	if (d->node && !knows_all_held(d))
 		node_unref(STEAL(d->node));
@@ -583,6 +632,23 @@ static int serve(struct daemon *d, struct err *err)
 	say_serving(d);
 	watch_empty_pools(d);
 	return 0;
+}
+
+static void on_evidence(void *arg)
+{
+	struct daemon *d = arg;
+
+	if (d->has_ledger && !d->serving && serve(d, d->failure) < 0)
+		uv_stop(&d->loop);
+}
+
+static void ask_for_evidence(struct daemon *d)
+{
+	for (size_t i = 0; i < d->cfg->n_pools && !d->evidence; i++) {
+		if (d->cfg->pools[i].binding_auto)
+			d->evidence =
+				evidence_new(&d->loop, d->rpc, d->opt, d->pod_resources, on_evidence, d);
+	}
 }
 
 static void on_lock(uv_timer_t *timer)
@@ -644,6 +710,8 @@ static int run(struct daemon *d, struct err *err)
 	if (r == 0)
 		r = watch_all(d, err);
 	if (r == 0)
+		ask_for_evidence(d);
+	if (r == 0)
 		r = begin(d, err);
 	if (r == 0) {
 		d->watchdog = watchdog_start(&d->loop, d->rpc, 0, NULL, NULL);
@@ -659,6 +727,7 @@ static int run(struct daemon *d, struct err *err)
 	control_free(d->control);
 	watchdog_free(d->watchdog);
 	unlisted_free(d->unlisted);
+	evidence_free(d->evidence);
 	qos_free(d->qos);
 	return r;
 }
@@ -674,7 +743,7 @@ void daemon_hold_signals(bool hold)
 	pthread_sigmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
 }
 
-int daemon_run(const struct daemon_options *opt, const struct config *cfg, struct err *err)
+int daemon_run(const struct daemon_options *opt, struct config *cfg, struct err *err)
 {
 	struct daemon d = { .opt = opt, .cfg = cfg, .failure = err };
 	int r;

@@ -7,6 +7,8 @@
 #include "daemon/specs.h"
 #include "kubelet/plugin.h"
 
+#define CDI_DIR_DEFAULT "/var/run/cdi" /* where runtimes look */
+
 struct config;
 struct err;
 
@@ -40,9 +42,10 @@ struct daemon_options {
 void daemon_hold_signals(bool hold);
 
 /*
- * Runs until SIGTERM or SIGINT; SIGHUP scans again. cfg is borrowed. To be called before any other thread runs.
+ * Runs until SIGTERM or SIGINT; SIGHUP scans again. cfg is borrowed; pools that leave their binding open get one. To be called before any
+ * other thread runs.
  * Returns 0, or a negative errno with a sentence.
  */
-int daemon_run(const struct daemon_options *opt, const struct config *cfg, struct err *err);
+int daemon_run(const struct daemon_options *opt, struct config *cfg, struct err *err);
 
 #endif

@@ -81,6 +81,12 @@ class CommandLine(ProgramTest):
         self.assertEqual((done.returncode, done.stdout), (0, "intel.com/a\n"))
         self.assertIn("NCCL_OF_NEXT_YEAR", done.stderr)
 
+    def test_a_pool_that_leaves_its_binding_open_is_told(self):
+        for railmate, told in (({}, True), ({"binding": "auto"}, True), ({"binding": "early"}, False), (None, False)):
+            done = self.check(config={"resourceList": [{"resourceName": "a", "railmate": railmate}]})
+            self.assertEqual((done.returncode, done.stdout), (0, "intel.com/a\n"))
+            self.assertEqual("intel.com/a: binding auto: railmated decides when it starts on a node" in done.stderr, told)
+
     def test_an_unknown_key_warns_and_goes_on(self):
         done = self.check(config={"resourceList": [{"resourceName": "a", "sriovMode": True}]})
         self.assertEqual((done.returncode, done.stdout), (0, "intel.com/a\n"))

@@ -45,9 +45,8 @@ static void any_obstacle_makes_it_early_and_is_the_reason(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		assert_int_equal(
-			binding_decide(&cases[i].facts, BINDING_HELD_NOTHING, NETWORK_POD, &why),
-			BINDING_EARLY);
+		assert_int_equal(binding_decide(&cases[i].facts, BINDING_HELD_NOTHING, NETWORK_POD, &why),
+				 BINDING_EARLY);
 		assert_string_equal(why, cases[i].why);
 	}
 }

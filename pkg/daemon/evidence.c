@@ -1,0 +1,275 @@
+#include "daemon/evidence.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "daemon/binding.h"
+#include "daemon/daemon.h"
+#include "kubelet/podres.h"
+#include "kubelet/rundir.h"
+#include "kubelet/runtime.h"
+#include "rpc/rpc.h"
+
+#define ASK_TIMEOUT_MS 1000
+#define ASK_AGAIN_MS   100
+#define PATIENCE_MS    2000 /* of each: one that starts needs a while */
+
+struct evidence {
+	struct rpc *rpc;
+	const struct daemon_options *opt;
+	const char *pod_resources;
+	void (*done)(void *ctx);
+	void *ctx;
+	struct arena *arena; /* of the sentences; the rpc thread's while it asks */
+	struct binding_facts facts;
+	bool known; /* main thread */
+
+	uv_async_t wake;
+	/* rpc thread */
+	struct runtime *runtime;
+	struct podres *podres;
+	struct rpc_timer *timer;
+	int64_t since_ms; /* of the question that is asked */
+	bool closing;
+};
+
+/* --- what needs no question --- */
+
+/* The path where runtimes look by default; another one is somebody's choice. */
+static const char *cdi_dir_obstacle(const char *dir, struct arena *a)
+{
+	if (str_eq(dir, CDI_DIR_DEFAULT) && rundir_is_in_image("/", dir))
+		return arena_printf(a, "%s is not a folder of the host (deploy/components/late mounts it)",
+				    dir);
+	if (access(dir, W_OK) == 0)
+		return NULL;
+	if (errno == ENOENT && access(dirname(arena_strdup(a, dir)), W_OK) == 0)
+		return NULL; /* it is made with the first spec */
+	return arena_printf(a, "CDI specs cannot be written to %s: %s", dir, strerror(errno));
+}
+
+static const char *cdi_obstacle(const struct daemon_options *opt, struct arena *a)
+{
+	const char *why = cdi_dir_obstacle(opt->cdi_dir, a);
+
+	if (why)
+		return why;
+	if (opt->cdi == CDI_OFF)
+		return "--cdi=off says that this node has no CDI";
+	if (!opt->pod_resources)
+		return "--pod-resources=off forbids to ask which container starts";
+	return NULL;
+}
+
+/* --- on the rpc thread --- */
+
+static void finish(void *arg)
+{
+	struct evidence *e = arg;
+
+	e->timer = NULL;
+	runtime_close(STEAL(e->runtime));
+	podres_close(STEAL(e->podres));
+	uv_async_send(&e->wake);
+}
+
+/* Not within the callback of what is closed. */
+static void finish_soon(struct evidence *e)
+{
+	e->timer = rpc_after(e->rpc, 0, finish, e);
+}
+
+static void again(struct evidence *e, void (*ask)(void *arg))
+{
+	e->timer = rpc_after(e->rpc, ASK_AGAIN_MS, ask, e);
+}
+
+static bool is_patient(const struct evidence *e)
+{
+	return clock_mono_ms() - e->since_ms < PATIENCE_MS;
+}
+
+static void ask_kubelet(void *arg);
+
+/* Its version is not told before we register. Get is on from 1.34; one that has it by its gate and passes no
+ * CDI devices on is found out when it registers us (late_check_kubelet()). */
+static const char *no_get(const struct evidence *e)
+{
+	if (e->opt->cdi == CDI_ON)
+		return NULL;
+	return "it cannot be told whether this kubelet passes CDI devices on: its PodResources has no Get, "
+	       "so it "
+	       "is older than 1.34";
+}
+
+static void kubelet_told(void *arg, enum podres_result result, const struct pod_list *pods, const char *why)
+{
+	struct evidence *e = arg;
+	enum podres_support support = podres_support(e->podres);
+
+	(void)result;
+	(void)pods;
+	if (e->closing)
+		return;
+	if (support == PODRES_UNKNOWN && is_patient(e)) {
+		again(e, ask_kubelet);
+		return;
+	}
+	if (support == PODRES_UNKNOWN)
+		e->facts.kubelet =
+			arena_printf(e->arena, "the kubelet's PodResources does not answer: %s", why);
+	else if (support == PODRES_NOTHING)
+		e->facts.kubelet = "this kubelet is older than 1.27";
+	else if (support == PODRES_LIST)
+		e->facts.kubelet = no_get(e);
+	finish_soon(e);
+}
+
+static void ask_kubelet(void *arg)
+{
+	struct evidence *e = arg;
+
+	e->timer = NULL;
+	podres_get(e->podres, "", "", ASK_TIMEOUT_MS, kubelet_told, e);
+}
+
+/* Late binding is out of the question already, or the kubelet is asked as well. */
+static void runtime_done(struct evidence *e)
+{
+	if (e->facts.runtime) {
+		finish_soon(e);
+		return;
+	}
+	e->since_ms = clock_mono_ms();
+	e->podres = podres_open(e->rpc, e->pod_resources);
+	e->timer = rpc_after(e->rpc, 0, ask_kubelet, e);
+}
+
+static void ask_runtime(void *arg);
+
+static const char *copy(struct evidence *e, const char *sentence)
+{
+	return sentence ? arena_strdup(e->arena, sentence) : NULL;
+}
+
+static const char *no_cdi(struct evidence *e, const struct runtime_answer *answer)
+{
+	if (answer->cdi == RUNTIME_CDI || e->opt->cdi == CDI_ON)
+		return NULL;
+	if (answer->cdi == RUNTIME_NO_CDI)
+		return copy(e, answer->sentence);
+	return arena_printf(e->arena, "it cannot be told whether the container runtime reads CDI specs: %s",
+			    answer->sentence);
+}
+
+static const char *passes_ids(struct evidence *e, const struct runtime_answer *answer)
+{
+	if (answer->cni == RUNTIME_CNI_KEEPS_IDS)
+		return NULL;
+	if (answer->cni == RUNTIME_CNI_PASSES_IDS)
+		return arena_printf(e->arena, "%s, of which only railmate-cni can read slots",
+				    answer->cni_sentence);
+	return arena_printf(e->arena, "it cannot be told whether a CNI plugin would be handed a slot: %s",
+			    answer->cni_sentence);
+}
+
+static void runtime_told(void *arg, const struct runtime_answer *answer)
+{
+	struct evidence *e = arg;
+
+	if (e->closing)
+		return;
+	if (answer->cdi == RUNTIME_SILENT && is_patient(e)) {
+		again(e, ask_runtime);
+		return;
+	}
+	e->facts.runtime = no_cdi(e, answer);
+	e->facts.cni = passes_ids(e, answer);
+	runtime_done(e);
+}
+
+static void ask_runtime(void *arg)
+{
+	struct evidence *e = arg;
+
+	e->timer = NULL;
+	runtime_ask(e->runtime, ASK_TIMEOUT_MS, runtime_told, e);
+}
+
+static void begin(void *arg)
+{
+	static const struct runtime_answer nobody = { .sentence = "--runtime-socket=none forbids to ask it",
+						      .cni_sentence = "--runtime-socket=none forbids to ask "
+								      "the container runtime",
+						      .cdi = RUNTIME_CDI_UNKNOWN };
+	struct evidence *e = arg;
+
+	e->since_ms = clock_mono_ms();
+	if (!e->opt->ask_runtime) {
+		runtime_told(e, &nobody);
+		return;
+	}
+	e->runtime = runtime_open(e->rpc, e->opt->root, e->opt->runtime_socket);
+	ask_runtime(e);
+}
+
+void evidence_close(struct evidence *e)
+{
+	if (!e)
+		return;
+	e->closing = true;
+	rpc_timer_cancel(STEAL(e->timer));
+	runtime_close(STEAL(e->runtime));
+	podres_close(STEAL(e->podres));
+}
+
+/* --- on the main thread --- */
+
+static void on_wake(uv_async_t *wake)
+{
+	struct evidence *e = wake->data;
+
+	e->known = true;
+	e->done(e->ctx);
+}
+
+struct evidence *evidence_new(struct uv_loop_s *loop, struct rpc *rpc, const struct daemon_options *opt,
+			      const char *pod_resources, void (*done)(void *ctx), void *ctx)
+{
+	struct evidence *e = xcalloc(1, sizeof(*e));
+
+	*e = (struct evidence) { .rpc = rpc,
+				 .opt = opt,
+				 .pod_resources = pod_resources,
+				 .done = done,
+				 .ctx = ctx,
+				 .arena = arena_new(1024) };
+	uv_async_init(loop, &e->wake, on_wake);
+	e->wake.data = e;
+	e->facts.cdi = cdi_obstacle(opt, e->arena);
+	e->known = e->facts.cdi != NULL;
+	if (!e->known)
+		rpc_post(rpc, begin, e);
+	return e;
+}
+
+const struct binding_facts *evidence_facts(const struct evidence *e)
+{
+	return e->known ? &e->facts : NULL;
+}
+
+void evidence_free(struct evidence *e)
+{
+	if (!e)
+		return;
+	arena_free(e->arena);
+	free(e);
+}
