@@ -367,12 +367,28 @@ static int scan(struct daemon *d, struct err *err)
 	return 0;
 }
 
+/* Multus may be installed after pools were bound, on a new node within seconds. */
+static void look_at_cni(struct daemon *d)
+{
+	bool concerned = false;
+
+	for (size_t i = 0; d->serving && d->evidence && i < d->cfg->n_pools; i++) {
+		const struct pool_config *pool = &d->cfg->pools[i];
+
+		concerned |=
+			pool->binding_auto && pool->binding == BINDING_LATE && pool->network != NETWORK_HOST;
+	}
+	if (concerned)
+		evidence_look_again(d->evidence);
+}
+
 static void scan_again(struct daemon *d)
 {
 	struct err err = { 0 };
 
 	if (scan(d, &err) < 0)
 		log_error("discover", "%s; the last picture of the node stays", err.msg);
+	look_at_cni(d);
 }
 
 static void on_unlisted(void *arg)
@@ -619,8 +635,8 @@ static bool bind_pools(struct daemon *d)
 static int serve(struct daemon *d, struct err *err)
 {
 	d->has_ledger = true;
-	if (!bind_pools(d))
-		return 0; /* on_evidence() comes back */
+	if (!bind_pools(d)) /* on_evidence() comes back; meanwhile the machine can be looked at */
+		return d->node ? 0 : scan(d, err);
 	d->serving = true;
 	if (d->node && !knows_all_held(d))
 		node_unref(STEAL(d->node));

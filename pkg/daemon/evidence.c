@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "daemon/binding.h"
@@ -38,7 +39,7 @@ struct evidence {
 	struct podres *podres;
 	struct rpc_timer *timer;
 	int64_t since_ms; /* of the question that is asked */
-	bool closing;
+	bool looking, warned, closing;
 };
 
 /* --- what needs no question --- */
@@ -76,7 +77,6 @@ static void finish(void *arg)
 	struct evidence *e = arg;
 
 	e->timer = NULL;
-	runtime_close(STEAL(e->runtime));
 	podres_close(STEAL(e->podres));
 	uv_async_send(&e->wake);
 }
@@ -196,6 +196,12 @@ static void runtime_told(void *arg, const struct runtime_answer *answer)
 	runtime_done(e);
 }
 
+static void open_runtime(struct evidence *e)
+{
+	if (!e->runtime)
+		e->runtime = runtime_open(e->rpc, e->opt->root, e->opt->runtime_socket);
+}
+
 static void ask_runtime(void *arg)
 {
 	struct evidence *e = arg;
@@ -213,12 +219,42 @@ static void begin(void *arg)
 	struct evidence *e = arg;
 
 	e->since_ms = clock_mono_ms();
-	if (!e->opt->ask_runtime) {
+	if (e->opt->ask_runtime) {
+		open_runtime(e);
+		ask_runtime(e);
+	} else {
 		runtime_told(e, &nobody);
-		return;
 	}
-	e->runtime = runtime_open(e->rpc, e->opt->root, e->opt->runtime_socket);
-	ask_runtime(e);
+}
+
+/* --- afterwards --- */
+
+static void looked(void *arg, const struct runtime_answer *answer)
+{
+	struct evidence *e = arg;
+
+	e->looking = false;
+	if (e->closing || e->warned || answer->cni != RUNTIME_CNI_PASSES_IDS)
+		return;
+	e->warned = true;
+	log_warn("binding",
+		 "%s, and came after binding auto chose late: pods with networks of such a resource do not "
+		 "start; set "
+		 "binding to early, or use railmate-cni and set it to late, and restart railmated when no "
+		 "container of "
+		 "this node holds VFs",
+		 answer->cni_sentence);
+}
+
+static void look(void *arg)
+{
+	struct evidence *e = arg;
+
+	if (e->closing || e->looking || e->warned)
+		return;
+	open_runtime(e);
+	e->looking = true;
+	runtime_ask(e->runtime, ASK_TIMEOUT_MS, looked, e);
 }
 
 void evidence_close(struct evidence *e)
@@ -264,6 +300,12 @@ struct evidence *evidence_new(struct uv_loop_s *loop, struct rpc *rpc, const str
 const struct binding_facts *evidence_facts(const struct evidence *e)
 {
 	return e->known ? &e->facts : NULL;
+}
+
+void evidence_look_again(struct evidence *e)
+{
+	if (e->opt->ask_runtime)
+		rpc_post(e->rpc, look, e);
 }
 
 void evidence_free(struct evidence *e)

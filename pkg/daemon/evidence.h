@@ -16,6 +16,8 @@ struct uv_loop_s;
 struct evidence *evidence_new(struct uv_loop_s *loop, struct rpc *rpc, const struct daemon_options *opt,
 			      const char *pod_resources, void (*done)(void *ctx), void *ctx);
 const struct binding_facts *evidence_facts(const struct evidence *e); /* NULL: not all is known yet [main thread] */
+/* A pool is late by it: has a CNI plugin come since that hands device ids on? A warning says so, once. Cheap. [main thread] */
+void evidence_look_again(struct evidence *e);
 void evidence_close(struct evidence *e); /* [rpc thread] */
 void evidence_free(struct evidence *e);	 /* when the loop is closed and the rpc thread has ended; NULL is fine */
 

@@ -186,6 +186,15 @@ class Restart(AutoCase):
         self.why(self.again(node), "late")
         self.check_ids(node, "late")
 
+    def test_a_multus_that_comes_later_is_warned_of(self):
+        node, d = self.up()
+        told = "the CNI plugin multus-shim hands device ids on to others, and came after binding auto chose late"
+        d.child.send_signal(signal.SIGHUP)
+        self.runtime(node, networks=MULTUS)
+        for _ in range(2):
+            until(lambda: d.child.send_signal(signal.SIGHUP) or told in d.stderr(), "a warning")
+        self.assertEqual(d.stderr().count(told), 1, d.stderr())
+
     def test_without_the_ledger_the_kubelets_checkpoint_tells(self):
         node, _ = self.up()
         self.run_pod(node, "pod", f"main:{GPU}=1,{VF}=1")
