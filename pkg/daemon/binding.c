@@ -46,10 +46,8 @@ static enum binding_held by_container(const struct pod_container *c, const char 
 enum binding_held binding_held(const struct ledger *ledger, const struct pod_list *checkpoint,
 			       const char *resource)
 {
-	enum binding_held held = BINDING_HELD_NOTHING;
+	enum binding_held held = ledger ? by_ledger(ledger, resource) : BINDING_HELD_NOTHING;
 
-	if (ledger)
-		return by_ledger(ledger, resource);
 	for (size_t i = 0; i < checkpoint->n; i++) {
 		for (size_t k = 0; k < checkpoint->v[i].n_containers; k++)
 			held = by_container(&checkpoint->v[i].containers[k], resource, held);

@@ -610,16 +610,27 @@ static void bind_pool(struct daemon *d, size_t i, enum binding_held held)
 		 binding == BINDING_LATE ? "late" : "early", why);
 }
 
+/* The kubelet takes a pod out of its checkpoint only when the next one asks for devices. */
+static struct pod_list pods_of_checkpoint(struct daemon *d, struct arena *a)
+{
+	struct pod_list all = checkpoint_pods(d->checkpoint, a), pods = { all.v, 0 };
+
+	for (size_t i = 0; i < all.n; i++) {
+		if (!d->opt->cgroup_dir || pod_runs(d, all.v[i].name) != 0)
+			pods.v[pods.n++] = all.v[i];
+	}
+	return pods;
+}
+
 /* With the ledger, before any pool is offered. False: what it depends on is not known yet. */
 static bool bind_pools(struct daemon *d)
 {
 	_cleanup_arena_ struct arena *a = arena_new(1024);
-	struct pod_list checkpoint = { NULL, 0 };
+	struct pod_list checkpoint;
 
 	if (!d->evidence)
 		return true;
-	if (!d->state.ledger)
-		checkpoint = checkpoint_pods(d->checkpoint, a);
+	checkpoint = pods_of_checkpoint(d, a);
 	for (size_t i = 0; i < d->cfg->n_pools && !evidence_facts(d->evidence); i++) {
 		if (d->cfg->pools[i].binding_auto && !held_of(d, i, &checkpoint))
 			return false;

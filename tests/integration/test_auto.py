@@ -160,6 +160,18 @@ class Choice(AutoCase):
 
 
 class Restart(AutoCase):
+    def up(self, *daemon, **rest):
+        return super().up("--cgroup-dir", "none", *daemon, **rest)
+
+    def again(self, node, *daemon, cgroups="none"):
+        return super().again(node, "--cgroup-dir", cgroups, *daemon)
+
+    def no_pod_runs(self, node):
+        """The cgroups of a node without pods; the kubelet's checkpoint still names those that are gone."""
+        until(lambda: not self.ledger(node)["holds"], "nothing is held")
+        os.makedirs(node.path("cgroups/pids/kubepods"))
+        return node.path("cgroups")
+
     def test_slots_that_containers_hold_keep_it_late(self):
         node, _ = self.up()
         _, first = self.run_pod(node, "pod", f"main:{GPU}=2,{VF}=2")
@@ -169,8 +181,7 @@ class Restart(AutoCase):
         again = self.start(node, "pod")["main"]
         self.assertEqual(vfs_in(again), vfs_in(first))
         node.kubelet.ask("remove pod")
-        until(lambda: not self.ledger(node)["holds"], "nothing is held")
-        d = self.again(node)
+        d = self.again(node, cgroups=self.no_pod_runs(node))
         self.assertIn("multus-shim", self.why(d, "early"))
         self.check_ids(node, "early")
 
@@ -182,8 +193,7 @@ class Restart(AutoCase):
         d = self.again(node)
         self.assertEqual(self.why(d, "early"), "containers hold VFs of it by PCI address")
         node.kubelet.ask("remove pod")
-        until(lambda: not self.ledger(node)["holds"], "nothing is held")
-        self.why(self.again(node), "late")
+        self.why(self.again(node, cgroups=self.no_pod_runs(node)), "late")
         self.check_ids(node, "late")
 
     def test_a_multus_that_comes_later_is_warned_of(self):
@@ -194,6 +204,15 @@ class Restart(AutoCase):
         for _ in range(2):
             until(lambda: d.child.send_signal(signal.SIGHUP) or told in d.stderr(), "a warning")
         self.assertEqual(d.stderr().count(told), 1, d.stderr())
+
+    def test_slots_of_a_container_that_has_not_started_keep_it_late(self):
+        node, _ = self.up()
+        container(node.kubelet.admit("pod", f"main:{GPU}=1,{VF}=1"))
+        self.assertFalse(self.ledger(node)["holds"] if os.path.exists(node.state_dir + "/ledger.json") else [])
+        self.runtime(node, networks=MULTUS)
+        self.assertEqual(self.why(self.again(node), "late"), "containers hold slots of it")
+        started = self.start(node, "pod")["main"]
+        self.assertTrue(started["started"], started["message"])
 
     def test_without_the_ledger_the_kubelets_checkpoint_tells(self):
         node, _ = self.up()

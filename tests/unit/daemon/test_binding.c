@@ -85,23 +85,24 @@ static void hold(struct ledger *l, const char *vf, const char *resource, const c
 
 static void the_ledger_tells_what_is_held(void **state)
 {
+	const struct pod_list nobody = { NULL, 0 };
 	struct ledger *l = ledger_new();
 
 	(void)state;
-	assert_int_equal(binding_held(l, NULL, VF), BINDING_HELD_NOTHING);
+	assert_int_equal(binding_held(l, &nobody, VF), BINDING_HELD_NOTHING);
 	hold(l, "0000:01:00.1", "rdma/other", NULL, false);
 	hold(l, "0000:01:00.2", VF, NULL, true); /* its pod is gone */
-	assert_int_equal(binding_held(l, NULL, VF), BINDING_HELD_NOTHING);
+	assert_int_equal(binding_held(l, &nobody, VF), BINDING_HELD_NOTHING);
 	hold(l, "0000:01:00.3", VF, "rdma_vf-n0-1", false);
-	assert_int_equal(binding_held(l, NULL, VF), BINDING_HELD_LATE);
+	assert_int_equal(binding_held(l, &nobody, VF), BINDING_HELD_LATE);
 	hold(l, "0000:01:00.4", VF, NULL, false);
-	assert_int_equal(binding_held(l, NULL, VF), BINDING_HELD_EARLY);
+	assert_int_equal(binding_held(l, &nobody, VF), BINDING_HELD_EARLY);
 	hold(l, "0000:01:00.5", VF, "rdma_vf-n0-2", false);
-	assert_int_equal(binding_held(l, NULL, VF), BINDING_HELD_EARLY);
+	assert_int_equal(binding_held(l, &nobody, VF), BINDING_HELD_EARLY);
 	ledger_free(l);
 }
 
-static enum binding_held held_by_checkpoint(const char *resource, const char *id)
+static enum binding_held held_by_both(const struct ledger *l, const char *resource, const char *id)
 {
 	struct held held[] = { { "nvidia.com/gpu", { (const char *[]) { "GPU-1" }, 1 } },
 			       { resource, { &id, 1 } } };
@@ -109,12 +110,18 @@ static enum binding_held held_by_checkpoint(const char *resource, const char *id
 					      { .name = "main", .held = held, .n_held = 2 } };
 	struct pod pods[] = { { "", "uid", containers, 2 } };
 
-	return binding_held(NULL, &(struct pod_list) { pods, 1 }, VF);
+	return binding_held(l, &(struct pod_list) { pods, 1 }, VF);
 }
 
-static void without_a_ledger_the_kubelets_checkpoint_tells(void **state)
+static enum binding_held held_by_checkpoint(const char *resource, const char *id)
+{
+	return held_by_both(NULL, resource, id);
+}
+
+static void the_kubelets_checkpoint_tells_it_too(void **state)
 {
 	const struct pod_list nobody = { NULL, 0 };
+	struct ledger *l = ledger_new();
 
 	(void)state;
 	assert_int_equal(binding_held(NULL, &nobody, VF), BINDING_HELD_NOTHING);
@@ -123,6 +130,10 @@ static void without_a_ledger_the_kubelets_checkpoint_tells(void **state)
 	assert_int_equal(held_by_checkpoint(VF, "rdma_vf-any-7"), BINDING_HELD_LATE);
 	assert_int_equal(held_by_checkpoint(VF, "rdma_vf2-n0-1"), BINDING_HELD_EARLY);
 	assert_int_equal(held_by_checkpoint("rdma/other", "0000:01:00.1"), BINDING_HELD_NOTHING);
+	assert_int_equal(held_by_both(l, VF, "rdma_vf-n0-1"), BINDING_HELD_LATE); /* not started yet */
+	hold(l, "0000:01:00.1", VF, NULL, false);
+	assert_int_equal(held_by_both(l, VF, "rdma_vf-n0-1"), BINDING_HELD_EARLY);
+	ledger_free(l);
 }
 
 int main(void)
@@ -133,7 +144,7 @@ int main(void)
 		cmocka_unit_test(pods_with_the_hosts_network_have_no_cni_plugin),
 		cmocka_unit_test(what_containers_hold_decides_before_anything_else),
 		cmocka_unit_test(the_ledger_tells_what_is_held),
-		cmocka_unit_test(without_a_ledger_the_kubelets_checkpoint_tells),
+		cmocka_unit_test(the_kubelets_checkpoint_tells_it_too),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
