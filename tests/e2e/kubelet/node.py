@@ -515,15 +515,12 @@ class Node:
         self.wait_registered()
 
     def set_pool(self, binding):
-        """What the next railmated will read. Early: nothing, it has a pool of its own."""
+        """What the next railmated will read."""
         self.binding = binding
-        file = self.work / "pools/config.json"
-        file.unlink(missing_ok=True)
-        if binding != "early":
-            selectors = {"devices": ["101e"], "isRdma": True}  # the VFs, and no RDMA device beside them
-            pool = {"resourcePrefix": "rdma", "resourceName": "vf", "selectors": selectors,
-                    "railmate": {"binding": binding}}
-            file.write_text(json.dumps({"resourceList": [pool]}))
+        selectors = {"devices": ["101e"], "isRdma": True}  # the VFs, and no RDMA device beside them
+        pool = {"resourcePrefix": "rdma", "resourceName": "vf", "selectors": selectors,
+                "railmate": {"binding": binding}}
+        (self.work / "pools/config.json").write_text(json.dumps({"resourceList": [pool]}))
 
     def railmate_log(self, name):
         return (self.logs / f"{name}.log").read_text(errors="replace")

@@ -26,6 +26,8 @@ PROGRAMS = pathlib.Path("/programs")  # ./guest copies them into memory: over 9p
 WORK = pathlib.Path("/work")
 LOGS = pathlib.Path("/var/log/bed")
 CGROUP = "/bed"
+# What the built-in pool is, without its "auto".
+EARLY = {"resourceList": [{"resourcePrefix": "rdma", "resourceName": "vf", "selectors": {"isRdma": True}, "railmate": {"binding": "early"}}]}
 FRESH = 0.4  # seconds, or as long as the last answer took
 
 
@@ -60,7 +62,7 @@ class RealNode(node.Node):
         self.start_gpu_plugin("--poll", "200")
 
     def want(self, policy, config):
-        """The kubelet with this policy, railmated with this configuration (None: its own), all registered."""
+        """The kubelet with this policy, railmated with this configuration (None: EARLY), all registered."""
         if policy != self.policy:
             if self.kubelet:
                 self.kubelet.terminate()
@@ -81,9 +83,8 @@ class RealNode(node.Node):
     def start_railmate(self, *options):
         self.n_started += 1
         name = f"railmated-{self.n_started}"
-        if self.config is not None:
-            (WORK / "config.json").write_text(json.dumps(self.config))
-            options = ("--config-file", WORK / "config.json", *options)
+        (WORK / "config.json").write_text(json.dumps(self.config or EARLY))
+        options = ("--config-file", WORK / "config.json", *options)
         self.railmates[name] = self.spawn(f"{name}.log", self.program("railmated"), "--log-level", "debug", *options)
         scenarios.until(lambda: "starts:" in self.railmate_log(name), f"{name} to start", node.START_LIMIT)
         return name

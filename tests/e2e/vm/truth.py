@@ -23,7 +23,7 @@ UNSURE = "not all is known of its VFs"  # railmated's words when a busy kernel a
 
 def pool(name, devices, **railmate):
     return {"resourcePrefix": "rdma", "resourceName": name, "selectors": {"isRdma": True, "rootDevices": devices},
-            "railmate": railmate}
+            "railmate": {"binding": "early"} | railmate}
 
 
 # --- a pod's network ---
