@@ -116,5 +116,33 @@ class Files(Tree):
         self.expect("notes.md: does not end with a line feed")
 
 
+class Links(Tree):
+    def expect(self, words):
+        code, said = self.run_check("check-links")
+        self.assertEqual(code, 1, said)
+        self.assertIn(words, said)
+
+    def test_is_silent_about_links_that_lead_somewhere(self):
+        self.write("docs/a.md", "# A\n## Two words, `code`\n## Same\n## Same\n[b](../b.md#title) [c](#same-1)\n"
+                                "[d](#two-words-code) [far](https://example.com/x#y) `[no](link)`\n"
+                                "```\n[no](link)\n# no heading\n```\n")
+        self.write("b.md", "# Title\n[a](docs/a.md) [docs](docs)\n```json\n{}\n```\n```yaml\na: 1\n```\n")
+        self.assertEqual(self.run_check("check-links"), (0, ""))
+
+    def test_finds_a_link_to_no_file(self):
+        self.write("a.md", "see [b](docs/b.md)\n")
+        self.expect("a.md: links to docs/b.md, which does not exist")
+
+    def test_finds_a_link_to_no_heading(self):
+        self.write("a.md", "# Title\n[b](#tilte)\n```\n# tilte\n```\n")
+        self.expect("a.md: links to #tilte, and a.md has no such heading")
+
+    def test_finds_a_block_that_does_not_parse(self):
+        self.write("a.md", "# Title\n```json\n{,}\n```\n")
+        self.expect("a.md: the json block at line 2 does not parse")
+        self.write("a.md", "# Title\n```yaml\na: [1\n```\n")
+        self.expect("a.md: the yaml block at line 2 does not parse")
+
+
 if __name__ == "__main__":
     unittest.main()
