@@ -242,9 +242,9 @@ class CommandLine(DoctorTest):
         section = manual.split(".Sh DOCTOR\n")[1].split("\n.Sh ")[0]
         self.assertEqual(re.findall(r"(?m)^\.It Li ([a-z0-9-]+)", section), checks())
 
-    def test_the_readme_shows_what_it_prints(self):
-        readme = (FIXTURES.parent.parent / "README.md").read_text(encoding="utf-8")
-        args, shown = re.search(r"(?ms)^```\n# railmatectl doctor (.*?)\n(.*?)^```$", readme).groups()
+    def test_the_documents_show_what_it_prints(self):
+        page = (FIXTURES.parent.parent / "docs/troubleshooting.md").read_text(encoding="utf-8")
+        args, shown = re.search(r"(?ms)^```\n# railmatectl doctor (.*?)\n(.*?)^```$", page).groups()
         self.assertEqual(doctor(machine(UNWELL), *args.split()).stdout, shown)
 
     def test_what_makes_no_sense_is_refused(self):
