@@ -33,7 +33,7 @@ static struct columns find_columns(const struct hw_inventory *inv)
 	for (size_t i = 0; i < inv->n_pci; i++) {
 		const struct hw_pci *f = &inv->pci[i];
 
-		if (!hw_is_pf(f) && (f->physfn >= 0 || !hw_is_nic_vf(inv, (int)i)))
+		if (!hw_is_own_nic(inv, (int)i))
 			continue;
 		c.pci[c.n++] = (int)i;
 		if (f->netdev && (int)strlen(f->netdev) > c.netdev_width)
@@ -101,15 +101,6 @@ static void put_matrix(const struct machine *m, const struct columns *c, struct 
 	strbuf_putc(out, '\n');
 }
 
-/* "400 Gb/s", "2.5 Gb/s" */
-static void put_rate(struct strbuf *out, int mbps)
-{
-	if (mbps % 1000)
-		strbuf_printf(out, "%d.%d Gb/s", mbps / 1000, mbps % 1000 / 100);
-	else
-		strbuf_printf(out, "%d Gb/s", mbps / 1000);
-}
-
 static void put_link(const struct hw_inventory *inv, int pci, struct strbuf *out)
 {
 	_cleanup_strbuf_ struct strbuf cell = STRBUF_INIT;
@@ -121,7 +112,7 @@ static void put_link(const struct hw_inventory *inv, int pci, struct strbuf *out
 
 		strbuf_printf(&cell, "%s %s ", link ? link : "?", port->state ? port->state : "?");
 		if (port->rate_mbps)
-			put_rate(&cell, port->rate_mbps);
+			hw_put_rate(port->rate_mbps, &cell);
 	} else {
 		strbuf_puts(&cell, inv->pci[pci].carrier < 0 ? "-" : inv->pci[pci].carrier ? "up" : "down");
 	}

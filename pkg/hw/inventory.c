@@ -140,6 +140,21 @@ bool hw_is_nic_vf(const struct hw_inventory *inv, int pci)
 	return inv->hypervisor || (f->has_root && f->parent < 0);
 }
 
+bool hw_is_own_nic(const struct hw_inventory *inv, int pci)
+{
+	const struct hw_pci *f = &inv->pci[pci];
+
+	return hw_is_pf(f) || (f->physfn < 0 && hw_is_nic_vf(inv, pci));
+}
+
+void hw_put_rate(int mbps, struct strbuf *out)
+{
+	if (mbps % 1000)
+		strbuf_printf(out, "%d.%d Gb/s", mbps / 1000, mbps % 1000 / 100);
+	else
+		strbuf_printf(out, "%d Gb/s", mbps / 1000);
+}
+
 const char *hw_link_name(enum hw_link link)
 {
 	static const char *const names[] = {

@@ -16,6 +16,7 @@
 #include "hw/bdf.h"
 
 struct arena;
+struct strbuf;
 
 enum hw_link { HW_LINK_UNKNOWN, HW_LINK_IB, HW_LINK_ETHERNET };
 
@@ -120,6 +121,9 @@ bool hw_is_pf(const struct hw_pci *f);
 /* A NIC VF; or a NIC function passed through to this VM: no physfn, no SR-IOV of its own, not an emulated NIC
  * (virtio, e1000, vmxnet3: a table), and its id is a VF's, the tree shows a hypervisor, or it sits directly on a root bus. */
 bool hw_is_nic_vf(const struct hw_inventory *inv, int pci);
+/* A NIC that stands for itself: a PF, or a VF whose PF this machine does not see. */
+bool hw_is_own_nic(const struct hw_inventory *inv, int pci);
+void hw_put_rate(int mbps, struct strbuf *out); /* "400 Gb/s", "2.5 Gb/s" */
 const char *hw_link_name(enum hw_link link); /* "infiniband", "ethernet", NULL */
 /* Same machine? Every table equal, notes ignored. */
 bool hw_inventory_same(const struct hw_inventory *a, const struct hw_inventory *b);

@@ -139,6 +139,11 @@ int topo_place(const struct topo *t, int pci)
 	return t->spots[pci].place;
 }
 
+bool topo_is_fused(const struct topo *t, int pci)
+{
+	return t->spots[pci].is_fused;
+}
+
 static int common_bridge(const struct topo *t, int a, int b)
 {
 	a = t->spots[a].up;
@@ -216,13 +221,6 @@ struct topo_path topo_between(const struct topo *t, int pci_a, int pci_b)
 	return path;
 }
 
-static bool is_place_of_nic(const struct topo *t, int pci)
-{
-	if (t->spots[pci].place != pci)
-		return false; /* its PF answers for it */
-	return hw_is_pf(&t->inv->pci[pci]) || hw_is_nic_vf(t->inv, pci);
-}
-
 static bool is_close_to_a_gpu(const struct topo *t, int pci)
 {
 	for (size_t i = 0; i < t->inv->n_gpu; i++)
@@ -241,7 +239,7 @@ static bool looks_flattened(const struct topo *t)
 	for (size_t i = 0; i < inv->n_gpu; i++)
 		all_on_root = all_on_root && t->spots[inv->gpu[i].pci].up < 0;
 	for (int i = 0; i < (int)inv->n_pci; i++) {
-		if (!is_place_of_nic(t, i))
+		if (!hw_is_own_nic(t->inv, i))
 			continue;
 		if (is_close_to_a_gpu(t, i))
 			return false;

@@ -36,6 +36,8 @@ struct topo *topo_new_hinted(const struct hw_inventory *inv, const struct topo_h
 struct topo *topo_new(const struct hw_inventory *inv); /* without */
 void topo_free(struct topo *t);
 struct topo_path topo_between(const struct topo *t, int pci_a, int pci_b);
+/* A bridge that begins a sub-switch which counts as one with the switch above it. */
+bool topo_is_fused(const struct topo *t, int pci);
 int topo_place(const struct topo *t, int pci); /* a VF's visible PF, else the function itself */
 /*
  * GPUs and NICs are there, this looks like a VM (the tree tells of a hypervisor, or every one of them sits
