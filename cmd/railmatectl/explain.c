@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ask_ledger.h"
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -11,17 +12,13 @@
 #include "control/control.h"
 #include "explain.h"
 #include "hw/bdf.h"
-#include "ledger/file.h"
 #include "ledger/ledger.h"
 #include "nodes.h"
 #include "pools.h"
 #include "railmatectl.h"
 
-#define STATE_DIR      "/var/lib/railmate"
-#define ASK_TIMEOUT_MS 5000
-
 struct request {
-	const char *socket, *state_dir;
+	struct ledger_source source;
 	bool json;
 	const char *what;	      /* "pod", "vf", "last", "pool" */
 	const char *ns, *pod;	      /* pod */
@@ -37,47 +34,16 @@ struct telling {
 	struct story story;
 };
 
-static int ask_daemon(struct telling *t, struct err *err)
-{
-	const struct control_request ask = { .op = CONTROL_LEDGER };
-	struct control_reply reply;
-	int r;
-
-	if (str_eq(t->req->socket, "none"))
-		return err_set(err, ECONNREFUSED, "railmated was not asked");
-	r = control_ask(t->req->socket, &ask, ASK_TIMEOUT_MS, t->arena, &reply, err);
-	if (r < 0)
-		return r;
-	if (!reply.ledger)
-		return err_set(err, EBADMSG, "railmated's reply holds no ledger");
-	t->story.from = arena_printf(t->arena, "railmated at %s", t->req->socket);
-	t->story.running = true;
-	return ledger_read(reply.ledger, strlen(reply.ledger), "railmated's ledger", &t->ledger, err);
-}
-
-/* Not there, or not able to answer: its ledger is on the disk. */
-static bool is_down(int r)
-{
-	return r == -ECONNREFUSED || r == -ETIMEDOUT || r == -ECONNRESET;
-}
-
 static int get_ledger(struct telling *t)
 {
-	struct err why = { 0 }, err = { 0 };
-	int r;
+	struct ledger_answer answer = { 0 };
+	struct err err = { 0 };
 
-	r = ask_daemon(t, &why);
-	if (r == 0)
-		return EXIT_DONE;
-	if (!is_down(r))
-		return fail(EXIT_FAILED, "%s", why.msg);
-	r = ledger_file_peek(t->req->state_dir, &t->ledger, &err);
-	if (r == -ENOENT)
-		return fail(EXIT_FAILED, "%s; and there is no ledger in %s", why.msg, t->req->state_dir);
-	if (r < 0)
-		return fail(EXIT_FAILED, "%s; and %s", why.msg, err.msg);
-	t->story.from = arena_printf(t->arena, "%s/ledger.json", t->req->state_dir);
-	fail(0, "%s; this is what its ledger in %s says", why.msg, t->req->state_dir);
+	if (ask_ledger(&t->req->source, t->arena, &answer, &err) < 0)
+		return fail(EXIT_FAILED, "%s", err.msg);
+	t->ledger = answer.ledger;
+	t->story.from = answer.from;
+	t->story.running = answer.running;
 	return EXIT_DONE;
 }
 
@@ -207,7 +173,7 @@ static int tell_pools(struct telling *t, const char *resource, int code)
 	struct err err = { 0 };
 	const char *text;
 
-	if (pools_ask(t->req->socket, t->arena, &answer, &text, &err) < 0)
+	if (pools_ask(t->req->source.socket, t->arena, &answer, &text, &err) < 0)
 		return code == EXIT_DONE ? fail(EXIT_FAILED, "%s", err.msg) : code;
 	if (t->req->json)
 		strbuf_printf(&out, "%s\n", text);
@@ -341,11 +307,13 @@ static int ask_nodes(const struct request *req, char **args, int n)
 
 int cmd_explain(int argc, char **argv)
 {
-	struct request req = { .socket = CONTROL_SOCKET, .state_dir = STATE_DIR, .namespace = "kube-system" };
+	struct request req = { .source = { CONTROL_SOCKET, STATE_DIR }, .namespace = "kube-system" };
 	_cleanup_arena_ struct arena *a = arena_new(256);
 	const struct word words[] = {
-		{ "json", NULL, &req.json },	       { "control-socket", &req.socket, NULL },
-		{ "state-dir", &req.state_dir, NULL }, { "node", &req.node, NULL },
+		{ "json", NULL, &req.json },
+		{ "control-socket", &req.source.socket, NULL },
+		{ "state-dir", &req.source.state_dir, NULL },
+		{ "node", &req.node, NULL },
 		{ "namespace", &req.namespace, NULL },
 	};
 	int r = read_options(argc, argv, words, ARRAY_LEN(words));
