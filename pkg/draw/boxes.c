@@ -1,0 +1,283 @@
+/* From an inventory to the boxes of its picture: what hangs below what, which VFs a NIC has, and who holds
+ * them. */
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "draw/draw-internal.h"
+#include "hw/inventory.h"
+#include "topo/topo.h"
+
+/* Levels of switches below a root port that are drawn: three. What lies deeper is drawn in the third. */
+#define DEPTH_MAX 6
+/* A longer chain of bridges is a loop. */
+#define CHAIN_MAX 64
+
+bool box_is_tile(const struct box *b)
+{
+	return b->kind == BOX_GPU || b->kind == BOX_NIC;
+}
+
+struct box *box_shown(struct box *b)
+{
+	bool alone = b->kind == BOX_HOST && !b->kids->next && !box_is_tile(b->kids);
+
+	return alone ? b->kids : b;
+}
+
+static struct box *append(struct picture *p, struct box **list, enum box_kind kind, int id)
+{
+	struct box *b = arena_alloc(p->arena, sizeof(*b));
+
+	while (*list)
+		list = &(*list)->next;
+	b->kind = kind;
+	b->id = id;
+	*list = b;
+	return b;
+}
+
+static struct box *get(struct picture *p, struct box **list, enum box_kind kind, int id)
+{
+	for (struct box *b = *list; b; b = b->next) {
+		if (b->kind == kind && b->id == id)
+			return b;
+	}
+	return append(p, list, kind, id);
+}
+
+/* In the order of the turns and of the nodes, the unknown one last. */
+static bool is_before(const struct box *b, int turn, int id)
+{
+	return b->turn < turn || (b->turn == turn && (unsigned)b->id < (unsigned)id);
+}
+
+static struct box *get_numa(struct picture *p, int turn, int id)
+{
+	struct box **at = &p->numa, *b;
+
+	for (b = p->numa; b; b = b->next) {
+		if (b->id == id)
+			return b;
+	}
+	while (*at && is_before(*at, turn, id))
+		at = &(*at)->next;
+	b = arena_alloc(p->arena, sizeof(*b));
+	*b = (struct box) { .kind = BOX_NUMA, .id = id, .turn = turn, .next = *at };
+	*at = b;
+	return b;
+}
+
+static bool same_root(const struct hw_pci *a, const struct hw_pci *b)
+{
+	return a->has_root == b->has_root && a->root_domain == b->root_domain && a->root_bus == b->root_bus;
+}
+
+static struct box *get_host(struct picture *p, struct box *numa, int pci)
+{
+	const struct hw_inventory *inv = p->in->inv;
+
+	for (struct box *b = numa->kids; b; b = b->next) {
+		if (b->kind == BOX_HOST && same_root(&inv->pci[b->id], &inv->pci[pci]))
+			return b;
+	}
+	return append(p, &numa->kids, BOX_HOST, pci);
+}
+
+/* Bridges above a function; more than CHAIN_MAX: a loop. */
+static int depth_of(const struct hw_inventory *inv, int pci)
+{
+	int n = 0;
+
+	while ((pci = inv->pci[pci].parent) >= 0 && n <= CHAIN_MAX)
+		n++;
+	return n;
+}
+
+/*
+ * The box of what is below that bridge. Below a root port (depth 0) the upstream ports of switches have odd
+ * depths, and the downstream ports even ones. A sub-switch that counts as one with its switch is drawn as
+ * one.
+ */
+static struct box *below(struct picture *p, struct box *host, int bridge)
+{
+	const struct hw_inventory *inv = p->in->inv;
+	int depth = bridge < 0 ? 0 : depth_of(inv, bridge);
+	struct box *outer;
+	int up;
+
+	if (bridge < 0 || depth > CHAIN_MAX)
+		return host;
+	for (; depth > DEPTH_MAX; depth--)
+		bridge = inv->pci[bridge].parent;
+	if (depth == 0)
+		return get(p, &host->kids, BOX_PORT, bridge);
+	up = inv->pci[bridge].parent;
+	if (depth % 2 == 0 || topo_is_fused(p->in->topo, bridge))
+		return below(p, host, up);
+	outer = depth == 1 ? host : below(p, host, inv->pci[up].parent);
+	outer = get(p, &outer->kids, BOX_SWITCH, bridge);
+	outer->port = depth == 1 ? up : -1;
+	return outer;
+}
+
+static void hang(struct picture *p, int turn, enum box_kind kind, int pci, int number)
+{
+	struct box *numa = get_numa(p, turn, topo_numa(p->in->topo, pci)), *outer;
+	int group = topo_group_of(p->in->topo, pci);
+
+	if (group >= 0)
+		outer = get(p, &numa->kids, BOX_HIDDEN, group);
+	else
+		outer = below(p, get_host(p, numa, pci), p->in->inv->pci[pci].parent);
+	append(p, &outer->kids, kind, pci)->number = number;
+}
+
+/* --- NICs and their VFs --- */
+
+static int *table(struct picture *p, int value)
+{
+	size_t n = p->in->inv->n_pci;
+	int *t = arena_array(p->arena, n + 1, sizeof(*t));
+
+	for (size_t i = 0; i < n; i++)
+		t[i] = value;
+	return t;
+}
+
+static void link_vfs(struct picture *p)
+{
+	const struct hw_inventory *inv = p->in->inv;
+
+	for (int i = (int)inv->n_pci - 1; i >= 0; i--) {
+		int nic = hw_is_nic_vf(inv, i) ? topo_place(p->in->topo, i) : -1;
+
+		if (nic < 0)
+			continue;
+		p->next_vf[i] = p->first_vf[nic];
+		p->first_vf[nic] = i;
+		p->n_vfs[nic]++;
+	}
+}
+
+static void find_nics(struct picture *p)
+{
+	const struct hw_inventory *inv = p->in->inv;
+	int n = 0;
+
+	p->nic_number = table(p, -1);
+	p->first_vf = table(p, -1);
+	p->next_vf = table(p, -1);
+	p->n_vfs = table(p, 0);
+	for (size_t i = 0; i < inv->n_pci; i++) {
+		if (hw_is_own_nic(inv, (int)i))
+			p->nic_number[i] = n++;
+	}
+	link_vfs(p);
+}
+
+/* --- who holds them --- */
+
+static bool same_text(const char *a, const char *b)
+{
+	return !strcmp(a ? a : "", b ? b : "");
+}
+
+static bool same_pod(const struct draw_hold *a, const struct draw_hold *b)
+{
+	return same_text(a->ns, b->ns) && same_text(a->pod, b->pod) && same_text(a->uid, b->uid) &&
+	       a->draining == b->draining;
+}
+
+/* "A", "B" … "Z", "AA" … "ZZ", "+" for all others: what a cell has room for, without letters that are wide or
+ * look like digits. */
+static void label(char buf[4], size_t n)
+{
+	static const char letters[] = "ABCDEFGHJKLNPRSTUVXYZ";
+	size_t base = sizeof(letters) - 1;
+
+	if (n < base)
+		snprintf(buf, 4, "%c", letters[n]);
+	else if (n < base + base * base)
+		snprintf(buf, 4, "%c%c", letters[n / base - 1], letters[n % base]);
+	else
+		snprintf(buf, 4, "+");
+}
+
+static size_t get_pod(struct picture *p, const struct draw_hold *hold)
+{
+	size_t i = 0;
+
+	while (i < p->n_pods && !same_pod(p->pods[i].first, hold))
+		i++;
+	if (i == p->n_pods) {
+		p->pods[i] = (struct pod) { .first = hold };
+		p->pods[i].gpus = arena_array(p->arena, p->in->inv->n_gpu + 1, sizeof(bool));
+		label(p->pods[i].label, p->n_pods++);
+	}
+	return i;
+}
+
+static int find(const struct hw_inventory *inv, const char *address)
+{
+	struct bdf bdf;
+
+	return bdf_parse(address, &bdf) < 0 ? -1 : hw_find_pci(inv, bdf);
+}
+
+static void find_pods(struct picture *p)
+{
+	const struct draw_in *in = p->in;
+
+	p->pods = arena_array(p->arena, in->n_holds + 1, sizeof(*p->pods));
+	p->pod_of = table(p, -1);
+	for (size_t i = 0; i < in->n_holds; i++) {
+		const struct draw_hold *hold = &in->holds[i];
+		size_t k = get_pod(p, hold);
+		int vf = find(in->inv, hold->vf);
+
+		p->pods[k].n_vfs++;
+		if (vf >= 0)
+			p->pod_of[vf] = (int)k;
+		for (size_t g = 0; g < hold->n_gpus; g++) {
+			int gpu = hw_find_gpu(in->inv, find(in->inv, hold->gpus[g]));
+
+			if (gpu >= 0)
+				p->pods[k].gpus[gpu] = true;
+		}
+	}
+}
+
+size_t holders_of(const struct picture *p, int nic, size_t *ret, size_t max)
+{
+	size_t n = 0;
+
+	for (size_t k = 0; k < p->n_pods; k++) {
+		int vf = p->first_vf[nic];
+
+		while (vf >= 0 && p->pod_of[vf] != (int)k)
+			vf = p->next_vf[vf];
+		if (vf >= 0 && n++ < max)
+			ret[n - 1] = k;
+	}
+	return n;
+}
+
+/* GPUs come first, then NICs with VFs, then the others: what matters stands above and on the left. */
+void picture_fill(struct picture *p)
+{
+	const struct hw_inventory *inv = p->in->inv;
+
+	find_nics(p);
+	find_pods(p);
+	for (size_t g = 0; g < inv->n_gpu; g++)
+		hang(p, 0, BOX_GPU, inv->gpu[g].pci, (int)g);
+	for (int turn = 1; turn <= 2; turn++) {
+		for (size_t i = 0; i < inv->n_pci; i++) {
+			if (p->nic_number[i] >= 0 && (p->n_vfs[i] > 0) == (turn == 1))
+				hang(p, turn, BOX_NIC, (int)i, p->nic_number[i]);
+		}
+	}
+}
