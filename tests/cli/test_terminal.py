@@ -3,27 +3,20 @@ import json
 import pathlib
 import re
 import shutil
+import sys
 import tempfile
 import unicodedata
 import unittest
 
 from program import CTL, FIXTURES, ProgramTest, run
 
+sys.path.insert(0, str(FIXTURES.parent / "support"))
+from ledger import ledger_text
+
 # Clears the screen, sets the title; the same with one byte of C1 in UTF-8; turns the order of what follows around.
 HOSTILE = "\x1b]0;EVIL\x07", "\x9b2JEVIL", "\u202eEVIL"
 HARMLESS = "\n\t"
 P = "p-0:1:20 [0] NCCL INFO "
-
-
-def checksum(data):
-    """FNV-1a, eight bytes a step while there are eight (ledger-internal.h)."""
-    value, prime, whole = 14695981039346656037, 1099511628211, len(data) // 8 * 8
-    for i in range(0, whole, 8):
-        value = (value ^ int.from_bytes(data[i:i + 8], "little")) * prime % 2 ** 64
-        value ^= value >> 32
-    for byte in data[whole:]:
-        value = (value ^ byte) * prime % 2 ** 64
-    return value
 
 
 class Terminal(ProgramTest):
@@ -90,10 +83,7 @@ class Terminal(ProgramTest):
             holds = [{"vf": "0000:18:00.1", "resource": "rdma/vf", **owner, "since_ms": 1795273331000, "decision": 1}]
             decisions = [{"number": 1, "at_ms": 1795273331000, "resource": "rdma/vf", **owner, "asked": 1, "known": "known",
                           "free": [[name, 8]], "chosen": ["0000:18:00.1"], "pairs": []}]
-            body = '"next":2,\n' + ",\n".join(
-                f'"{key}":[\n' + json.dumps(items[0], ensure_ascii=i == 0, separators=(",", ":")) + "]"
-                for key, items in (("holds", holds), ("decisions", decisions))) + "}\n"
-            text = f'{{"railmate":"ledger","version":1,"checksum":"{checksum(body.encode()):016x}",\n' + body
+            text = ledger_text(holds, decisions, escape=i == 0)
             (self.top / "ledger.json").write_text(text)
             for more in ((), ("--json",)):
                 for what in (("last",), ("vf", "0000:18:00.1")):

@@ -10,6 +10,7 @@ import os
 import pathlib
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import unittest
@@ -19,30 +20,14 @@ from harness import PATIENCE, VF as VFS
 from harness import Case, program, until, vfs_of
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "support"))
+from ledger import ledger_text
+
 GOLDENS = HERE / "explain"
 AT = 1795273331000  # Sat Nov 21 15:02:11 UTC 2026
 PF = ["0000:18:00.0", "0000:40:00.0", "0000:9a:00.0"]
 GPU = ["0000:1b:00.0", "0000:43:00.0", "0000:9d:00.0"]
 VF = ["0000:18:00.1", "0000:40:00.1", "0000:9a:00.1"]
-
-
-def checksum(data):
-    """FNV-1a, eight bytes a step while there are eight (ledger-internal.h)."""
-    value, prime, whole = 14695981039346656037, 1099511628211, len(data) // 8 * 8
-    for i in range(0, whole, 8):
-        value = (value ^ int.from_bytes(data[i:i + 8], "little")) * prime % 2 ** 64
-        value ^= value >> 32
-    for byte in data[whole:]:
-        value = (value ^ byte) * prime % 2 ** 64
-    return value
-
-
-def ledger_text(holds, decisions):
-    """As the daemon writes it: a line each, the checksum of what follows the first line."""
-    def lines(name, items):
-        return f'"{name}":[' + ",".join("\n" + json.dumps(i, separators=(",", ":")) for i in items) + "]"
-    body = f'"next":{len(decisions) + 1},\n' + lines("holds", holds) + ",\n" + lines("decisions", decisions) + "}\n"
-    return f'{{"railmate":"ledger","version":1,"checksum":"{checksum(body.encode()):016x}",\n' + body
 
 
 def owner(pod, container="main", ns="team", uid="u"):
