@@ -1,4 +1,5 @@
-/* railmatectl: what railmate sees of a machine, would do on it, and did. Only explain asks the daemon. */
+/* railmatectl: what railmate sees of a machine, would do on it, and did. Only explain, release and topo --svg
+ * ask the daemon. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
@@ -48,6 +49,10 @@ static const char usage_text[] =
 	"  --topology-hints FILE   which GPUs and NICs share a switch, where a virtual machine hides it\n"
 	"  --json                  one JSON object on standard output\n"
 	"options of topo:\n"
+	"  --svg                   a picture: NUMA nodes, switches, GPUs, NICs, VFs, and the pods that hold "
+	"them\n"
+	"  --control-socket PATH, --state-dir DIR\n"
+	"                          with --svg: whom to ask who holds VFs, as with explain\n"
 	"  --nccl-xml              the topology file that NCCL would be given (NCCL_TOPO_FILE)\n"
 	"  --rccl                  that of RCCL\n"
 	"options of plan:\n"

@@ -5,8 +5,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct arena;
 struct config;
 struct err;
+struct hw_gpu;
+struct ledger_source;
 struct node;
 struct pool;
 struct strbuf;
@@ -54,6 +57,10 @@ int print_out(struct strbuf *text);
 /* The picture and the JSON of a node. */
 void topo_text(const struct machine *m, struct strbuf *out);
 void topo_json(const struct machine *m, struct strbuf *out);
+/* SVG; holders NULL: nobody is asked who holds VFs. */
+void topo_svg(const struct machine *m, const struct ledger_source *holders, struct strbuf *out);
+/* The driver's own name of it, else that of pci.ids, else the vendor's. */
+const char *gpu_name(const struct machine *m, const struct hw_gpu *gpu, struct arena *a);
 /* Its topology file; an exit code. */
 int topo_xml(const struct machine *m, bool rccl, struct strbuf *out);
 

@@ -2,9 +2,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ask_ledger.h"
+#include "base/arena.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
+#include "control/control.h"
 #include "discover/discover.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
@@ -67,18 +70,17 @@ static void put_numa(struct strbuf *out, int numa)
 		strbuf_printf(out, "%-6d", numa);
 }
 
-/* The driver's own name, else that of pci.ids, else the vendor's. */
-static void put_model(const struct machine *m, const struct hw_gpu *gpu, struct strbuf *out)
+const char *gpu_name(const struct machine *m, const struct hw_gpu *gpu, struct arena *a)
 {
 	const struct hw_pci *f = &m->node->inv->pci[gpu->pci];
 	_cleanup_free_ char *listed = gpu->model ? NULL : discover_pci_name(m->root, f->vendor, f->device);
 
-	strbuf_puts(out, gpu->model ? gpu->model : listed ? listed : gpu->vendor);
-	strbuf_putc(out, '\n');
+	return gpu->model ? gpu->model : listed ? arena_strdup(a, listed) : gpu->vendor;
 }
 
 static void put_matrix(const struct machine *m, const struct columns *c, struct strbuf *out)
 {
+	_cleanup_arena_ struct arena *a = arena_new(1024);
 	const struct hw_inventory *inv = m->node->inv;
 	char buf[BDF_STRLEN];
 
@@ -95,8 +97,8 @@ static void put_matrix(const struct machine *m, const struct columns *c, struct 
 				out, "%-7s",
 				topo_class_name(topo_between(m->node->topo, gpu->pci, c->pci[k]).class));
 		put_numa(out, inv->pci[gpu->pci].numa);
-		strbuf_printf(out, "%-*s ", BDF_WIDTH, bdf_format(inv->pci[gpu->pci].bdf, buf));
-		put_model(m, gpu, out);
+		strbuf_printf(out, "%-*s %s\n", BDF_WIDTH, bdf_format(inv->pci[gpu->pci].bdf, buf),
+			      gpu_name(m, gpu, a));
 	}
 	strbuf_putc(out, '\n');
 }
@@ -240,32 +242,63 @@ void topo_text(const struct machine *m, struct strbuf *out)
 		put_legend(m, out);
 }
 
+/* What --root names is another machine: the daemon of this one is asked of it only if it is named, too. */
+static const struct ledger_source *find_holders(const struct machine *m, struct ledger_source *source)
+{
+	if (!source->socket && !source->state_dir && strcmp(m->root_path, "/") != 0)
+		return NULL;
+	if (!source->socket)
+		source->socket = CONTROL_SOCKET;
+	if (!source->state_dir)
+		source->state_dir = STATE_DIR;
+	return source;
+}
+
+enum form { FORM_TEXT, FORM_JSON, FORM_SVG, FORM_XML };
+
+static int print_form(struct machine *m, enum form form, bool rccl, struct ledger_source *source)
+{
+	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+	int r = machine_open(m);
+
+	if (r == EXIT_DONE && form == FORM_XML)
+		r = topo_xml(m, rccl, &out);
+	if (r != EXIT_DONE)
+		return r;
+	if (form == FORM_TEXT)
+		topo_text(m, &out);
+	else if (form == FORM_JSON)
+		topo_json(m, &out);
+	else if (form == FORM_SVG)
+		topo_svg(m, find_holders(m, source), &out);
+	return print_out(&out);
+}
+
 int cmd_topo(int argc, char **argv)
 {
 	_cleanup_(machine_close) struct machine m = { .root_path = "/" };
-	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
-	bool json = false, xml = false, rccl = false;
+	bool json = false, svg = false, xml = false, rccl = false;
+	struct ledger_source source = { 0 };
 	const struct word words[] = {
 		{ "root", &m.root_path, NULL },
 		{ "config", &m.config_path, NULL },
 		{ "topology-hints", &m.hints_path, NULL },
 		{ "json", NULL, &json },
+		{ "svg", NULL, &svg },
+		{ "control-socket", &source.socket, NULL },
+		{ "state-dir", &source.state_dir, NULL },
 		{ "nccl-xml", NULL, &xml },
 		{ "rccl", NULL, &rccl },
 	};
 	int r = read_only_options(argc, argv, words, ARRAY_LEN(words));
 
-	if (r == EXIT_DONE && (json && xml))
-		r = fail(EXIT_USAGE, "--json and --nccl-xml are two answers: one at a time");
-	if (r == EXIT_DONE && rccl && !xml)
-		r = fail(EXIT_USAGE, "--rccl is for --nccl-xml");
-	if (r == EXIT_DONE)
-		r = machine_open(&m);
-	if (r == EXIT_DONE && xml)
-		r = topo_xml(&m, rccl, &out);
 	if (r != EXIT_DONE)
 		return r;
-	if (!xml)
-		(json ? topo_json : topo_text)(&m, &out);
-	return print_out(&out);
+	if (json + svg + xml > 1)
+		return fail(EXIT_USAGE, "--json, --svg and --nccl-xml exclude each other: one at a time");
+	if (rccl && !xml)
+		return fail(EXIT_USAGE, "--rccl is for --nccl-xml");
+	if ((source.socket || source.state_dir) && !svg)
+		return fail(EXIT_USAGE, "--control-socket and --state-dir are for --svg");
+	return print_form(&m, xml ? FORM_XML : svg ? FORM_SVG : json ? FORM_JSON : FORM_TEXT, rccl, &source);
 }

@@ -50,6 +50,7 @@ class Terminal(ProgramTest):
     def test_topo_plan_and_simulate(self):
         self.printed("topo", "--root", self.machine)
         self.printed("topo", "--json", "--root", self.machine)
+        self.printed("topo", "--svg", "--root", self.machine)
         self.printed("plan", "--root", self.machine, "--gpus", "0000:1b:00.0", "--vfs", "1", shows="VF 0000")
         self.printed("plan", "--root", self.machine, "--gpus", "0000:1b:00.0", "--vfs", "1", "--json", shows="VF 0000")
         self.printed("simulate", "--root", self.machine, "--pods", "5", shows="")
