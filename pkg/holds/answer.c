@@ -408,9 +408,8 @@ static bool may_fill(const struct ledger_hold *hold, const struct sight *s)
 	       (hold->pending || !s->loaded);
 }
 
-/* The UIDs of the pods with this id, if they are two. */
-static void note_two(struct sight *s, const struct holds_entry *v, size_t n, const char *resource,
-		     const char *id)
+void holds_note_two(struct two_pods *two, const struct holds_entry *v, size_t n, const char *resource,
+		    const char *id)
 {
 	const char *uids[2] = { "", "" };
 	size_t pods = 0;
@@ -424,7 +423,16 @@ static void note_two(struct sight *s, const struct holds_entry *v, size_t n, con
 		pods++;
 	}
 	for (size_t i = 0; i < 2; i++)
-		snprintf(s->uids[i], sizeof(s->uids[i]), "%s", pods == 2 ? uids[i] : "");
+		snprintf(two->uids[i], sizeof(two->uids[i]), "%s", pods == 2 ? uids[i] : "");
+}
+
+const char *holds_other_of(const struct two_pods *two, const char *uid)
+{
+	for (size_t i = 0; holds_text(uid) && i < 2; i++) {
+		if (!strcmp(two->uids[i], uid))
+			return two->uids[!i];
+	}
+	return NULL;
 }
 
 /* A hold that has another UID than the checkpoint keeps it: its id was given away. */
@@ -436,7 +444,7 @@ void holds_checkpoint(struct holds *h, const struct holds_entry *v, size_t n, st
 		const char *uid = holds_checkpoint_uid(v, n, hold.resource, hold.slot ? hold.slot : hold.vf);
 		struct sight *s = &h->sights[i];
 
-		note_two(s, v, n, hold.resource, hold.slot ? hold.slot : hold.vf);
+		holds_note_two(&s->two, v, n, hold.resource, hold.slot ? hold.slot : hold.vf);
 		if (!*uid)
 			continue;
 		if (may_fill(&hold, s)) {

@@ -4,6 +4,11 @@
 
 #include "holds/holds.h"
 
+/* The UIDs of two pods with one id, by the checkpoint; "" unless there are just two. */
+struct two_pods {
+	char uids[2][48];
+};
+
 /* What is known of a hold since we started. In the order of the holds. */
 struct sight {
 	char *vf;
@@ -23,7 +28,7 @@ struct sight {
 	int64_t missed_ms; /* when it was first missed so; 0 never */
 	bool missed_twice;
 	bool doubly_told;
-	char uids[2][48]; /* of two pods with its id, by the checkpoint; "" unless there are just two */
+	struct two_pods two;
 };
 
 struct promise {
@@ -36,6 +41,7 @@ struct promise {
 struct unknown {
 	char *slot, *resource;
 	struct ledger_owner owner; /* strings of its own */
+	struct two_pods two;
 	bool missed, runs;
 	int64_t missed_ms; /* since when; monotonic */
 };
@@ -106,6 +112,10 @@ bool holds_is_gone(const struct holds *h, const struct ledger_hold *hold, const 
 		   const struct holds_facts *f, bool given, bool moves, struct holds_now now);
 void holds_note_cgroup(struct holds *h, const char *vf, const struct holds_facts *f);
 void holds_drop(struct holds *h, const char *vf, const char *because, struct holds_now now);
+
+void holds_note_two(struct two_pods *two, const struct holds_entry *v, size_t n, const char *resource, const char *id);
+/* The UID of the other one; NULL: uid is of neither. */
+const char *holds_other_of(const struct two_pods *two, const char *uid);
 
 struct promise *holds_promise(const struct holds *h, const char *slot); /* NULL: none */
 void holds_forget_promise(struct holds *h, const char *slot);

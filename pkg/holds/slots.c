@@ -179,9 +179,12 @@ static void name_unknown(struct unknown *u, const char *uid)
 
 void holds_name_unknown(struct holds *h, const struct holds_entry *v, size_t n)
 {
-	for (size_t i = 0; i < h->n_unknown; i++)
-		name_unknown(&h->unknown[i],
-			     holds_checkpoint_uid(v, n, h->unknown[i].resource, h->unknown[i].slot));
+	for (size_t i = 0; i < h->n_unknown; i++) {
+		struct unknown *u = &h->unknown[i];
+
+		holds_note_two(&u->two, v, n, u->resource, u->slot);
+		name_unknown(u, holds_checkpoint_uid(v, n, u->resource, u->slot));
+	}
 	for (size_t i = 0; i < h->n_unknown; i++)
 		name_unknown(&h->unknown[i], uid_by_name(h, &h->unknown[i]));
 }
@@ -318,11 +321,14 @@ const char *holds_slot_start(struct holds *h, const char *slot, const struct led
 			     struct holds_now now)
 {
 	const struct ledger_hold *hold = holds_live_slot(h, slot);
-	const struct unknown *u = find_unknown(h, slot);
+	struct unknown *u = find_unknown(h, slot);
+	const char *other = u ? holds_other_of(&u->two, owner->uid) : NULL;
 
 	if (u && !holds_other_uid(&u->owner, owner) &&
 	    (holds_same_uid(&u->owner, owner) || holds_same_name(&u->owner, owner->ns, owner->pod)))
 		holds_know_slot(h, slot); /* the container that had it has ended, and starts again */
+	else if (other)
+		name_unknown(u, other); /* the kubelet has given it to two pods, and this one does not run */
 	if (!hold)
 		return NULL;
 	if (!is_same_pod(h, hold, owner)) {

@@ -179,17 +179,15 @@ static void know_the_other(struct holds *h, const char *vf, const struct ledger_
 {
 	const struct ledger_hold *hold = ledger_find(h->ledger, vf);
 	const struct sight *s = holds_sight(h, vf, now);
+	const char *other = s ? holds_other_of(&s->two, owner->uid) : NULL;
 	struct ledger_hold known;
 
-	if (!hold || holds_text(hold->owner.uid) || !holds_text(hold->owner.pod) || !holds_text(owner->pod) ||
-	    !holds_text(owner->uid) || holds_same_name(&hold->owner, owner->ns, owner->pod) || !s->shown_ms ||
+	if (!other || !hold || holds_text(hold->owner.uid) || !holds_text(hold->owner.pod) ||
+	    !holds_text(owner->pod) || holds_same_name(&hold->owner, owner->ns, owner->pod) || !s->shown_ms ||
 	    s->unseen)
 		return;
 	known = *hold;
-	for (size_t i = 0; i < 2; i++) {
-		if (!strcmp(s->uids[i], owner->uid))
-			known.owner.uid = s->uids[!i];
-	}
+	known.owner.uid = other;
 	ledger_put(h->ledger, &known);
 	holds_sync(h, now);
 }

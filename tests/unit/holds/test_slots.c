@@ -461,6 +461,37 @@ static void a_slot_that_two_pods_have_on_record_is_that_of_the_pod_of_its_name(v
 	assert_null(holds_unknown(w.h, 0, NULL));
 }
 
+/* The kubelet has given it twice: the one that starts does not run, so the other one's cgroup tells. */
+static void an_unknown_slot_of_two_pods_is_known_when_one_starts_and_the_other_does_not_run(void **state)
+{
+	const struct holds_entry two[] = { { "u1", "main", RES, S0 }, { "u2", "main", RES, S0 } };
+
+	(void)state;
+	lose_everything();
+	kubelet_lists({ "web-0", S0 }, { "web-2", S0 });
+	holds_checkpoint(w.h, two, ARRAY_LEN(two), w.now);
+	run_pod("web-2#u2"); /* its sandbox */
+	assert_null(slot_starts("#u2", S0, true));
+	tick();
+	assert_false(may_give(V1)); /* web-0 runs */
+	end_pod("web-0#u1");
+	tick();
+	assert_true(may_give(V1));
+}
+
+static void an_unknown_slot_of_two_pods_is_known_when_its_own_container_starts(void **state)
+{
+	const struct holds_entry two[] = { { "u1", "main", RES, S0 }, { "u2", "main", RES, S0 } };
+
+	(void)state;
+	lose_everything();
+	kubelet_lists({ "web-0", S0 }, { "web-2", S0 });
+	holds_checkpoint(w.h, two, ARRAY_LEN(two), w.now);
+	run_pod("web-2#u2");
+	assert_null(slot_starts("web-0#u1", S0, true));
+	assert_null(holds_unknown(w.h, 0, NULL));
+}
+
 static void a_pod_that_runs_nothing_does_not_keep_its_slots_unknown(void **state)
 {
 	(void)state;
@@ -568,6 +599,8 @@ int main(void)
 		TEST(an_unknown_slot_is_forgotten_when_its_pod_is_missed_twice_and_runs_no_more),
 		TEST(the_slots_of_a_pod_are_known_when_its_init_container_starts),
 		TEST(a_slot_that_two_pods_have_on_record_is_that_of_the_pod_of_its_name),
+		TEST(an_unknown_slot_of_two_pods_is_known_when_one_starts_and_the_other_does_not_run),
+		TEST(an_unknown_slot_of_two_pods_is_known_when_its_own_container_starts),
 		TEST(a_pod_that_runs_nothing_does_not_keep_its_slots_unknown),
 		TEST(two_answers_of_one_moment_do_not_end_an_unknown_slot),
 		TEST(an_unknown_slot_stays_so_while_cgroups_cannot_be_read),
