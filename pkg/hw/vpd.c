@@ -1,0 +1,117 @@
+#include "hw/vpd.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/err.h"
+#include "base/mem.h"
+
+/* The first byte of a resource: a small one has its length in it, a large one in the next two. */
+#define LARGE	   0x80
+#define SMALL_KIND 0x78
+#define SMALL_LEN  0x07
+#define SMALL_END  0x78
+
+enum { LARGE_NAME = 0x82, LARGE_READ_ONLY = 0x90 };
+
+#define KEYWORD_HEAD 3 /* two letters and a length */
+
+static const struct {
+	const char *keyword;
+	size_t value; /* in struct vpd */
+} keywords[] = {
+	{ "PN", offsetof(struct vpd, part) },
+	{ "SN", offsetof(struct vpd, serial) },
+	{ "V3", offsetof(struct vpd, board) },
+	{ "VU", offsetof(struct vpd, vuid) },
+};
+
+static bool is_padding(uint8_t c)
+{
+	return c == ' ' || c == '\0';
+}
+
+static int take_text(const char *what, struct bytes text, char *ret, struct err *err)
+{
+	while (text.len && is_padding(text.data[text.len - 1]))
+		text.len--;
+	while (text.len && is_padding(text.data[0])) {
+		text.data++;
+		text.len--;
+	}
+	for (size_t i = 0; i < text.len; i++) {
+		if (text.data[i] < 0x20 || text.data[i] > 0x7e)
+			return err_set(err, EINVAL, "its %s is no printable ASCII", what);
+	}
+	if (text.len >= VPD_VALUE_MAX)
+		return err_set(err, EINVAL, "its %s has %zu characters", what, text.len);
+	if (!*ret && text.len) {
+		memcpy(ret, text.data, text.len);
+		ret[text.len] = '\0';
+	}
+	return 0;
+}
+
+static int take_keyword(const uint8_t *letters, struct bytes value, struct vpd *vpd, struct err *err)
+{
+	for (size_t i = 0; i < ARRAY_LEN(keywords); i++) {
+		if (!memcmp(keywords[i].keyword, letters, 2))
+			return take_text(keywords[i].keyword, value, (char *)vpd + keywords[i].value, err);
+	}
+	return 0;
+}
+
+static int take_keywords(struct bytes all, size_t start, struct vpd *vpd, struct err *err)
+{
+	for (size_t at = 0, len; at < all.len; at += KEYWORD_HEAD + len) {
+		if (all.len - at < KEYWORD_HEAD)
+			return err_set(err, EINVAL, "the keyword at byte %zu is cut short", start + at);
+		len = all.data[at + 2];
+		if (len > all.len - at - KEYWORD_HEAD)
+			return err_set(err, EINVAL,
+				       "the keyword at byte %zu claims %zu bytes, and %zu are there",
+				       start + at, len, all.len - at - KEYWORD_HEAD);
+		if (take_keyword(all.data + at, (struct bytes) { all.data + at + KEYWORD_HEAD, len }, vpd,
+				 err) < 0)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+static int take_resource(uint8_t tag, struct bytes body, size_t start, struct vpd *vpd, struct err *err)
+{
+	switch (tag) {
+	case LARGE_NAME:
+		return take_text("identifier string", body, vpd->name, err);
+	case LARGE_READ_ONLY:
+		return take_keywords(body, start, vpd, err);
+	default:
+		return 0;
+	}
+}
+
+int vpd_parse(const uint8_t *data, size_t n, struct vpd *ret, struct err *err)
+{
+	struct vpd vpd = { .name = "" };
+	size_t at = 0, head, len;
+
+	for (; at < n; at += head + len) {
+		head = data[at] & LARGE ? 3 : 1;
+		if (n - at < head)
+			return err_set(err, EINVAL, "the tag at byte %zu is cut short", at);
+		len = head == 3 ? data[at + 1] | (size_t)data[at + 2] << 8 : data[at] & SMALL_LEN;
+		if (head == 1 && (data[at] & SMALL_KIND) == SMALL_END) {
+			*ret = vpd;
+			return 0;
+		}
+		if (len > n - at - head)
+			return err_set(err, EINVAL, "the tag at byte %zu claims %zu bytes, and %zu are there",
+				       at, len, n - at - head);
+		if (take_resource(data[at], (struct bytes) { data + at + head, len }, at + head, &vpd, err) <
+		    0)
+			return -EINVAL;
+	}
+	return err_set(err, EINVAL, "there is no end tag in its %zu bytes", n);
+}
