@@ -119,7 +119,7 @@ int load_node_seeded(const struct sysroot *root, const struct config *cfg, const
 	struct hw_inventory *inv;
 	int r;
 
-	r = discover_host(root, cfg->gpus, cfg->n_gpus, &inv, err);
+	r = discover_host_again(root, cfg->gpus, cfg->n_gpus, previous ? previous->inv : NULL, &inv, err);
 	if (r < 0)
 		return r;
 	read_wanted(root, cfg, inv);

@@ -56,11 +56,13 @@ static struct hw_inventory *finish(struct scan *s)
 	inv->n_pci = s->n_pci;
 	inv->n_rdma = s->n_rdma;
 	inv->n_gpu = s->n_gpu;
+	inv->n_card = s->n_card;
 	inv->n_numa = s->n_numa;
 	inv->n_notes = s->n_notes;
 	inv->pci = into_arena(s->arena, s->pci, s->n_pci, sizeof(*s->pci));
 	inv->rdma = into_arena(s->arena, s->rdma, s->n_rdma, sizeof(*s->rdma));
 	inv->gpu = into_arena(s->arena, s->gpu, s->n_gpu, sizeof(*s->gpu));
+	inv->card = into_arena(s->arena, s->card, s->n_card, sizeof(*s->card));
 	inv->numa = into_arena(s->arena, s->numa, s->n_numa, sizeof(*s->numa));
 	inv->notes = into_arena(s->arena, s->notes, s->n_notes, sizeof(*s->notes));
 	classes_done(s);
@@ -69,8 +71,8 @@ static struct hw_inventory *finish(struct scan *s)
 	return inv;
 }
 
-int discover_host(const struct sysroot *root, const struct gpu_match *gpus, size_t n_gpus,
-		  struct hw_inventory **ret, struct err *err)
+int discover_host_again(const struct sysroot *root, const struct gpu_match *gpus, size_t n_gpus,
+			const struct hw_inventory *before, struct hw_inventory **ret, struct err *err)
 {
 	_cleanup_close_ int top = sysroot_openat(root, O_RDONLY | O_DIRECTORY, ".");
 	struct scan s = {
@@ -90,6 +92,7 @@ int discover_host(const struct sysroot *root, const struct gpu_match *gpus, size
 	scan_class_rdma(&s);
 	scan_missing_bridges(&s);
 	scan_place(&s);
+	scan_cards(&s, before);
 	scan_rates(&s);
 	scan_default_route(&s);
 	inv = finish(&s);
@@ -98,4 +101,10 @@ int discover_host(const struct sysroot *root, const struct gpu_match *gpus, size
 	else
 		*ret = inv;
 	return r;
+}
+
+int discover_host(const struct sysroot *root, const struct gpu_match *gpus, size_t n_gpus,
+		  struct hw_inventory **ret, struct err *err)
+{
+	return discover_host_again(root, gpus, n_gpus, NULL, ret, err);
 }

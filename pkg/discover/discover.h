@@ -30,6 +30,12 @@ extern const size_t gpu_match_default_n;
  */
 int discover_host(const struct sysroot *root, const struct gpu_match *gpus, size_t n_gpus,
 		  struct hw_inventory **ret, struct err *err);
+/*
+ * The same, of a machine that was looked at before: what takes long and does not change (VPD) is taken from that inventory, also
+ * that it could not be read. before: NULL, or unchanged for the call.
+ */
+int discover_host_again(const struct sysroot *root, const struct gpu_match *gpus, size_t n_gpus,
+			const struct hw_inventory *before, struct hw_inventory **ret, struct err *err);
 
 /*
  * Look at one function again, now: its driver, first RDMA device and uverbs node, never from a cache.

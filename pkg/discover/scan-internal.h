@@ -1,7 +1,7 @@
 /*
  * One scan in progress: the tables grow here and move into the inventory's arena at the end. Each phase is a
- * file: machine.c (NUMA, hypervisor, routes), cpu.c, pci.c (functions), virtfn.c (of PFs), place.c (links between functions), rate.c (of VFs), rdma.c,
- * gpu.c.
+ * file: machine.c (NUMA, hypervisor, routes), cpu.c, pci.c (functions), virtfn.c (of PFs), place.c (links between functions),
+ * card.c (VPD), rate.c (of VFs), rdma.c, gpu.c.
  */
 #ifndef RAILMATE_DISCOVER_SCAN_INTERNAL_H
 #define RAILMATE_DISCOVER_SCAN_INTERNAL_H
@@ -62,6 +62,7 @@ struct scan {
 	struct place *place;	 size_t cap_place;
 	struct hw_rdma *rdma;	 size_t n_rdma, cap_rdma;
 	struct hw_gpu *gpu;	 size_t n_gpu, cap_gpu;
+	struct hw_card *card;	 size_t n_card, cap_card;
 	struct hw_numa *numa;	 size_t n_numa, cap_numa;
 	struct vf_link *vf;	 size_t n_vf, cap_vf;
 	const char **notes;	 size_t n_notes, cap_notes;
@@ -117,6 +118,8 @@ const struct vf_link *scan_vf_link(const struct scan *s, struct bdf vf); /* NULL
 /* Gives every bridge that others' ways name a record: before scan_place(). Moves the functions' indices. */
 void scan_missing_bridges(struct scan *s);
 void scan_place(struct scan *s);
+/* VPD, and which data direct function is whose: after scan_place(). What `before` knows of the same functions is not read. */
+void scan_cards(struct scan *s, const struct hw_inventory *before);
 /* Rate limits of VFs: after scan_place(). */
 void scan_rates(struct scan *s);
 const char *rate_line(const char *config); /* the line of sriov/<index>/config that says it; NULL */

@@ -64,6 +64,22 @@ int hw_find_gpu(const struct hw_inventory *inv, int pci)
 	return -1;
 }
 
+bool hw_is_data_direct(const struct hw_pci *f)
+{
+	return f->vendor == 0x15b3 && f->device == 0x2100;
+}
+
+int hw_data_direct(const struct hw_inventory *inv, int pci)
+{
+	int place = pci >= 0 && inv->pci[pci].physfn >= 0 ? inv->pci[pci].physfn : pci;
+
+	for (size_t i = 0; i < inv->n_card; i++) {
+		if (inv->card[i].pci == place)
+			return inv->card[i].direct;
+	}
+	return -1;
+}
+
 bool hw_is_nic(const struct hw_pci *f)
 {
 	return f->class_code >> 16 == 0x02;
@@ -207,6 +223,12 @@ static bool same_gpu(const struct hw_gpu *a, const struct hw_gpu *b)
 	       str_eq(a->uuid, b->uuid) && a->minor == b->minor && a->card == b->card;
 }
 
+static bool same_card(const struct hw_card *a, const struct hw_card *b)
+{
+	return a->pci == b->pci && str_eq(a->board, b->board) && str_eq(a->vuid, b->vuid) &&
+	       a->direct == b->direct;
+}
+
 static bool same_numa(const struct hw_numa *a, const struct hw_numa *b, size_t n)
 {
 	if (a->id != b->id || !a->distance != !b->distance || !str_eq(a->cpumap, b->cpumap))
@@ -217,7 +239,7 @@ static bool same_numa(const struct hw_numa *a, const struct hw_numa *b, size_t n
 bool hw_inventory_same(const struct hw_inventory *a, const struct hw_inventory *b)
 {
 	bool same = a->n_pci == b->n_pci && a->n_rdma == b->n_rdma && a->n_gpu == b->n_gpu &&
-		    a->n_numa == b->n_numa && a->hypervisor == b->hypervisor &&
+		    a->n_card == b->n_card && a->n_numa == b->n_numa && a->hypervisor == b->hypervisor &&
 		    a->has_rdma_cm == b->has_rdma_cm && a->has_vhost_net == b->has_vhost_net;
 
 	for (size_t i = 0; same && i < a->n_pci; i++)
@@ -226,6 +248,8 @@ bool hw_inventory_same(const struct hw_inventory *a, const struct hw_inventory *
 		same = same_rdma(&a->rdma[i], &b->rdma[i]);
 	for (size_t i = 0; same && i < a->n_gpu; i++)
 		same = same_gpu(&a->gpu[i], &b->gpu[i]);
+	for (size_t i = 0; same && i < a->n_card; i++)
+		same = same_card(&a->card[i], &b->card[i]);
 	for (size_t i = 0; same && i < a->n_numa; i++)
 		same = same_numa(&a->numa[i], &b->numa[i], a->n_numa);
 	return same;

@@ -71,6 +71,17 @@ struct hw_rdma {
 	size_t n_ports;
 };
 
+/*
+ * What the VPD of a NIC, or of a data direct function (hw_is_data_direct()), says; only of machines with Data Direct. There a NIC's
+ * transfers with GPUs are done by a PCI function elsewhere in the tree.
+ */
+struct hw_card {
+	int pci;
+	const char *board, *vuid; /* V3, VU; NULL: not there */
+	const char *problem;	  /* why nothing is known of it; NULL: it was read */
+	int direct;		  /* of a NIC: its data direct function; -1: none is known */
+};
+
 struct hw_gpu {
 	int pci;
 	const char *vendor;	/* "NVIDIA", "AMD", "Intel", or what the match table says */
@@ -98,6 +109,7 @@ struct hw_inventory {
 	struct hw_pci *pci;	size_t n_pci;	/* sorted by address */
 	struct hw_rdma *rdma;	size_t n_rdma;	/* sorted by (pci, name): by address, then name */
 	struct hw_gpu *gpu;	size_t n_gpu;	/* sorted by address */
+	struct hw_card *card;	size_t n_card;	/* sorted by address */
 	struct hw_numa *numa;	size_t n_numa;	/* sorted by id */
 	struct hw_cpu cpu;
 	bool hypervisor;	/* this machine is a virtual machine, as far as the tree tells */
@@ -114,6 +126,10 @@ int hw_find_pci(const struct hw_inventory *inv, struct bdf bdf);
 int hw_find_rdma(const struct hw_inventory *inv, int pci);
 /* Index into inv->gpu of a function, or -1. */
 int hw_find_gpu(const struct hw_inventory *inv, int pci);
+/* NVIDIA's data direct function: no NIC itself, it does the transfers of one (drivers/infiniband/hw/mlx5/data_direct.c). */
+bool hw_is_data_direct(const struct hw_pci *f);
+/* The data direct function of a NIC, for a VF that of its PF; -1: none. */
+int hw_data_direct(const struct hw_inventory *inv, int pci);
 /* class 02xxxx. NVMe and friends are no NICs even with SR-IOV. */
 bool hw_is_nic(const struct hw_pci *f);
 /* A NIC that can have VFs (sriov_totalvfs > 0). */

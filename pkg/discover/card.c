@@ -1,0 +1,165 @@
+/*
+ * Data Direct: a NIC whose transfers with GPUs are done by a PCI function elsewhere in the tree. What belongs
+ * together is written in their VPD; reading one takes milliseconds to tens of them, so it is done on machines
+ * that have such functions, of those and of the NICs that may have one, and once. Facts: rdma-core,
+ * kernel-boot/rdma_topo; drivers/infiniband/hw/mlx5/data_direct.c.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "discover/scan-internal.h"
+#include "hw/vpd.h"
+
+static const uint16_t nics_with_data_direct[] = { 0x1023, 0x1025 }; /* ConnectX-8, ConnectX-9 */
+
+static bool may_have_data_direct(const struct hw_pci *f)
+{
+	if (f->vendor != 0x15b3 || f->is_vf || !hw_is_nic(f))
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(nics_with_data_direct); i++) {
+		if (f->device == nics_with_data_direct[i])
+			return true;
+	}
+	return false;
+}
+
+/* Bytes, or -errno. */
+static ssize_t read_vpd(const struct sysroot *root, struct bdf bdf, uint8_t buf[VPD_MAX])
+{
+	char addr[BDF_STRLEN];
+	_cleanup_close_ int fd = sysroot_openat(root, O_RDONLY | O_NONBLOCK, "sys/bus/pci/devices/%s/vpd",
+						bdf_format(bdf, addr));
+	size_t n = 0;
+	ssize_t got = 1;
+
+	if (fd < 0)
+		return fd;
+	while (got > 0 && n < VPD_MAX) {
+		got = read(fd, buf + n, VPD_MAX - n);
+		if (got > 0)
+			n += (size_t)got;
+	}
+	return got < 0 ? -errno : (ssize_t)n;
+}
+
+static const char *text_or_null(struct scan *s, const char *text)
+{
+	return *text ? arena_strdup(s->arena, text) : NULL;
+}
+
+static void read_card(struct scan *s, struct hw_card *card)
+{
+	_cleanup_free_ uint8_t *bytes = xcalloc(VPD_MAX, 1);
+	ssize_t n = read_vpd(s->root, s->pci[card->pci].bdf, bytes);
+	struct err err = { 0 };
+	struct vpd vpd = { .name = "" };
+
+	if (n < 0)
+		card->problem = arena_printf(s->arena, "vpd cannot be read: %s", strerror((int)-n));
+	else if (vpd_parse(bytes, (size_t)n, &vpd, &err) < 0)
+		card->problem = arena_printf(s->arena, "vpd is not understood: %s", err.msg);
+	else if (!*vpd.board && !*vpd.vuid)
+		card->problem = "vpd has neither V3 nor VU";
+	card->board = text_or_null(s, vpd.board);
+	card->vuid = text_or_null(s, vpd.vuid);
+}
+
+/* The same function, as far as anybody can tell: at its address, of its kind. */
+static const struct hw_card *card_before(const struct hw_inventory *before, const struct hw_pci *f)
+{
+	for (size_t i = 0; before && i < before->n_card; i++) {
+		const struct hw_pci *was = &before->pci[before->card[i].pci];
+
+		if (!bdf_cmp(was->bdf, f->bdf) && was->vendor == f->vendor && was->device == f->device)
+			return &before->card[i];
+	}
+	return NULL;
+}
+
+static void add_card(struct scan *s, int pci, const struct hw_inventory *before)
+{
+	const struct hw_card *known = card_before(before, &s->pci[pci]);
+	struct hw_card card = { .pci = pci, .direct = -1 };
+	char addr[BDF_STRLEN];
+
+	if (known) {
+		card.board = arena_strdup(s->arena, known->board);
+		card.vuid = arena_strdup(s->arena, known->vuid);
+		card.problem = arena_strdup(s->arena, known->problem);
+	} else {
+		read_card(s, &card);
+	}
+	if (card.problem)
+		scan_note(s, "%s: %s; whether it belongs to a NIC of Data Direct is not known",
+			  bdf_format(s->pci[pci].bdf, addr), card.problem);
+	s->card = xgrow(s->card, &s->cap_card, s->n_card + 1, sizeof(*s->card));
+	s->card[s->n_card++] = card;
+}
+
+static bool is_equal(const char *a, const char *b)
+{
+	return a && b && !strcmp(a, b);
+}
+
+/* How many data direct functions have the card's V3, or else its VU; *ret: the last of them. */
+static size_t count_matches(const struct scan *s, const struct hw_card *card, bool by_vuid, int *ret)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_card; i++) {
+		const struct hw_card *other = &s->card[i];
+
+		if (!hw_is_data_direct(&s->pci[other->pci]) ||
+		    !(by_vuid ? is_equal(card->vuid, other->vuid) : is_equal(card->board, other->board)))
+			continue;
+		*ret = other->pci;
+		n++;
+	}
+	return n;
+}
+
+/* V3 is what rdma_topo compares; where it does not single one out, VU may. */
+static void find_direct(struct scan *s, struct hw_card *card)
+{
+	char addr[BDF_STRLEN];
+	int found = -1;
+	size_t boards = count_matches(s, card, false, &found);
+	size_t n = boards == 1 ? 1 : count_matches(s, card, true, &found);
+
+	if (n == 1) {
+		card->direct = found;
+		return;
+	}
+	bdf_format(s->pci[card->pci].bdf, addr);
+	if (n || boards)
+		scan_note(
+			s,
+			"%s: %zu data direct functions are of its board (V3, VU); none is taken for its own",
+			addr, boards ? boards : n);
+	else
+		scan_note(s,
+			  "%s: no data direct function is of its board (V3, VU); taken to be where its PCI "
+			  "function is",
+			  addr);
+}
+
+void scan_cards(struct scan *s, const struct hw_inventory *before)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < s->n_pci && !any; i++)
+		any = hw_is_data_direct(&s->pci[i]);
+	for (size_t i = 0; any && i < s->n_pci; i++) {
+		if (hw_is_data_direct(&s->pci[i]) || may_have_data_direct(&s->pci[i]))
+			add_card(s, (int)i, before);
+	}
+	for (size_t i = 0; i < s->n_card; i++) {
+		if (!s->card[i].problem && !hw_is_data_direct(&s->pci[s->card[i].pci]))
+			find_direct(s, &s->card[i]);
+	}
+}
