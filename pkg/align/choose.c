@@ -51,7 +51,7 @@ static bool listed(const int *list, size_t n, int item)
 static struct topo_path path_between(const struct scene *s, int pci_a, int pci_b)
 {
 	if (pci_a < 0 || pci_b < 0)
-		return (struct topo_path) { TOPO_SYS, -1 };
+		return (struct topo_path) { TOPO_SYS, -1, false };
 	return topo_between(s->in->node->topo, pci_a, pci_b);
 }
 

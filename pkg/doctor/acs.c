@@ -156,6 +156,8 @@ static void judge_acs_pair(const struct doctor_facts *f, struct doctor_report *r
 	size_t n = doctor_way(f->inv, gpu, nic, way, &common);
 
 	w->pairs++;
+	if (topo_between(f->topo, gpu, nic).direct)
+		return; /* what goes between them is on another way, with rules of its own */
 	for (size_t i = 0; i < n; i++) {
 		if (w->seen[way[i]] || (int)i == common || !is_ingress(f, way[i]))
 			continue;
@@ -210,8 +212,10 @@ const struct doctor_check doctor_acs_checks[] = {
 	  "Decodes the ACS control word of every port that requests between a GPU and its nearest NICs come "
 	  "in by: downstream ports of switches, and root ports where the way goes over the host bridge. "
 	  "WARN: RR (request redirect), CR (completion redirect) or EC (egress control). SV and UF alone are "
-	  "harmless. PASS in spite of RR and CR: DT is set and GPU and NIC have ATS on, as virtual machines "
-	  "should have it. UNKNOWN: the word cannot be read, which takes CAP_SYS_ADMIN; or a virtual machine "
+	  "harmless. Pairs that meet via a data direct function are not judged: their ports need other masks "
+	  "(rdma_topo check). PASS in spite of RR and CR: DT is set and GPU and NIC have ATS on, as virtual "
+	  "machines should have it. UNKNOWN: the word cannot be read, which takes CAP_SYS_ADMIN; or a "
+	  "virtual machine "
 	  "hides the switches.",
 	  run_acs },
 };

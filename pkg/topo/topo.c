@@ -193,23 +193,15 @@ static enum topo_class across_roots(const struct topo *t, int a, int b)
 static struct topo_path between_groups(const struct topo *t, int a, int b)
 {
 	if (t->spots[a].group == t->spots[b].group)
-		return (struct topo_path) { TOPO_PIX, 1 };
-	return (struct topo_path) { across_roots(t, a, b), -1 };
+		return (struct topo_path) { TOPO_PIX, 1, false };
+	return (struct topo_path) { across_roots(t, a, b), -1, false };
 }
 
-struct topo_path topo_between(const struct topo *t, int pci_a, int pci_b)
+static struct topo_path between_spots(const struct topo *t, int a, int b)
 {
-	struct topo_path path = { TOPO_SELF, -1 };
-	int a, b, common;
+	struct topo_path path = { TOPO_SELF, -1, false };
+	int common = common_bridge(t, a, b);
 
-	assert(pci_a >= 0 && (size_t)pci_a < t->inv->n_pci && pci_b >= 0 && (size_t)pci_b < t->inv->n_pci);
-	if (pci_a == pci_b)
-		return path;
-	a = t->spots[pci_a].place;
-	b = t->spots[pci_b].place;
-	if (t->spots[a].group >= 0 && t->spots[b].group >= 0)
-		return between_groups(t, a, b);
-	common = common_bridge(t, a, b);
 	if (common >= 0 && t->spots[common].up >= 0) {
 		path.bridges = 1 + switches_to(t, a, common) + switches_to(t, b, common);
 		path.class = path.bridges == 1 ? TOPO_PIX : TOPO_PXB;
@@ -219,6 +211,43 @@ struct topo_path topo_between(const struct topo *t, int pci_a, int pci_b)
 		path.class = a == b ? TOPO_PHB : across_roots(t, a, b);
 	}
 	return path;
+}
+
+static void take_nearer(struct topo_path *path, struct topo_path other)
+{
+	if (other.class > path->class || (other.class == path->class && other.bridges >= path->bridges))
+		return;
+	*path = other;
+	path->direct = true;
+}
+
+struct topo_path topo_between(const struct topo *t, int pci_a, int pci_b)
+{
+	int a, b, direct_a, direct_b;
+	struct topo_path path;
+
+	assert(pci_a >= 0 && (size_t)pci_a < t->inv->n_pci && pci_b >= 0 && (size_t)pci_b < t->inv->n_pci);
+	if (pci_a == pci_b)
+		return (struct topo_path) { TOPO_SELF, -1, false };
+	a = t->spots[pci_a].place;
+	b = t->spots[pci_b].place;
+	if (t->spots[a].group >= 0 && t->spots[b].group >= 0)
+		return between_groups(t, a, b);
+	path = between_spots(t, a, b);
+	direct_a = t->spots[a].direct;
+	direct_b = t->spots[b].direct;
+	if (direct_a >= 0)
+		take_nearer(&path, between_spots(t, direct_a, b));
+	if (direct_b >= 0)
+		take_nearer(&path, between_spots(t, a, direct_b));
+	if (direct_a >= 0 && direct_b >= 0)
+		take_nearer(&path, between_spots(t, direct_a, direct_b));
+	return path;
+}
+
+int topo_direct(const struct topo *t, int pci)
+{
+	return t->spots[t->spots[pci].place].direct;
 }
 
 static bool is_close_to_a_gpu(const struct topo *t, int pci)
@@ -256,9 +285,11 @@ struct topo *topo_new_hinted(const struct hw_inventory *inv, const struct topo_h
 	t->inv = inv;
 	t->spots = xcalloc(inv->n_pci + 1, sizeof(*t->spots));
 	for (size_t i = 0; i < inv->n_pci; i++)
-		t->spots[i] = (struct spot) { .place = -1, .up = -1, .numa = -1, .group = -1 };
+		t->spots[i] = (struct spot) { .place = -1, .up = -1, .direct = -1, .numa = -1, .group = -1 };
 	for (size_t i = 0; i < inv->n_pci; i++)
 		place_chain(t, (int)i);
+	for (size_t i = 0; i < inv->n_card; i++)
+		t->spots[inv->card[i].pci].direct = inv->card[i].direct;
 	t->one_node = has_one_node(inv);
 	t->flattened = looks_flattened(t);
 	apply_hints(t, hints);
@@ -290,7 +321,7 @@ static void check_pair(const struct topo *t, int a, int b)
 {
 	struct topo_path ab = topo_between(t, a, b), ba = topo_between(t, b, a);
 
-	assert(ab.class == ba.class && ab.bridges == ba.bridges);
+	assert(ab.class == ba.class && ab.bridges == ba.bridges && ab.direct == ba.direct);
 	assert((ab.class == TOPO_SELF) == (a == b));
 	assert((ab.bridges >= 1) == (ab.class == TOPO_PIX || ab.class == TOPO_PXB));
 	assert(ab.class != TOPO_PIX || ab.bridges == 1);
@@ -307,7 +338,7 @@ static void check_place(const struct topo *t, int vf, int other)
 		return;
 	own = topo_between(t, vf, other);
 	of_pf = topo_between(t, place, other);
-	assert(own.class == of_pf.class && own.bridges == of_pf.bridges);
+	assert(own.class == of_pf.class && own.bridges == of_pf.bridges && own.direct == of_pf.direct);
 }
 
 void topo_check(const struct topo *t)

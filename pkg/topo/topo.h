@@ -5,7 +5,8 @@
  *   PXB   several PCIe switches      PHB   the same root complex (a PCIe host bridge)
  *   NODE  the same NUMA node         SYS   across NUMA nodes
  *
- * A VF has its PF's place. Two-level Broadcom Gen4/Gen5 switches count as one switch, as in NCCL
+ * A VF has its PF's place. A NIC with Data Direct is at two: where its PCI function is and where its data direct function is; the nearer
+ * one counts, as for NCCL, whose "_dma" device is at the second. Two-level Broadcom Gen4/Gen5 switches count as one switch, as in NCCL
  * (src/graph/topo.cc, ncclTopoFlattenBcmSwitches). Pure; borrows the inventory; any thread.
  */
 #ifndef RAILMATE_TOPO_TOPO_H
@@ -29,6 +30,7 @@ const char *topo_class_name(enum topo_class c); /* "PIX" */
 struct topo_path {
 	enum topo_class class;
 	int bridges; /* PCIe switches passed: 1 for PIX, 2 or more for PXB; -1 for the others */
+	bool direct; /* so near because of a data direct function: topo_direct() of the NIC */
 };
 
 /* hints: the operator's, of hidden switches (topo/hints.h); NULL: none. Borrowed, as the inventory. */
@@ -39,6 +41,7 @@ struct topo_path topo_between(const struct topo *t, int pci_a, int pci_b);
 /* A bridge that begins a sub-switch which counts as one with the switch above it. */
 bool topo_is_fused(const struct topo *t, int pci);
 int topo_place(const struct topo *t, int pci); /* a VF's visible PF, else the function itself */
+int topo_direct(const struct topo *t, int pci); /* the data direct function of a NIC, for a VF its PF's; -1: none */
 /*
  * GPUs and NICs are there, this looks like a VM (the tree tells of a hypervisor, or every one of them sits
  * on a root bus), and no pair is closer than PHB: the switches are hidden, PHB and NODE mean "unknown".

@@ -186,7 +186,8 @@ static void give_only(struct bench *b, int grant, int vf)
 
 static void pair(struct bench *b, int grant, int gpu, int vf)
 {
-	b->pairs[grant][b->grants[grant].n_pairs++] = (struct choose_pair) { gpu, vf, { TOPO_PIX, 1 } };
+	b->pairs[grant][b->grants[grant].n_pairs++] =
+		(struct choose_pair) { gpu, vf, { TOPO_PIX, 1, false } };
 }
 
 static void set_gids(struct vf_state *state, const struct gid_entry *gids, size_t n)

@@ -92,7 +92,7 @@ static int teardown(void **state)
 
 static void pair(struct bench *b, int grant, int gpu, int dev, enum topo_class class)
 {
-	b->pairs[grant][b->grants[grant].n_pairs++] = (struct choose_pair) { gpu, dev, { class, -1 } };
+	b->pairs[grant][b->grants[grant].n_pairs++] = (struct choose_pair) { gpu, dev, { class, -1, false } };
 }
 
 static struct edits render(struct bench *b, unsigned profiles, size_t n_grants, int gid_index)

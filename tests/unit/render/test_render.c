@@ -56,7 +56,7 @@ static int setup(void **state)
 		b->grant_devs[i] = (struct grant_dev) { .dev = &b->devs[i],
 							.rdma = b->rdma[i].name,
 							.uverbs = b->rdma[i].uverbs };
-		b->pairs[i] = (struct choose_pair) { 0, i, { TOPO_PIX, 1 } };
+		b->pairs[i] = (struct choose_pair) { 0, i, { TOPO_PIX, 1, false } };
 	}
 	b->inv = (struct hw_inventory) {
 		.pci = b->pci, .n_pci = 4, .rdma = b->rdma, .n_rdma = 2, .has_rdma_cm = true

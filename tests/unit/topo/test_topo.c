@@ -113,6 +113,44 @@ static void a_vf_without_visible_pf_has_its_own_place(void **state)
 	expect(&m, synth_gpu(m.inv, 0), synth_vf(m.inv, 1), "PIX", 1);
 }
 
+/* Two NICs far from both GPUs; the first one's data direct function is on the switch of the first GPU. */
+static void a_nic_with_data_direct_is_where_that_function_is(void **state)
+{
+	struct hw_inventory *inv = synth_inventory("pf:2 vf:2;switch:1 upf:1 sub:1 gpu:1;switch:1 gpu:1");
+	int nic = synth_pf(inv, 0), direct = synth_pf(inv, 2);
+	struct hw_card cards[] = { { .pci = nic, .direct = direct }, { .pci = direct, .direct = -1 } };
+
+	(void)state;
+	inv->card = cards;
+	inv->n_card = 2;
+	_cleanup_machine_ struct machine m = machine_of(inv);
+	expect(&m, synth_gpu(inv, 0), nic, "PXB", 2);
+	expect(&m, synth_gpu(inv, 0), synth_vf(inv, 1), "PXB", 2);
+	expect(&m, synth_gpu(inv, 1), nic, "SYS", -1);
+	expect(&m, synth_gpu(inv, 0), synth_pf(inv, 1), "SYS", -1);
+	expect(&m, nic, synth_pf(inv, 1), "PHB", -1);
+	assert_true(topo_between(m.topo, synth_gpu(inv, 0), synth_vf(inv, 1)).direct);
+	assert_false(topo_between(m.topo, synth_gpu(inv, 1), nic).direct);
+	assert_int_equal(topo_direct(m.topo, synth_vf(inv, 1)), direct);
+	assert_int_equal(topo_direct(m.topo, synth_pf(inv, 1)), -1);
+	assert_false(topo_flattened_vm(m.topo));
+}
+
+/* A data direct function that is no nearer than the NIC itself changes nothing. */
+static void a_data_direct_function_that_is_farther_does_not_count(void **state)
+{
+	struct hw_inventory *inv = synth_inventory("switch:1 gpu:1 pf:1 vf:1;pf:1");
+	int nic = synth_pf(inv, 0);
+	struct hw_card card = { .pci = nic, .direct = synth_pf(inv, 1) };
+
+	(void)state;
+	inv->card = &card;
+	inv->n_card = 1;
+	_cleanup_machine_ struct machine m = machine_of(inv);
+	expect(&m, synth_gpu(inv, 0), nic, "PIX", 1);
+	assert_false(topo_between(m.topo, synth_gpu(inv, 0), nic).direct);
+}
+
 /* MI300X: the NIC on the first level, the GPU two bridges further down. */
 static void a_nic_above_the_sub_switch_is_pxb_with_two_switches(void **state)
 {
@@ -355,6 +393,8 @@ int main(void)
 		cmocka_unit_test(a_vf_has_the_place_of_its_pf),
 		cmocka_unit_test(a_vf_with_a_strange_chain_still_has_the_place_of_its_pf),
 		cmocka_unit_test(a_vf_without_visible_pf_has_its_own_place),
+		cmocka_unit_test(a_nic_with_data_direct_is_where_that_function_is),
+		cmocka_unit_test(a_data_direct_function_that_is_farther_does_not_count),
 		cmocka_unit_test(a_nic_above_the_sub_switch_is_pxb_with_two_switches),
 		cmocka_unit_test(two_sub_switches_are_three_switches),
 		cmocka_unit_test(broadcom_two_level_switches_count_as_one),
