@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "discover/capture-internal.h"
 #include "discover/pciconf.h"
+#include "hw/vpd.h"
 
 #define CONFIG_MAX 4096
 #define EXT_CONFIG 256 /* where the extended configuration space begins */
@@ -293,6 +294,49 @@ static void take_config(struct capture *c, const char *dir)
 	}
 }
 
+static void scrub_value(struct capture *c, char value[VPD_VALUE_MAX])
+{
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+
+	if (!c->scrubber || !*value)
+		return;
+	strbuf_puts(&text, value);
+	scrubber_apply(c->scrubber, SCRUB_GUID, &text);
+	snprintf(value, VPD_VALUE_MAX, "%s", strbuf_str(&text));
+}
+
+static bool is_card(const struct capture *c, const char *dir)
+{
+	struct hw_pci f = { .is_vf = sysroot_exists(c->root, "%s/physfn", dir) };
+	uint64_t vendor = 0, device = 0, class = 0;
+
+	sysroot_read_u64(c->root, 16, &vendor, "%s/vendor", dir);
+	sysroot_read_u64(c->root, 16, &device, "%s/device", dir);
+	sysroot_read_u64(c->root, 16, &class, "%s/class", dir);
+	f.vendor = (uint16_t)vendor;
+	f.device = (uint16_t)device;
+	f.class_code = (uint32_t) class;
+	return card_is_read(&f);
+}
+
+/* What tells whose a data direct function is; serial numbers are nobody's business. What is malformed stays
+ * so. */
+static void take_vpd(struct capture *c, const char *dir)
+{
+	_cleanup_free_ char *path = xasprintf("%s/vpd", dir);
+	_cleanup_strbuf_ struct strbuf value = STRBUF_INIT, excerpt = STRBUF_INIT;
+	struct vpd vpd;
+
+	if (!is_card(c, dir) || capture_bytes(c->root, path, VPD_MAX, &value) < 0)
+		return;
+	if (vpd_parse((const uint8_t *)strbuf_str(&value), value.len, &vpd, NULL) == 0) {
+		scrub_value(c, vpd.board);
+		scrub_value(c, vpd.vuid);
+		vpd_excerpt(&vpd, &excerpt);
+	}
+	line_bytes(c->out, path, strbuf_str(&excerpt), excerpt.len);
+}
+
 void capture_functions(struct capture *c)
 {
 	_cleanup_names_ struct names names = NAMES_EMPTY;
@@ -308,5 +352,6 @@ void capture_functions(struct capture *c)
 		take_rates(c, dir);
 		take_children(c, dir);
 		take_config(c, dir);
+		take_vpd(c, dir);
 	}
 }

@@ -17,8 +17,10 @@
 
 static const uint16_t nics_with_data_direct[] = { 0x1023, 0x1025 }; /* ConnectX-8, ConnectX-9 */
 
-static bool may_have_data_direct(const struct hw_pci *f)
+bool card_is_read(const struct hw_pci *f)
 {
+	if (hw_is_data_direct(f))
+		return true;
 	if (f->vendor != 0x15b3 || f->is_vf || !hw_is_nic(f))
 		return false;
 	for (size_t i = 0; i < ARRAY_LEN(nics_with_data_direct); i++) {
@@ -95,7 +97,7 @@ static void add_card(struct scan *s, int pci, const struct hw_inventory *before)
 		read_card(s, &card);
 	}
 	if (card.problem)
-		scan_note(s, "%s: %s; whether it belongs to a NIC of Data Direct is not known",
+		scan_note(s, "%s: %s; its part in Data Direct is not known",
 			  bdf_format(s->pci[pci].bdf, addr), card.problem);
 	s->card = xgrow(s->card, &s->cap_card, s->n_card + 1, sizeof(*s->card));
 	s->card[s->n_card++] = card;
@@ -155,7 +157,7 @@ void scan_cards(struct scan *s, const struct hw_inventory *before)
 	for (size_t i = 0; i < s->n_pci && !any; i++)
 		any = hw_is_data_direct(&s->pci[i]);
 	for (size_t i = 0; any && i < s->n_pci; i++) {
-		if (hw_is_data_direct(&s->pci[i]) || may_have_data_direct(&s->pci[i]))
+		if (card_is_read(&s->pci[i]))
 			add_card(s, (int)i, before);
 	}
 	for (size_t i = 0; i < s->n_card; i++) {

@@ -119,6 +119,7 @@ const struct vf_link *scan_vf_link(const struct scan *s, struct bdf vf); /* NULL
 void scan_missing_bridges(struct scan *s);
 void scan_place(struct scan *s);
 /* VPD, and which data direct function is whose: after scan_place(). What `before` knows of the same functions is not read. */
+bool card_is_read(const struct hw_pci *f); /* is this function's VPD read, where there is Data Direct? */
 void scan_cards(struct scan *s, const struct hw_inventory *before);
 /* Rate limits of VFs: after scan_place(). */
 void scan_rates(struct scan *s);

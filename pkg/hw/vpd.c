@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/str.h"
 
 /* The first byte of a resource: a small one has its length in it, a large one in the next two. */
 #define LARGE	   0x80
@@ -114,4 +115,26 @@ int vpd_parse(const uint8_t *data, size_t n, struct vpd *ret, struct err *err)
 			return -EINVAL;
 	}
 	return err_set(err, EINVAL, "there is no end tag in its %zu bytes", n);
+}
+
+static void put_keyword(struct strbuf *out, const char *keyword, const char *value)
+{
+	if (!*value)
+		return;
+	strbuf_puts(out, keyword);
+	strbuf_putc(out, (char)strlen(value));
+	strbuf_puts(out, value);
+}
+
+void vpd_excerpt(const struct vpd *vpd, struct strbuf *out)
+{
+	_cleanup_strbuf_ struct strbuf body = STRBUF_INIT;
+
+	put_keyword(&body, "V3", vpd->board);
+	put_keyword(&body, "VU", vpd->vuid);
+	strbuf_putc(out, (char)LARGE_READ_ONLY);
+	strbuf_putc(out, (char)(body.len & 0xff));
+	strbuf_putc(out, (char)(body.len >> 8));
+	strbuf_add(out, strbuf_str(&body), body.len);
+	strbuf_putc(out, (char)SMALL_END);
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 struct err;
+struct strbuf;
 
 #define VPD_VALUE_MAX 256  /* a keyword has a byte for its length */
 #define VPD_MAX	      32768 /* an address in it has 15 bits */
@@ -26,5 +27,7 @@ struct vpd {
  * printable ASCII, no end tag. Of a keyword that is there twice the first counts, and what follows the end tag does not.
  */
 int vpd_parse(const uint8_t *data, size_t n, struct vpd *ret, struct err *err);
+/* Bytes that vpd_parse() takes, with V3 and VU in them and nothing else. */
+void vpd_excerpt(const struct vpd *vpd, struct strbuf *out);
 
 #endif

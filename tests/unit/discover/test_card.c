@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/discover.h"
+#include "discover/hosttree.h"
 #include "discover/sysroot.h"
 #include "support/fixture.h"
 
@@ -195,6 +196,27 @@ static void a_function_that_was_not_there_is_read(void **state)
 	leave(&m);
 }
 
+/* A scrubbed capture shows the same pairs, and no identity of a card. */
+static void a_capture_pairs_without_names(void **state)
+{
+	struct machine m =
+		look_at("SN=MT2511X1;V3=7ec1;VU=MT2511X1NIC0", "V3=7ec1;VU=MT2511X1DMA0", "V3=a\x01");
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	struct machine copy;
+	char buf[BDF_STRLEN];
+
+	(void)state;
+	assert_int_equal(hosttree_capture(m.root, true, &text, NULL), 0);
+	assert_null(strstr(strbuf_str(&text), "4d5432353131")); /* MT2511 */
+	assert_null(strstr(strbuf_str(&text), "37656331"));	/* 7ec1 */
+	copy.root = fixture_text(strbuf_str(&text));
+	copy.inv = fixture_discover(copy.root);
+	assert_string_equal(direct_of(copy.inv, VF, buf), DIRECT);
+	assert_true(is_noted(copy.inv, SECOND ": vpd is not understood"));
+	leave(&copy);
+	leave(&m);
+}
+
 /* Reading a VPD takes long: a NIC's is left alone where no data direct function is. */
 static void vpd_of_a_machine_without_data_direct_is_not_read(void **state)
 {
@@ -215,6 +237,7 @@ int main(void)
 		cmocka_unit_test(a_nic_has_the_data_direct_function_of_its_board),
 		cmocka_unit_test(what_was_read_is_not_read_again),
 		cmocka_unit_test(a_function_that_was_not_there_is_read),
+		cmocka_unit_test(a_capture_pairs_without_names),
 		cmocka_unit_test(vpd_of_a_machine_without_data_direct_is_not_read),
 	};
 

@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "hw/vpd.h"
 
 #define BYTES(text) (const uint8_t *)(text), sizeof(text) - 1
@@ -106,6 +107,21 @@ static void a_name_that_is_too_long_is_said(void **state)
 	assert_string_equal(err.msg, "its identifier string has 256 characters");
 }
 
+static void an_excerpt_is_read_as_the_card(void **state)
+{
+	const struct vpd card = { .name = "x", .serial = "42", .board = "7ec1", .vuid = "MT24" };
+	_cleanup_strbuf_ struct strbuf bytes = STRBUF_INIT;
+	struct vpd again;
+
+	(void)state;
+	vpd_excerpt(&card, &bytes);
+	assert_int_equal(vpd_parse((const uint8_t *)bytes.s, bytes.len, &again, NULL), 0);
+	assert_string_equal(again.board, "7ec1");
+	assert_string_equal(again.vuid, "MT24");
+	assert_string_equal(again.serial, "");
+	assert_string_equal(again.name, "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -113,6 +129,7 @@ int main(void)
 		cmocka_unit_test(what_a_card_does_not_say_is_empty),
 		cmocka_unit_test(what_is_wrong_is_said),
 		cmocka_unit_test(a_name_that_is_too_long_is_said),
+		cmocka_unit_test(an_excerpt_is_read_as_the_card),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
