@@ -159,6 +159,22 @@ static void put_rdma_range(const struct hw_inventory *inv, int pf, struct strbuf
 		strbuf_printf(out, "%s … %s (%zu)", first, last, n);
 }
 
+/* Where GPUs meet the NIC, if that is not at its own address. */
+static void put_direct(const struct machine *m, const struct columns *c, struct strbuf *out)
+{
+	char buf[BDF_STRLEN];
+
+	for (size_t k = 0; k < c->n; k++) {
+		int direct = topo_direct(m->node->topo, c->pci[k]);
+
+		if (direct < 0)
+			continue;
+		put_name(out, "NIC", k, 7);
+		strbuf_printf(out, "meets GPUs via data direct %s\n",
+			      bdf_format(m->node->inv->pci[direct].bdf, buf));
+	}
+}
+
 static void put_nics(const struct machine *m, const struct columns *c, struct strbuf *out)
 {
 	const struct hw_inventory *inv = m->node->inv;
@@ -184,6 +200,7 @@ static void put_nics(const struct machine *m, const struct columns *c, struct st
 		put_rdma_range(inv, c->pci[k], out);
 		strbuf_putc(out, '\n');
 	}
+	put_direct(m, c, out);
 	strbuf_putc(out, '\n');
 }
 

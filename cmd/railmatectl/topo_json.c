@@ -103,8 +103,10 @@ static void put_rdma(struct json *j, const struct hw_inventory *inv, int pci)
 	json_kv_string(j, "uverbs", r ? r->uverbs : NULL);
 }
 
-static void put_pfs(struct json *j, const struct hw_inventory *inv)
+static void put_pfs(struct json *j, const struct machine *m)
 {
+	const struct hw_inventory *inv = m->node->inv;
+
 	json_key(j, "pfs");
 	json_begin_array(j);
 	for (size_t i = 0; i < inv->n_pci; i++) {
@@ -121,6 +123,7 @@ static void put_pfs(struct json *j, const struct hw_inventory *inv)
 		json_kv_string(j, "driver", f->driver);
 		put_rdma(j, inv, (int)i);
 		put_slot(j, f);
+		kv_bdf(j, "data_direct", inv, topo_direct(m->node->topo, (int)i));
 		json_end_object(j);
 	}
 	json_end_array(j);
@@ -165,6 +168,7 @@ static void put_path(struct json *j, const struct machine *m, int gpu, int nic)
 		json_int(j, path.bridges);
 	else
 		json_null(j);
+	kv_bdf(j, "data_direct", m->node->inv, path.direct ? topo_direct(m->node->topo, nic) : -1);
 	json_end_object(j);
 }
 
@@ -202,7 +206,7 @@ void topo_json(const struct machine *m, struct strbuf *out)
 	json_begin_object(&j);
 	put_pools(&j, m->node);
 	put_gpus(&j, inv);
-	put_pfs(&j, inv);
+	put_pfs(&j, m);
 	put_vfs(&j, inv);
 	put_paths(&j, m);
 	put_numa(&j, inv);
