@@ -326,7 +326,8 @@ static void add_net(struct topofile_build *b, int element, const char *name, int
 	b->nets[b->n_nets++] = (struct net) { element, name, speed_mbps };
 }
 
-static void add_nets(struct topofile_build *b, int pci, int element, int speed_mbps)
+/* suffix: what NCCL adds to the names. */
+static void add_nets(struct topofile_build *b, int pci, int element, const char *suffix, int speed_mbps)
 {
 	const struct hw_inventory *inv = b->in->inv;
 	const struct pool_dev *away = dev_away(b->in, pci);
@@ -334,15 +335,37 @@ static void add_nets(struct topofile_build *b, int pci, int element, int speed_m
 
 	for (; i >= 0 && (size_t)i < inv->n_rdma && inv->rdma[i].pci == pci; i++) {
 		if (!inv->rdma[i].soft)
-			add_net(b, element, inv->rdma[i].name, speed_mbps);
+			add_net(b, element, arena_printf(b->arena, "%s%s", inv->rdma[i].name, suffix),
+				speed_mbps);
 	}
 	if (away && away->rdma_name)
-		add_net(b, element, away->rdma_name, speed_mbps);
+		add_net(b, element, arena_printf(b->arena, "%s%s", away->rdma_name, suffix), speed_mbps);
 }
 
 static bool has_rdma(const struct topofile_build *b, int pci)
 {
 	return hw_find_rdma(b->in->inv, pci) >= 0 || dev_away(b->in, pci);
+}
+
+static bool is_told(struct topofile_build *b, int pci)
+{
+	char address[BDF_STRLEN];
+
+	if (b->in->inv->pci[pci].bdf.domain <= DOMAIN_MAX)
+		return true;
+	note(b, "%s is left out: NCCL has no name for a PCI domain of more than four digits",
+	     bdf_format(b->in->inv->pci[pci].bdf, address));
+	return false;
+}
+
+/* With Data Direct a NIC has two names and places, of which NCCL takes the second from 2.27 on. */
+static void name_nic(struct topofile_build *b, int pci, int element)
+{
+	int speed_mbps = b->in->inv->pci[pci].rate_mbps, direct = topo_direct(b->in->topo, pci);
+
+	add_nets(b, pci, element, "", speed_mbps);
+	if (direct >= 0 && is_told(b, direct))
+		add_nets(b, pci, claim(b, b->in->inv->pci[direct].bdf, direct), "_dma", speed_mbps);
 }
 
 /*
@@ -363,19 +386,7 @@ static void add_nic(struct topofile_build *b, int pci)
 	if (looked >= 0 && !f->rate_mbps)
 		return;
 	if (has_rdma(b, pci))
-		add_nets(b, pci, looked >= 0 ? looked : claim(b, b->in->inv->pci[place].bdf, place),
-			 f->rate_mbps);
-}
-
-static bool is_told(struct topofile_build *b, int pci)
-{
-	char address[BDF_STRLEN];
-
-	if (b->in->inv->pci[pci].bdf.domain <= DOMAIN_MAX)
-		return true;
-	note(b, "%s is left out: NCCL has no name for a PCI domain of more than four digits",
-	     bdf_format(b->in->inv->pci[pci].bdf, address));
-	return false;
+		name_nic(b, pci, looked >= 0 ? looked : claim(b, b->in->inv->pci[place].bdf, place));
 }
 
 static void add_all(struct topofile_build *b)
