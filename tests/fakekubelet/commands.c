@@ -313,6 +313,18 @@ static void run_call(struct command *cmd)
 		       on_raw_done, raw);
 }
 
+static void run_bench(struct command *cmd)
+{
+	struct resource *r = named_resource(cmd);
+
+	if (!r)
+		return;
+	if (r->endpoint)
+		bench(cmd, r->endpoint->socket);
+	else
+		answer_error(cmd, "%s is not registered", r->name);
+}
+
 /* --- the kubelet itself --- */
 
 static void run_restart(struct command *cmd)
@@ -484,6 +496,8 @@ static const struct {
 	{ "forget", 1, 1, run_forget, "forget POD" },
 	{ "runtime", 3, 5, run_runtime, "runtime SOCKET NAME VERSION [CONFIG [CNI]]" },
 	{ "call", 2, 3, run_call, "call RESOURCE METHOD [HEX]" },
+	{ "bench", 4, SIZE_MAX, run_bench,
+	  "bench RESOURCE allocate|paced COUNT ID… | RESOURCE preferred COUNT N ID…" },
 	{ "sleep", 1, 1, run_sleep, "sleep MS" },
 	{ "quit", 0, 0, run_quit, "quit" },
 };

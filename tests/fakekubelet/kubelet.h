@@ -248,6 +248,7 @@ void wait_cancel_all(struct kubelet *k);
 /* admission.c */
 void admit(struct command *cmd, struct pod_entry *pod);
 void admission_start_next(struct kubelet *k);
+void bench(struct command *cmd, const char *socket); /* bench.c */
 void prestart(struct command *cmd, struct pod_entry *pod); /* prestart.c */
 /* start.c; container NULL: all, one after the other */
 void start(struct command *cmd, struct pod_entry *pod, const char *container, unsigned timeout_ms);
