@@ -213,7 +213,7 @@ bool holds_may_give(struct holds *h, const char *vf, const char *resource, const
 void holds_bind(struct holds *h, const char *slot, const struct holds_vf *v, const struct ledger_owner *owner, uint64_t number,
 		struct holds_now now);
 void holds_confirm(struct holds *h, const char *slot, struct holds_now now); /* the container, or its CNI plugin, is told of it */
-/* A PreStartContainer of this container failed, and it may have been told of VFs of another pool: the kubelet does not create it. */
+/* A PreStartContainer of this container failed (holds_start() knows of its own), and it may have been told of VFs of another pool: the kubelet does not create it. */
 void holds_not_created(struct holds *h, const struct ledger_owner *owner, struct holds_now now);
 void holds_unbind(struct holds *h, const char *slot, struct holds_now now); /* it came to nothing; unless it was confirmed */
 

@@ -208,6 +208,7 @@ bool holds_start(struct holds *h, const struct holds_vf *v, size_t n, const stru
 			hold = ledger_find(h->ledger, v[i].vf);
 			if (hold && !may_be_own(hold, owner))
 				holds_sight(h, v[i].vf, now)->given_away = true;
+			holds_not_created(h, owner, now);
 			return false;
 		}
 	}

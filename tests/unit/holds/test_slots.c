@@ -237,6 +237,21 @@ static void a_container_does_not_wait_for_one_that_was_refused_after_it_was_told
 	assert_non_null(holds_slot_waits(w.h, S0, &second, &f, w.now, w.a));
 }
 
+/* Its other pool binds early. */
+static void a_container_that_an_early_pool_refuses_is_not_created(void **state)
+{
+	struct ledger_owner second = who("web-1#u2");
+	struct holds_facts f;
+
+	(void)state;
+	begin_pod("web-9#u9", V1);
+	begin_late("web-0#u1", S0, V0);
+	f = facts_of(V0);
+	assert_non_null(holds_slot_waits(w.h, S0, &second, &f, w.now, w.a));
+	assert_false(starts("web-0#u1", V1));
+	assert_null(holds_slot_waits(w.h, S0, &second, &f, w.now, w.a));
+}
+
 static void without_uids_a_name_keeps_its_vf_unless_the_slot_was_given_since(void **state)
 {
 	(void)state;
@@ -583,6 +598,7 @@ int main(void)
 		TEST(a_container_waits_while_another_of_its_slot_may_not_be_created_yet),
 		TEST(no_container_keeps_the_vf_of_its_slot_before_all_records_were_read),
 		TEST(a_container_does_not_wait_for_one_that_was_refused_after_it_was_told),
+		TEST(a_container_that_an_early_pool_refuses_is_not_created),
 		TEST(a_container_does_not_wait_for_a_pod_that_has_ended),
 		TEST(without_uids_a_name_keeps_its_vf_unless_the_slot_was_given_since),
 		TEST(a_container_whose_slot_was_given_away_keeps_its_vf_with_another_slot),
