@@ -57,7 +57,7 @@ int print_out(struct strbuf *text);
 /* The picture and the JSON of a node. */
 void topo_text(const struct machine *m, struct strbuf *out);
 void topo_json(const struct machine *m, struct strbuf *out);
-/* SVG; holders NULL: nobody is asked who holds VFs. */
+/* SVG; holders NULL: the picture shows no pods. */
 void topo_svg(const struct machine *m, const struct ledger_source *holders, struct strbuf *out);
 /* The driver's own name of it, else that of pci.ids, else the vendor's. */
 const char *gpu_name(const struct machine *m, const struct hw_gpu *gpu, struct arena *a);
