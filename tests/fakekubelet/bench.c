@@ -1,8 +1,8 @@
 /*
- * bench: calls of a registered plugin, one at a time, in turn with GetPreferredAllocation's or Allocate's
- * floor: GetDevicePluginOptions, a handler of the same server that does nothing. They are the kubelet's own
- * calls: what a plugin does to peers that are not the kubelet is not measured. Told in nanoseconds, from the
- * call to the arrival of its answer.
+ * bench: Allocate or GetPreferredAllocation of a registered plugin, one call at a time, in turn with the
+ * floor: GetDevicePluginOptions, a handler of the same server that does nothing. The calls come from the
+ * process that the plugin registered with, so that limits for other peers do not apply. Nanoseconds, from
+ * the call to its answer.
  */
 #include "kubelet.h"
 
