@@ -1,4 +1,5 @@
-/* railmate-cni: one invocation of a CNI plugin, and what its files share. Strings live in the arena of the invocation. */
+/* railmate-cni: one invocation of a CNI plugin, and what its files share. Strings live in the arena
+ * of the invocation. */
 #ifndef RAILMATE_CMD_CNI_H
 #define RAILMATE_CMD_CNI_H
 
@@ -14,16 +15,28 @@ struct strbuf;
 
 /* The CNI specification's error codes; from 100 on they are ours. railmate-cni(8) lists them. */
 enum cni_code {
-	CNI_INCOMPATIBLE = 1, CNI_NO_CONTAINER = 3, CNI_ENVIRONMENT = 4, CNI_IO = 5, CNI_DECODE = 6, CNI_CONFIG = 7,
-	CNI_TRY_AGAIN = 11, CNI_NOT_AVAILABLE = 50,
-	CNI_NO_SLOT = 100, CNI_DELEGATE = 101, CNI_TWICE = 102,
+	CNI_INCOMPATIBLE = 1,
+	CNI_NO_CONTAINER = 3,
+	CNI_ENVIRONMENT = 4,
+	CNI_IO = 5,
+	CNI_DECODE = 6,
+	CNI_CONFIG = 7,
+	CNI_TRY_AGAIN = 11,
+	CNI_NOT_AVAILABLE = 50,
+	CNI_NO_SLOT = 100,
+	CNI_DELEGATE = 101,
+	CNI_TWICE = 102,
 };
 
 /* --- error.c: what went wrong, as the container runtime reads it --- */
 
-struct cni_error { enum cni_code code; char msg[480]; };
+struct cni_error {
+	enum cni_code code;
+	char msg[480];
+};
 /* Returns -1. */
-int cni_set(struct cni_error *e, enum cni_code code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+int cni_set(struct cni_error *e, enum cni_code code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 int cni_from(struct cni_error *e, enum cni_code code, const struct err *err);
 
 /* --- trusted.c: what only root can have written --- */
@@ -41,7 +54,9 @@ int trusted_make_dirs(const char *path, mode_t mode, struct err *err); /* as far
 /* --- settings.c: the paths of this node --- */
 
 /* Absolute; no slash at the end. */
-struct settings { const char *control_socket, *state_dir, *devinfo_dir; };
+struct settings {
+	const char *control_socket, *state_dir, *devinfo_dir;
+};
 
 const char *settings_path(void); /* of the file */
 /* By its key in the file; NULL: there is none. */
@@ -56,10 +71,10 @@ int settings_read(struct arena *a, struct settings *ret, struct err *err);
 struct conf {
 	const struct item *top, *delegate;
 	const char *version, *name;
-	const char *type;	/* the delegate's */
-	const char *id;		/* deviceID: a slot, or a PCI address; NULL: none is given */
-	const char *misplaced;	/* a sentence: it names paths of the node; NULL: it does not */
-	const char *devinfo;	/* where Multus wants a device-info file; NULL: nowhere */
+	const char *type;	     /* the delegate's */
+	const char *id;		     /* deviceID: a slot, or a PCI address; NULL: none is given */
+	const char *misplaced;	     /* a sentence: it names paths of the node; NULL: it does not */
+	const char *devinfo;	     /* where Multus wants a device-info file; NULL: nowhere */
 	const char *devinfo_refused; /* that other place */
 };
 
@@ -83,18 +98,22 @@ bool conf_is_pci_address(const char *id);
 /* --- plugin.c: another plugin, executed --- */
 
 /* CNI_*; NULL: not set. */
-struct cni_env { const char *command, *container, *netns, *ifname, *args, *path; };
+struct cni_env {
+	const char *command, *container, *netns, *ifname, *args, *path;
+};
 
 struct plugin_result {
-	int status;	/* exit status; 0 done */
-	const char *out; size_t len;
+	int status; /* exit status; 0 done */
+	const char *out;
+	size_t len;
 	const struct item *json; /* of out; NULL: it is none, or empty */
 };
 
 /* May it be the name of a program? It is no path and does not begin with a dot. */
 bool plugin_is_name(const char *type);
 /* The program in CNI_PATH. */
-int plugin_find(const char *type, const char *dirs, struct arena *a, const char **ret, struct cni_error *e);
+int plugin_find(const char *type, const char *dirs, struct arena *a, const char **ret,
+		struct cni_error *e);
 /*
  * What a plugin printed, path for sentences. One that fails says why in an error object; what fails
  * otherwise is no plugin, or broken: -1. The text ends with a NUL and is borrowed.
@@ -102,27 +121,32 @@ int plugin_find(const char *type, const char *dirs, struct arena *a, const char 
 int plugin_judge(const char *path, int status, const char *text, size_t len, struct arena *a,
 		 struct plugin_result *ret, struct cni_error *e);
 /* -1: it could not be run, was killed, or failed without a CNI error object on its output. */
-int plugin_run(const char *program, const struct cni_env *env, const char *conf, size_t len, struct arena *a,
-	       struct plugin_result *ret, struct cni_error *e);
+int plugin_run(const char *program, const struct cni_env *env, const char *conf, size_t len,
+	       struct arena *a, struct plugin_result *ret, struct cni_error *e);
 
 /* --- state.c: what DEL has to know, one file an attachment --- */
 
 struct state {
 	const char *network, *slot, *vf, *args, *type;
-	const char *devinfo;	/* the device-info file that ADD made; NULL: it made none */
-	const char *conf; size_t conf_len; /* the delegate's */
+	const char *devinfo; /* the device-info file that ADD made; NULL: it made none */
+	const char *conf;
+	size_t conf_len; /* the delegate's */
 };
 
 void state_write(const struct state *s, struct strbuf *out);
 /* Durable when it returns 0. -EEXIST: there is one already, which stays. */
-int state_create(const char *dir, const char *container, const char *ifname, const struct state *s, struct err *err);
+int state_create(const char *dir, const char *container, const char *ifname, const struct state *s,
+		 struct err *err);
 int state_parse(const char *text, size_t len, const char *path, struct arena *a, struct state *ret,
 		struct err *err);
 /* -ENOENT: none. -EBADMSG: not ours, or torn. -EPERM: others than root may have written it. */
-int state_read(const char *dir, const char *container, const char *ifname, struct arena *a, struct state *ret, struct err *err);
-int state_remove(const char *dir, const char *container, const char *ifname, struct err *err); /* nothing to remove is fine */
+int state_read(const char *dir, const char *container, const char *ifname, struct arena *a,
+	       struct state *ret, struct err *err);
+int state_remove(const char *dir, const char *container, const char *ifname,
+		 struct err *err); /* nothing to remove is fine */
 /* fn returns non-zero to stop; that is returned. */
-int state_each(const char *dir, int (*fn)(void *arg, const char *container, const char *ifname), void *arg, struct err *err);
+int state_each(const char *dir, int (*fn)(void *arg, const char *container, const char *ifname),
+	       void *arg, struct err *err);
 
 /* --- devinfo.c --- */
 

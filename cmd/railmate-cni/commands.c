@@ -71,24 +71,29 @@ static enum cni_code code_of(int r)
 
 static int bind_slot(const struct invocation *in, struct control_bound *ret, struct cni_error *e)
 {
-	const struct control_request request = {
-		CONTROL_BIND,		in->conf.id, arg(in, "K8S_POD_NAMESPACE"), arg(in, "K8S_POD_NAME"),
-		arg(in, "K8S_POD_UID"), NULL
-	};
+	const struct control_request request = { CONTROL_BIND,
+						 in->conf.id,
+						 arg(in, "K8S_POD_NAMESPACE"),
+						 arg(in, "K8S_POD_NAME"),
+						 arg(in, "K8S_POD_UID"),
+						 NULL };
 	struct control_reply reply;
 	struct err err = { 0 };
 	int r;
 
-	r = control_ask(in->settings.control_socket, &request, BIND_TIMEOUT_MS, in->arena, &reply, &err);
+	r = control_ask(in->settings.control_socket, &request, BIND_TIMEOUT_MS, in->arena, &reply,
+			&err);
 	if (r < 0)
 		return cni_from(e, code_of(r), &err);
 	for (size_t i = 0; i < reply.n_bound; i++) {
-		if (str_eq(reply.bound[i].slot, in->conf.id) && conf_is_pci_address(reply.bound[i].vf)) {
+		if (str_eq(reply.bound[i].slot, in->conf.id) &&
+		    conf_is_pci_address(reply.bound[i].vf)) {
 			*ret = reply.bound[i];
 			return 0;
 		}
 	}
-	return cni_set(e, CNI_IO, "railmated bound the container, but names no VF for %s", in->conf.id);
+	return cni_set(e, CNI_IO, "railmated bound the container, but names no VF for %s",
+		       in->conf.id);
 }
 
 /* What ADD made here for an attachment, beside what its delegate did. */
@@ -97,7 +102,8 @@ struct made {
 	const char *devinfo; /* NULL: no file */
 };
 
-/* The file is for Multus' status annotation; the network works without it. NULL: it was not made. */
+/* The file is for Multus' status annotation; the network works without it. NULL: it was not made.
+ */
 static const char *tell_device(const struct invocation *in, const struct control_bound *bound)
 {
 	const char *dir = in->settings.devinfo_dir, *path = in->conf.devinfo, *owner;
@@ -143,13 +149,14 @@ static int claim(const struct invocation *in, const struct made *made, struct cn
 	s.conf_len = conf.len;
 	r = state_create(in->settings.state_dir, in->env.container, in->env.ifname, &s, &err);
 	if (r == -EEXIST)
-		return cni_set(e, CNI_TWICE, "container %s has its %s already: ADD came twice without a DEL",
+		return cni_set(e, CNI_TWICE,
+			       "container %s has its %s already: ADD came twice without a DEL",
 			       in->env.container, in->env.ifname);
 	return r < 0 ? cni_from(e, CNI_IO, &err) : 0;
 }
 
-int forget(const struct invocation *in, const char *container, const char *ifname, const char *devinfo,
-	   struct err *err)
+int forget(const struct invocation *in, const char *container, const char *ifname,
+	   const char *devinfo, struct err *err)
 {
 	remove_devinfo(in, devinfo);
 	return state_remove(in->settings.state_dir, container, ifname, err);
@@ -163,8 +170,8 @@ static void forget_ours(const struct invocation *in, const struct made *made)
 		fprintf(stderr, "railmate-cni: %s\n", err.msg);
 }
 
-/* The delegate's own DEL takes back what its ADD did half-way. If that fails too, the runtime's DEL finds our
- * file. */
+/* The delegate's own DEL takes back what its ADD did half-way. If that fails too, the runtime's DEL
+ * finds our file. */
 static void undo(const struct invocation *in, const struct made *made)
 {
 	struct invocation del = *in;
@@ -191,7 +198,8 @@ static int attach(const struct invocation *in, const struct made *made, struct c
 	}
 	if (!result.status && !result.json) {
 		undo(in, made);
-		return cni_set(e, CNI_DELEGATE, "%s says it is done, but prints no result", in->conf.type);
+		return cni_set(e, CNI_DELEGATE, "%s says it is done, but prints no result",
+			       in->conf.type);
 	}
 	if (result.status)
 		undo(in, made);
@@ -221,11 +229,12 @@ int command_add(const struct invocation *in, struct cni_error *e)
 	if (in->conf.misplaced)
 		return cni_set(e, CNI_CONFIG, "%s", in->conf.misplaced);
 	if (!in->conf.id)
-		return cni_set(e, CNI_CONFIG,
-			       "network %s: no \"deviceID\" came; its NetworkAttachmentDefinition needs the "
-			       "annotation "
-			       "k8s.v1.cni.cncf.io/resourceName, and the pod the resource",
-			       in->conf.name);
+		return cni_set(
+			e, CNI_CONFIG,
+			"network %s: no \"deviceID\" came; its NetworkAttachmentDefinition needs the "
+			"annotation "
+			"k8s.v1.cni.cncf.io/resourceName, and the pod the resource",
+			in->conf.name);
 	if (conf_is_pci_address(in->conf.id))
 		return forward(in, in->conf.id, e);
 	return add_slot(in, e);
@@ -233,14 +242,16 @@ int command_add(const struct invocation *in, struct cni_error *e)
 
 /* --- DEL, CHECK, STATUS --- */
 
-/* The VF that this attachment got is NULL: ADD never came to an end here, or everything is undone. */
+/* The VF that this attachment got is NULL: ADD never came to an end here, or everything is undone.
+ */
 static int find_made(const struct invocation *in, struct made *ret, struct cni_error *e)
 {
 	struct err err = { 0 };
 	struct state s;
 	int r;
 
-	r = state_read(in->settings.state_dir, in->env.container, in->env.ifname, in->arena, &s, &err);
+	r = state_read(in->settings.state_dir, in->env.container, in->env.ifname, in->arena, &s,
+		       &err);
 	if (r < 0 && r != -ENOENT)
 		return cni_from(e, CNI_IO, &err);
 	*ret = (struct made) { 0 };
@@ -274,8 +285,8 @@ int command_check(const struct invocation *in, struct cni_error *e)
 	if (find_made(in, &made, e) < 0)
 		return -1;
 	if (!made.vf)
-		return cni_set(e, CNI_NO_CONTAINER, "container %s has no %s of network %s", in->env.container,
-			       in->env.ifname, in->conf.name);
+		return cni_set(e, CNI_NO_CONTAINER, "container %s has no %s of network %s",
+			       in->env.container, in->env.ifname, in->conf.name);
 	return forward(in, made.vf, e);
 }
 
@@ -285,8 +296,8 @@ int command_status(const struct invocation *in, struct cni_error *e)
 	struct control_reply reply;
 	struct err err = { 0 };
 
-	if (control_ask(in->settings.control_socket, &request, STATUS_TIMEOUT_MS, in->arena, &reply, &err) <
-	    0)
+	if (control_ask(in->settings.control_socket, &request, STATUS_TIMEOUT_MS, in->arena, &reply,
+			&err) < 0)
 		return cni_from(e, CNI_NOT_AVAILABLE, &err);
 	return forward(in, NULL, e);
 }

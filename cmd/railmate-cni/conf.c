@@ -44,15 +44,17 @@ static bool is_name(const char *s)
 }
 
 /* A string, or absent: otherwise it is refused rather than passed over. */
-static int get_string(const struct item *object, const char *key, const char **ret, struct cni_error *e)
+static int get_string(const struct item *object, const char *key, const char **ret,
+		      struct cni_error *e)
 {
 	const struct item *item = item_get(object, key);
 
 	if (!item || item->type == ITEM_NULL)
 		return 0;
 	if (item->type != ITEM_STRING)
-		return cni_set(e, CNI_CONFIG, "network configuration, line %d: \"%s\" is not a string",
-			       item->line, key);
+		return cni_set(e, CNI_CONFIG,
+			       "network configuration, line %d: \"%s\" is not a string", item->line,
+			       key);
 	if (*item->string)
 		*ret = item->string;
 	return 0;
@@ -87,11 +89,14 @@ static int read_delegate(struct conf *c, struct cni_error *e)
 	if (get_string(c->delegate, "type", &c->type, e) < 0)
 		return -1;
 	if (!c->type || !plugin_is_name(c->type))
-		return cni_set(e, CNI_CONFIG, "network %s: \"delegate\" has no proper \"type\"", c->name);
+		return cni_set(e, CNI_CONFIG, "network %s: \"delegate\" has no proper \"type\"",
+			       c->name);
 	if (str_eq(c->type, "railmate-cni"))
-		return cni_set(e, CNI_CONFIG, "network %s: railmate-cni cannot be its own delegate", c->name);
+		return cni_set(e, CNI_CONFIG, "network %s: railmate-cni cannot be its own delegate",
+			       c->name);
 	if (item_get(c->top, "ipam"))
-		return cni_set(e, CNI_CONFIG, "network %s: \"ipam\" belongs into \"delegate\"", c->name);
+		return cni_set(e, CNI_CONFIG, "network %s: \"ipam\" belongs into \"delegate\"",
+			       c->name);
 	return 0;
 }
 
@@ -101,10 +106,12 @@ static int read_id(struct conf *c, struct cni_error *e)
 	const struct item *runtime = item_get(c->top, "runtimeConfig");
 	const char *also = NULL;
 
-	if (get_string(c->top, "deviceID", &c->id, e) < 0 || get_string(runtime, "deviceID", &also, e) < 0)
+	if (get_string(c->top, "deviceID", &c->id, e) < 0 ||
+	    get_string(runtime, "deviceID", &also, e) < 0)
 		return -1;
 	if (c->id && also && !str_eq(c->id, also))
-		return cni_set(e, CNI_CONFIG, "network %s: \"deviceID\" and that of \"runtimeConfig\" differ",
+		return cni_set(e, CNI_CONFIG,
+			       "network %s: \"deviceID\" and that of \"runtimeConfig\" differ",
 			       c->name);
 	if (!c->id)
 		c->id = also;
@@ -125,8 +132,8 @@ static int read_devinfo(struct conf *c, const struct settings *s, struct cni_err
 	return 0;
 }
 
-/* Paths that a network could name before: they are the node's. One that says the same as the node does no
- * harm. */
+/* Paths that a network could name before: they are the node's. One that says the same as the node
+ * does no harm. */
 static void find_misplaced(struct conf *c, const struct settings *s, struct arena *a)
 {
 	static const char *const keys[] = { "controlSocket", "stateDir" };
@@ -137,17 +144,17 @@ static void find_misplaced(struct conf *c, const struct settings *s, struct aren
 
 		if (!item || item->type == ITEM_NULL || str_eq(item_string(c->top, keys[i]), here))
 			continue;
-		c->misplaced =
-			arena_printf(a,
-				     "network %s: a network does not name paths of the node: take \"%s\" out "
-				     "of it; on this node it is %s, which root can change in %s",
-				     c->name, keys[i], here, settings_path());
+		c->misplaced = arena_printf(
+			a,
+			"network %s: a network does not name paths of the node: take \"%s\" out "
+			"of it; on this node it is %s, which root can change in %s",
+			c->name, keys[i], here, settings_path());
 		return;
 	}
 }
 
-int conf_read(const char *text, size_t len, const struct settings *s, struct arena *a, struct conf *ret,
-	      struct cni_error *e)
+int conf_read(const char *text, size_t len, const struct settings *s, struct arena *a,
+	      struct conf *ret, struct cni_error *e)
 {
 	struct err err = { 0 };
 
@@ -209,7 +216,8 @@ static bool is_ours_to_say(const struct conf *c, const char *key)
 	static const char *const always[] = { "cniVersion", "name", "deviceID", "pciBusID", NULL };
 	static const char *const host_device[] = { "device", "hwaddr", "kernelpath", NULL };
 
-	return is_one_of(key, always) || (str_eq(c->type, "host-device") && is_one_of(key, host_device));
+	return is_one_of(key, always) ||
+	       (str_eq(c->type, "host-device") && is_one_of(key, host_device));
 }
 
 static void pass_on(struct json *j, const struct item *item)
@@ -240,7 +248,8 @@ static void pass_runtime_config(struct json *j, const struct conf *c, const stru
 	json_end_object(j);
 }
 
-static void pass_of_runtime(struct json *j, const struct conf *c, const struct item *item, const char *vf)
+static void pass_of_runtime(struct json *j, const struct conf *c, const struct item *item,
+			    const char *vf)
 {
 	if (conf_is_field(item->key, "runtimeConfig") && item->type == ITEM_OBJECT)
 		pass_runtime_config(j, c, item, vf);

@@ -1,8 +1,8 @@
 /*
- * The NPWG device-info file of an attachment. Multus would copy the device plugin's, but that one is written
- * before the VF of a slot is known; so the CNI plugin writes it, where "runtimeConfig" says. A network can
- * say so as well: only a new file in the one directory for them is made, and only one that was made is
- * removed.
+ * The NPWG device-info file of an attachment. Multus would copy the device plugin's, but that one
+ * is written before the VF of a slot is known; so the CNI plugin writes it, where "runtimeConfig"
+ * says. A network can say so as well: only a new file in the one directory for them is made, and
+ * only one that was made is removed.
  */
 #include "cni.h"
 
@@ -63,15 +63,17 @@ const char *devinfo_name(const char *dir, const char *path)
 	return name;
 }
 
-int devinfo_create(const char *dir, const char *name, const char *owner, const struct control_bound *bound,
-		   struct err *err)
+int devinfo_create(const char *dir, const char *name, const char *owner,
+		   const struct control_bound *bound, struct err *err)
 {
 	_cleanup_free_ char *temporary = xasprintf(".%s.%d", owner, (int)getpid());
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	_cleanup_close_ int fd = -1;
-	struct file_new f = {
-		.dir_name = dir, .name = name, .temporary = temporary, .mode = 0444, .only_new = true
-	};
+	struct file_new f = { .dir_name = dir,
+			      .name = name,
+			      .temporary = temporary,
+			      .mode = 0444,
+			      .only_new = true };
 	int r;
 
 	put_devinfo(bound, &text);

@@ -1,4 +1,5 @@
-/* GC: the runtime names the attachments of a network that are alive; the others are taken down as DEL would.
+/* GC: the runtime names the attachments of a network that are alive; the others are taken down as
+ * DEL would.
  */
 #include "cni.h"
 
@@ -39,8 +40,8 @@ static void note_failure(struct collection *c, const struct cni_error *e)
 	c->failed = true;
 }
 
-static int take_down(struct collection *c, const char *container, const char *ifname, const struct state *s,
-		     struct cni_error *e)
+static int take_down(struct collection *c, const char *container, const char *ifname,
+		     const struct state *s, struct cni_error *e)
 {
 	const struct cni_env env = { "DEL", container, NULL, ifname, s->args, c->in->env.path };
 	struct arena *a = c->in->arena;
@@ -52,8 +53,8 @@ static int take_down(struct collection *c, const char *container, const char *if
 	    plugin_run(program, &env, s->conf, s->conf_len, a, &result, e) < 0)
 		return -1;
 	if (result.status)
-		return cni_set(e, CNI_DELEGATE, "%s cannot take down %s of container %s: %s", s->type, ifname,
-			       container,
+		return cni_set(e, CNI_DELEGATE, "%s cannot take down %s of container %s: %s",
+			       s->type, ifname, container,
 			       item_string(result.json, "msg") ? item_string(result.json, "msg")
 							       : "no reason given");
 	if (forget(c->in, container, ifname, s->devinfo, &err) < 0)

@@ -1,7 +1,7 @@
 /*
- * railmate-cni: a CNI plugin for pools with late binding. Multus gives it a slot; railmated says which VF
- * that is; another plugin does the work with that VF. Static and small: the container runtime executes it on
- * the host for every pod.
+ * railmate-cni: a CNI plugin for pools with late binding. Multus gives it a slot; railmated says
+ * which VF that is; another plugin does the work with that VF. Static and small: the container
+ * runtime executes it on the host for every pod.
  */
 #include "cni.h"
 
@@ -45,7 +45,8 @@ static int print_error(const struct cni_error *e, const char *version)
 
 	json_init(&j, &out, 1);
 	json_begin_object(&j);
-	json_kv_string(&j, "cniVersion", version && conf_version_known(version) ? version : "1.0.0");
+	json_kv_string(&j, "cniVersion",
+		       version && conf_version_known(version) ? version : "1.0.0");
 	json_kv_int(&j, "code", e->code);
 	json_kv_string(&j, "msg", e->msg);
 	json_end_object(&j);
@@ -137,7 +138,8 @@ static int read_input(struct strbuf *out, struct cni_error *e)
 		if (n < 0)
 			return cni_set(e, CNI_IO, "cannot read the network configuration: %m");
 		if (out->len + (size_t)n > INPUT_MAX)
-			return cni_set(e, CNI_DECODE, "the network configuration is larger than %u bytes",
+			return cni_set(e, CNI_DECODE,
+				       "the network configuration is larger than %u bytes",
 				       INPUT_MAX);
 		strbuf_add(out, chunk, (size_t)n);
 	}
@@ -211,7 +213,8 @@ static int serve(const char *name)
 	_cleanup_arena_ struct arena *arena = arena_new(16384);
 	struct invocation in = { .arena = arena,
 				 .env = { name, getenv("CNI_CONTAINERID"), getenv("CNI_NETNS"),
-					  getenv("CNI_IFNAME"), getenv("CNI_ARGS"), getenv("CNI_PATH") } };
+					  getenv("CNI_IFNAME"), getenv("CNI_ARGS"),
+					  getenv("CNI_PATH") } };
 	const struct command *command = find_command(name);
 	struct cni_error e;
 
@@ -220,7 +223,8 @@ static int serve(const char *name)
 	if (!strcmp(name, "VERSION"))
 		return print_version(&input, arena);
 	if (!command) {
-		cni_set(&e, CNI_ENVIRONMENT, "CNI_COMMAND '%s' is not known", document_shown(name, arena));
+		cni_set(&e, CNI_ENVIRONMENT, "CNI_COMMAND '%s' is not known",
+			document_shown(name, arena));
 		return print_error(&e, NULL);
 	}
 	return run(&in, command, &input);
@@ -251,7 +255,8 @@ int main(int argc, char **argv)
 {
 	const char *command = getenv("CNI_COMMAND");
 
-	if ((argc == 3 || (argc == 5 && !strcmp(argv[3], "--config"))) && !strcmp(argv[1], "--install"))
+	if ((argc == 3 || (argc == 5 && !strcmp(argv[3], "--config"))) &&
+	    !strcmp(argv[1], "--install"))
 		return install(argv[2], argc == 5 ? argv[4] : NULL);
 	if (argc == 2 && !strcmp(argv[1], "--help")) {
 		fputs(usage_text, stdout);

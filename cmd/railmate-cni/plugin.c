@@ -40,12 +40,14 @@ bool plugin_is_name(const char *type)
 	return true;
 }
 
-int plugin_find(const char *type, const char *dirs, struct arena *a, const char **ret, struct cni_error *e)
+int plugin_find(const char *type, const char *dirs, struct arena *a, const char **ret,
+		struct cni_error *e)
 {
 	char *rest = arena_strdup(a, dirs), *dir;
 
 	if (!plugin_is_name(type))
-		return cni_set(e, CNI_DELEGATE, "'%s' is no name of a plugin", document_shown(type, a));
+		return cni_set(e, CNI_DELEGATE, "'%s' is no name of a plugin",
+			       document_shown(type, a));
 	while ((dir = strsep(&rest, ":"))) {
 		const char *path = arena_printf(a, "%s/%s", dir, type);
 
@@ -125,7 +127,8 @@ static int wait_for(const char *path, pid_t pid, int *ret, struct cni_error *e)
 			return cni_set(e, CNI_IO, "cannot wait for %s: %m", path);
 	}
 	if (WIFSIGNALED(status))
-		return cni_set(e, CNI_DELEGATE, "%s was killed: %s", path, strsignal(WTERMSIG(status)));
+		return cni_set(e, CNI_DELEGATE, "%s was killed: %s", path,
+			       strsignal(WTERMSIG(status)));
 	*ret = WEXITSTATUS(status);
 	return 0;
 }
@@ -156,14 +159,14 @@ int plugin_judge(const char *path, int status, const char *text, size_t len, str
 		r.json = NULL;
 	code = item_get(r.json, "code");
 	if (status && !(code && code->whole))
-		return cni_set(e, CNI_DELEGATE, "%s ended with status %d and no CNI error%s%s", path, status,
-			       len ? ": " : "", document_shown(text, a));
+		return cni_set(e, CNI_DELEGATE, "%s ended with status %d and no CNI error%s%s",
+			       path, status, len ? ": " : "", document_shown(text, a));
 	*ret = r;
 	return 0;
 }
 
-static int run(const char *path, char **env, int in, int out, struct arena *a, struct plugin_result *ret,
-	       struct cni_error *e)
+static int run(const char *path, char **env, int in, int out, struct arena *a,
+	       struct plugin_result *ret, struct cni_error *e)
 {
 	const char *text = NULL;
 	int r, status = 0;
@@ -178,8 +181,8 @@ static int run(const char *path, char **env, int in, int out, struct arena *a, s
 	return plugin_judge(path, status, text, len, a, ret, e);
 }
 
-int plugin_run(const char *program, const struct cni_env *env, const char *conf, size_t len, struct arena *a,
-	       struct plugin_result *ret, struct cni_error *e)
+int plugin_run(const char *program, const struct cni_env *env, const char *conf, size_t len,
+	       struct arena *a, struct plugin_result *ret, struct cni_error *e)
 {
 	_cleanup_close_ int in = -1, out = -1;
 

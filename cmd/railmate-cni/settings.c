@@ -1,6 +1,6 @@
 /*
- * The paths of this node. They come from a file of root's and never from the network configuration, whose
- * author may be a tenant of the cluster, while this program runs as root on the host.
+ * The paths of this node. They come from a file of root's and never from the network configuration,
+ * whose author may be a tenant of the cluster, while this program runs as root on the host.
  */
 #include "cni.h"
 
@@ -62,14 +62,14 @@ static int set_path(const struct item *item, const char *name, struct arena *a, 
 	while (len > 1 && item->string[len - 1] == '/')
 		len--;
 	if (len < 2 || item->string[0] != '/')
-		return err_set(err, EINVAL, "%s:%d: \"%s\" has to be an absolute path", name, item->line,
-			       item->key);
+		return err_set(err, EINVAL, "%s:%d: \"%s\" has to be an absolute path", name,
+			       item->line, item->key);
 	*ret = arena_printf(a, "%.*s", (int)len, item->string);
 	return 0;
 }
 
-int settings_parse(const char *text, size_t len, const char *name, struct arena *a, struct settings *ret,
-		   struct err *err)
+int settings_parse(const char *text, size_t len, const char *name, struct arena *a,
+		   struct settings *ret, struct err *err)
 {
 	struct settings s = { CONTROL_SOCKET, STATE_DIR, DEVINFO_DIR };
 	const struct item *top;
@@ -85,10 +85,11 @@ int settings_parse(const char *text, size_t len, const char *name, struct arena 
 		const char **value = find(&s, kid->key);
 
 		if (!value)
-			return err_set(err, EINVAL,
-				       "%s:%d: there is no key \"%s\", only controlSocket, stateDir and "
-				       "deviceInfoDir",
-				       name, kid->line, document_shown(kid->key, a));
+			return err_set(
+				err, EINVAL,
+				"%s:%d: there is no key \"%s\", only controlSocket, stateDir and "
+				"deviceInfoDir",
+				name, kid->line, document_shown(kid->key, a));
 		r = set_path(kid, name, a, value, err);
 		if (r < 0)
 			return r;

@@ -83,8 +83,8 @@ int state_parse(const char *text, size_t len, const char *path, struct arena *a,
 	struct state s;
 
 	if (document_parse(text, len, path, a, &top, err) < 0)
-		return err_set(err, EBADMSG, "%s is not what this railmate-cni wrote; remove it by hand",
-			       path);
+		return err_set(err, EBADMSG,
+			       "%s is not what this railmate-cni wrote; remove it by hand", path);
 	conf = item_get(top, "conf");
 	s = (struct state) { item_string(top, "network"),
 			     item_string(top, "slot"),
@@ -94,19 +94,20 @@ int state_parse(const char *text, size_t len, const char *path, struct arena *a,
 			     item_string(top, "devinfo"),
 			     NULL,
 			     0 };
-	if (!str_eq(item_string(top, "railmate"), "cni") || item_number(top, "version", 0) != STATE_VERSION ||
-	    !s.network || !s.slot || !s.vf || !conf_is_pci_address(s.vf) || !s.type ||
-	    !plugin_is_name(s.type) || !conf || conf->type != ITEM_OBJECT)
-		return err_set(err, EBADMSG, "%s is not what this railmate-cni wrote; remove it by hand",
-			       path);
+	if (!str_eq(item_string(top, "railmate"), "cni") ||
+	    item_number(top, "version", 0) != STATE_VERSION || !s.network || !s.slot || !s.vf ||
+	    !conf_is_pci_address(s.vf) || !s.type || !plugin_is_name(s.type) || !conf ||
+	    conf->type != ITEM_OBJECT)
+		return err_set(err, EBADMSG,
+			       "%s is not what this railmate-cni wrote; remove it by hand", path);
 	s.conf = conf->text;
 	s.conf_len = conf->text_len;
 	*ret = s;
 	return 0;
 }
 
-int state_read(const char *dir, const char *container, const char *ifname, struct arena *a, struct state *ret,
-	       struct err *err)
+int state_read(const char *dir, const char *container, const char *ifname, struct arena *a,
+	       struct state *ret, struct err *err)
 {
 	_cleanup_free_ char *name = name_of(container, ifname);
 	_cleanup_free_ char *path = xasprintf("%s/%s", dir, name);
@@ -143,8 +144,8 @@ static void sweep(int dir, const char *name)
 		unlinkat(dir, name, 0);
 }
 
-int state_each(const char *dir, int (*fn)(void *arg, const char *container, const char *ifname), void *arg,
-	       struct err *err)
+int state_each(const char *dir, int (*fn)(void *arg, const char *container, const char *ifname),
+	       void *arg, struct err *err)
 {
 	int fd = trusted_open_dir(dir, err), r = 0;
 	struct dirent *entry;

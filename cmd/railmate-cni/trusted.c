@@ -1,6 +1,7 @@
 /*
  * Files and directories that decide what runs as root. Only those are read that root alone can have
- * written. A user who runs this program by hand, as tests do, is as good as root: it is not set-user-ID.
+ * written. A user who runs this program by hand, as tests do, is as good as root: it is not
+ * set-user-ID.
  */
 #include "cni.h"
 
@@ -26,12 +27,13 @@ static int check_owner(int fd, const char *path, mode_t type, struct err *err)
 		return err_set(err, EBADMSG, "%s is not a %s", path,
 			       type == S_IFDIR ? "directory" : "regular file");
 	if (st.st_uid != 0 && st.st_uid != geteuid())
-		return err_set(err, EPERM, "%s is not trusted: it belongs to user %u, not to root", path,
-			       (unsigned)st.st_uid);
+		return err_set(err, EPERM, "%s is not trusted: it belongs to user %u, not to root",
+			       path, (unsigned)st.st_uid);
 	if (st.st_mode & (S_IWGRP | S_IWOTH))
-		return err_set(err, EPERM,
-			       "%s is not trusted: others than root may write it (mode %04o); chmod go-w %s",
-			       path, (unsigned)st.st_mode & 07777, path);
+		return err_set(
+			err, EPERM,
+			"%s is not trusted: others than root may write it (mode %04o); chmod go-w %s",
+			path, (unsigned)st.st_mode & 07777, path);
 	return 0;
 }
 

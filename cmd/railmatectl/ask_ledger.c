@@ -13,7 +13,8 @@
 
 #define ASK_TIMEOUT_MS 5000
 
-static int ask_daemon(const char *socket, struct arena *a, struct ledger_answer *ret, struct err *err)
+static int ask_daemon(const char *socket, struct arena *a, struct ledger_answer *ret,
+		      struct err *err)
 {
 	const struct control_request ask = { .op = CONTROL_LEDGER };
 	struct control_reply reply;
@@ -28,7 +29,8 @@ static int ask_daemon(const char *socket, struct arena *a, struct ledger_answer 
 		return err_set(err, EBADMSG, "railmated's reply holds no ledger");
 	ret->from = arena_printf(a, "railmated at %s", socket);
 	ret->running = true;
-	return ledger_read(reply.ledger, strlen(reply.ledger), "railmated's ledger", &ret->ledger, err);
+	return ledger_read(reply.ledger, strlen(reply.ledger), "railmated's ledger", &ret->ledger,
+			   err);
 }
 
 /* Not there, or not able to answer: its ledger is on the disk. */

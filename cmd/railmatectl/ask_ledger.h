@@ -1,4 +1,5 @@
-/* The ledger of this machine: the running daemon's, or the one that a stopped daemon left on the disk. */
+/* The ledger of this machine: the running daemon's, or the one that a stopped daemon left on the
+ * disk. */
 #ifndef RAILMATE_CMD_ASK_LEDGER_H
 #define RAILMATE_CMD_ASK_LEDGER_H
 
@@ -9,7 +10,8 @@ struct err;
 struct ledger;
 
 struct ledger_source {
-	const char *socket, *state_dir; /* of the command line; socket "none": the daemon is not asked */
+	const char *socket,
+		*state_dir; /* of the command line; socket "none": the daemon is not asked */
 };
 #define STATE_DIR "/var/lib/railmate"
 
@@ -19,7 +21,9 @@ struct ledger_answer {
 	bool running;	       /* the daemon answered */
 };
 
-/* Where the ledger is from the disk, a line on standard error says why. Negative: neither is to be had. */
-int ask_ledger(const struct ledger_source *source, struct arena *a, struct ledger_answer *ret, struct err *err);
+/* Where the ledger is from the disk, a line on standard error says why. Negative: neither is to be
+ * had. */
+int ask_ledger(const struct ledger_source *source, struct arena *a, struct ledger_answer *ret,
+	       struct err *err);
 
 #endif

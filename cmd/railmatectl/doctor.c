@@ -1,5 +1,5 @@
-/* railmatectl doctor: what of this machine keeps NCCL from being fast or right, and how to change it. Changes
- * nothing. */
+/* railmatectl doctor: what of this machine keeps NCCL from being fast or right, and how to change
+ * it. Changes nothing. */
 #include <stdio.h>
 #include <string.h>
 
@@ -75,8 +75,8 @@ static int print_manifest(const struct patient *p, enum doctor_platform platform
 		const struct doctor_finding *f = doctor_report_at(p->report, i);
 
 		if (f->verdict == DOCTOR_UNKNOWN && doctor_is_for_manifest(f->check))
-			fail(0, "%s is unknown, so nothing for it is in the manifest: %s", f->check->id,
-			     f->sentence);
+			fail(0, "%s is unknown, so nothing for it is in the manifest: %s",
+			     f->check->id, f->sentence);
 	}
 	if (!doctor_manifest(p->facts, p->report, platform, &out))
 		fail(0, "nothing was found that the kernel's command line would change");
@@ -116,7 +116,8 @@ static int print_list(bool as_json)
 	if (as_json)
 		put_checks_json(NULL, &out);
 	for (size_t i = 0; !as_json && i < doctor_n_checks(); i++)
-		strbuf_printf(&out, "%-17s %s\n", doctor_check_at(i)->id, doctor_check_at(i)->title);
+		strbuf_printf(&out, "%-17s %s\n", doctor_check_at(i)->id,
+			      doctor_check_at(i)->title);
 	return print_out(&out);
 }
 
@@ -126,7 +127,8 @@ static int explain(const char *id, bool as_json)
 	const struct doctor_check *c = doctor_check_by_id(id);
 
 	if (!c)
-		return fail(EXIT_USAGE, "there is no check '%s'; see railmatectl doctor --list", id);
+		return fail(EXIT_USAGE, "there is no check '%s'; see railmatectl doctor --list",
+			    id);
 	if (as_json) {
 		put_checks_json(id, &out);
 	} else {
@@ -141,7 +143,8 @@ static int explain(const char *id, bool as_json)
 static int check_request(struct request *req)
 {
 	if ((req->list || req->explain) && (req->only || req->manifest))
-		return fail(EXIT_USAGE, "--list and --explain take neither --only nor --fix-manifest");
+		return fail(EXIT_USAGE,
+			    "--list and --explain take neither --only nor --fix-manifest");
 	if (!req->manifest)
 		return EXIT_DONE;
 	if (req->json)
@@ -151,7 +154,8 @@ static int check_request(struct request *req)
 		if (!strcmp(doctor_platform_name(req->platform), req->manifest))
 			return EXIT_DONE;
 	}
-	return fail(EXIT_USAGE, "--fix-manifest: '%s' is none of grub, openshift, talos", req->manifest);
+	return fail(EXIT_USAGE, "--fix-manifest: '%s' is none of grub, openshift, talos",
+		    req->manifest);
 }
 
 int cmd_doctor(int argc, char **argv)

@@ -165,7 +165,8 @@ static void tell_past_of_pod(struct telling *t)
 	}
 }
 
-/* A pod that this node knows nothing of: it was refused, waits for VFs, or runs elsewhere. Who has them? */
+/* A pod that this node knows nothing of: it was refused, waits for VFs, or runs elsewhere. Who has
+ * them? */
 static int tell_pools(struct telling *t, const char *resource, int code)
 {
 	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
@@ -247,7 +248,8 @@ static int read_vf(struct request *req, const char *name, struct arena *a)
 	struct bdf bdf;
 
 	if (bdf_parse(name, &bdf) < 0)
-		return fail(EXIT_USAGE, "explain vf: '%s' is not a PCI address (dddd:bb:dd.f)", name);
+		return fail(EXIT_USAGE, "explain vf: '%s' is not a PCI address (dddd:bb:dd.f)",
+			    name);
 	req->vf = arena_strdup(a, bdf_format(bdf, buf));
 	return EXIT_DONE;
 }
@@ -288,8 +290,9 @@ static int read_subject(struct request *req, char **args, int n, struct arena *a
 		req->what = subjects[i].name;
 		return subjects[i].read(req, n > 1 ? args[1] : NULL, a);
 	}
-	return fail(EXIT_USAGE,
-		    "explain: expected `pod NAMESPACE/NAME`, `vf ADDRESS`, `pool [RESOURCE]` or `last`");
+	return fail(
+		EXIT_USAGE,
+		"explain: expected `pod NAMESPACE/NAME`, `vf ADDRESS`, `pool [RESOURCE]` or `last`");
 }
 
 /* The same question there: what names this machine's daemon stays here. */
@@ -307,7 +310,8 @@ static int ask_nodes(const struct request *req, char **args, int n)
 
 int cmd_explain(int argc, char **argv)
 {
-	struct request req = { .source = { CONTROL_SOCKET, STATE_DIR }, .namespace = "kube-system" };
+	struct request req = { .source = { CONTROL_SOCKET, STATE_DIR },
+			       .namespace = "kube-system" };
 	_cleanup_arena_ struct arena *a = arena_new(256);
 	const struct word words[] = {
 		{ "json", NULL, &req.json },

@@ -13,13 +13,15 @@ struct strbuf;
 /* One decision with the VFs that are still held by it; or VFs whose choice is not recorded. */
 struct chapter {
 	const struct ledger_decision *d; /* NULL: not recorded */
-	const struct ledger_hold **holds; size_t n_holds;
+	const struct ledger_hold **holds;
+	size_t n_holds;
 };
 
 struct story {
-	const char *from;	/* "railmated at …", "…/ledger.json" */
-	bool running;		/* told by the daemon */
-	struct chapter *chapters; size_t n_chapters;
+	const char *from; /* "railmated at …", "…/ledger.json" */
+	bool running;	  /* told by the daemon */
+	struct chapter *chapters;
+	size_t n_chapters;
 };
 
 void explain_time(struct strbuf *out, int64_t ms); /* Unix time; 0: not known */

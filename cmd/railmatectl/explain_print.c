@@ -51,9 +51,10 @@ static const char *judge_after(const struct ledger_decision *d)
 			"which will come.",
 		[LEDGER_GPUS_PREDICTED] =
 			"Nearer VFs were free: the container got other GPUs than were expected.",
-		[LEDGER_GPUS_KNOWN] = "Nearer VFs were free: the kubelet kept to ids of its own (NUMA "
-				      "policy, init container), "
-				      "or the GPUs changed after the choice.",
+		[LEDGER_GPUS_KNOWN] =
+			"Nearer VFs were free: the kubelet kept to ids of its own (NUMA "
+			"policy, init container), "
+			"or the GPUs changed after the choice.",
 	};
 
 	if (!d->n_real_gpus)

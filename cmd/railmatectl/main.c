@@ -1,5 +1,5 @@
-/* railmatectl: what railmate sees of a machine, would do on it, and did. Only explain, release and topo --svg
- * ask the daemon. */
+/* railmatectl: what railmate sees of a machine, would do on it, and did. Only explain, release and
+ * topo --svg ask the daemon. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
@@ -116,8 +116,8 @@ int fail(int code, const char *fmt, ...)
 	return code;
 }
 
-/* Names of devices, pods and hosts are what others made them: none reaches the terminal as a control
- * character. */
+/* Names of devices, pods and hosts are what others made them: none reaches the terminal as a
+ * control character. */
 int print_out(struct strbuf *text)
 {
 	if (text->len)
@@ -175,7 +175,8 @@ void machine_close(struct machine *m)
 	sysroot_close(m->root);
 }
 
-int machine_pool(const struct machine *m, const char *resource, const struct pool **ret, struct err *err)
+int machine_pool(const struct machine *m, const char *resource, const struct pool **ret,
+		 struct err *err)
 {
 	_cleanup_strbuf_ struct strbuf names = STRBUF_INIT;
 	const struct node *node = m->node;
@@ -191,7 +192,8 @@ int machine_pool(const struct machine *m, const char *resource, const struct poo
 		strbuf_printf(&names, "%s%s", i ? ", " : "", node->pools[i].cfg->resource);
 	if (!resource)
 		return err_set(err, EINVAL, "name the pool with --pool: %s", strbuf_str(&names));
-	return err_set(err, EINVAL, "there is no pool %s; there is: %s", resource, strbuf_str(&names));
+	return err_set(err, EINVAL, "there is no pool %s; there is: %s", resource,
+		       strbuf_str(&names));
 }
 
 struct command {

@@ -31,8 +31,8 @@ static int wait_for(pid_t pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* Its standard output goes to out; NULL: to ours. The exit status; -1: it could not be run, a sentence was
- * printed. */
+/* Its standard output goes to out; NULL: to ours. The exit status; -1: it could not be run, a
+ * sentence was printed. */
 static int run_kubectl(const char *const *argv, struct strbuf *out)
 {
 	posix_spawn_file_actions_t actions;
@@ -61,7 +61,8 @@ static int run_kubectl(const char *const *argv, struct strbuf *out)
 	}
 	if (out)
 		close(pipes[0]);
-	return e ? fail(-1, "cannot run kubectl, which --node needs: %s", strerror(e)) : wait_for(pid);
+	return e ? fail(-1, "cannot run kubectl, which --node needs: %s", strerror(e))
+		 : wait_for(pid);
 }
 
 static int run_in(const char *ns, const char *pod, const char *const *args)
@@ -84,7 +85,8 @@ static const char *node_of(const struct item *pod)
 }
 
 /* One node after the other; the lowest exit status counts: it is there somewhere. */
-static int run_each(const struct item *pods, const char *node, const char *ns, const char *const *args)
+static int run_each(const struct item *pods, const char *node, const char *ns,
+		    const char *const *args)
 {
 	int least = -1;
 	size_t n = 0;
@@ -103,14 +105,17 @@ static int run_each(const struct item *pods, const char *node, const char *ns, c
 			least = status;
 	}
 	if (!n)
-		return fail(EXIT_REFUSED, "no railmate pod (label " LABEL ") in namespace %s runs on %s%s",
-			    ns, strcmp(node, "all") ? "node " : "any node", strcmp(node, "all") ? node : "");
+		return fail(EXIT_REFUSED,
+			    "no railmate pod (label " LABEL ") in namespace %s runs on %s%s", ns,
+			    strcmp(node, "all") ? "node " : "any node",
+			    strcmp(node, "all") ? node : "");
 	return least < 0 ? EXIT_FAILED : least;
 }
 
 int nodes_run(const char *node, const char *ns, const char *const *args)
 {
-	const char *const list[] = { "kubectl", "get", "pods", "-n", ns, "-l", LABEL, "-o", "json", NULL };
+	const char *const list[] = { "kubectl", "get", "pods", "-n",   ns,
+				     "-l",	LABEL, "-o",   "json", NULL };
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	_cleanup_arena_ struct arena *a = arena_new(64 * 1024);
 	const struct item *top, *pods;

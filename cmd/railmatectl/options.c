@@ -12,9 +12,9 @@ int read_options(int argc, char **argv, const struct word *words, size_t n)
 	int opt;
 
 	for (size_t i = 0; i < n; i++)
-		options[i] =
-			(struct option) { words[i].name, words[i].value ? required_argument : no_argument,
-					  NULL, (int)i + 1 };
+		options[i] = (struct option) { words[i].name,
+					       words[i].value ? required_argument : no_argument,
+					       NULL, (int)i + 1 };
 	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (opt == '?')
 			return EXIT_USAGE;

@@ -33,13 +33,15 @@ struct plan {
 	struct edits edits;
 	struct kv *conf; /* of nccl.conf */
 	size_t n_conf;
-	const char **notes; /* sentences: what is left out, and which releases read what the operator set */
+	const char **notes; /* sentences: what is left out, and which releases read what the
+			       operator set */
 	size_t n_notes;
 };
 
 /* Calls fn for each item of a comma list; stops at the first failure. */
 static int each_item(const char *list,
-		     int (*fn)(struct plan *p, const char *item, int **v, size_t *n, struct err *err),
+		     int (*fn)(struct plan *p, const char *item, int **v, size_t *n,
+			       struct err *err),
 		     struct plan *p, int **v, size_t *n, struct err *err)
 {
 	_cleanup_free_ char *copy = xstrdup(list);
@@ -75,7 +77,8 @@ static int add_gpu(struct plan *p, const char *item, int **v, size_t *n, struct 
 	int pci;
 
 	if (bdf_parse(item, &bdf) < 0)
-		return err_set(err, EINVAL, "--gpus: '%s' is not a PCI address (dddd:bb:dd.f)", item);
+		return err_set(err, EINVAL, "--gpus: '%s' is not a PCI address (dddd:bb:dd.f)",
+			       item);
 	pci = hw_find_pci(inv, bdf);
 	if (pci < 0 || hw_find_gpu(inv, pci) < 0)
 		return err_set(err, EINVAL, "--gpus: there is no GPU at %s", item);
@@ -92,7 +95,8 @@ static int add_device(struct plan *p, const char *item, int **v, size_t *n, stru
 		item = bdf_format(bdf, buf); /* upper case, too many zeros */
 	dev = pool_find(p->pool, item);
 	if (!dev)
-		return err_set(err, EINVAL, "%s is no device of the pool %s", item, p->pool->cfg->resource);
+		return err_set(err, EINVAL, "%s is no device of the pool %s", item,
+			       p->pool->cfg->resource);
 	return add_once((int)(dev - p->pool->devs), item, v, n, err);
 }
 
@@ -115,11 +119,11 @@ static int check_counts(const struct plan *p, struct err *err)
 				       p->pool->devs[p->in.must[i]].id);
 	}
 	if (p->in.want > p->in.n_available)
-		return err_set(err, EINVAL, "%zu VFs asked for, %zu of the pool %s are free", p->in.want,
-			       p->in.n_available, p->pool->cfg->resource);
+		return err_set(err, EINVAL, "%zu VFs asked for, %zu of the pool %s are free",
+			       p->in.want, p->in.n_available, p->pool->cfg->resource);
 	if (p->in.n_must > p->in.want)
-		return err_set(err, EINVAL, "--must names %zu VFs, --vfs asks for %zu", p->in.n_must,
-			       p->in.want);
+		return err_set(err, EINVAL, "--must names %zu VFs, --vfs asks for %zu",
+			       p->in.n_must, p->in.want);
 	return 0;
 }
 
@@ -142,7 +146,8 @@ static int read_request(struct plan *p, const struct request *req, struct err *e
 	if (r < 0)
 		return r;
 	if (str_to_u64(req->vfs, 10, 65536, &want) < 0 || !want)
-		return err_set(err, EINVAL, "--vfs: '%s' is not a count of VFs (1 or more)", req->vfs);
+		return err_set(err, EINVAL, "--vfs: '%s' is not a count of VFs (1 or more)",
+			       req->vfs);
 	p->in = (struct choose_in) { .node = p->m->node,
 				     .pool = p->pool,
 				     .available = free_devs,
@@ -157,7 +162,8 @@ static int read_request(struct plan *p, const struct request *req, struct err *e
 
 /* --- what the container gets --- */
 
-/* Has the daemon a run directory, there will be files: the variables that depend on them are Allocate's. */
+/* Has the daemon a run directory, there will be files: the variables that depend on them are
+ * Allocate's. */
 static void promise_files(const struct plan *p, struct grant *grant)
 {
 	const char *topology;
@@ -183,7 +189,8 @@ static void add_mount(struct plan *p, const struct ids *ids)
 	rundir_free(dir);
 }
 
-/* The lines of nccl.conf, by the same hand that writes the file: what is no variable there is none here. */
+/* The lines of nccl.conf, by the same hand that writes the file: what is no variable there is none
+ * here. */
 static void read_conf(struct plan *p, const struct edits *env)
 {
 	char *rest = arena_strdup(p->arena, render_nccl_conf(env, p->arena)), *line;
@@ -209,8 +216,8 @@ static void note_releases(struct plan *p)
 
 		if (var && var->since)
 			p->notes[p->n_notes++] = arena_printf(
-				p->arena, "%s is read from release %s on; earlier ones ignore it", var->name,
-				var->since);
+				p->arena, "%s is read from release %s on; earlier ones ignore it",
+				var->name, var->since);
 	}
 }
 
@@ -236,8 +243,8 @@ static int look_into_container(struct plan *p, const struct grant *grant, struct
 static int render(struct plan *p, const struct ids *ids, struct err *err)
 {
 	struct grant grant;
-	int r = answer_grant(p->m->node, p->pool, ids, p->m->root, p->in.gpus, p->in.n_gpus, p->arena, &grant,
-			     err);
+	int r = answer_grant(p->m->node, p->pool, ids, p->m->root, p->in.gpus, p->in.n_gpus,
+			     p->arena, &grant, err);
 
 	if (r < 0)
 		return r;
@@ -267,7 +274,8 @@ static const char *pci_name(const struct plan *p, int pci, char buf[BDF_STRLEN])
 	return bdf_format(p->m->node->inv->pci[pci].bdf, buf);
 }
 
-static void json_ids(struct json *j, const char *key, const struct plan *p, const int *devs, size_t n)
+static void json_ids(struct json *j, const char *key, const struct plan *p, const int *devs,
+		     size_t n)
 {
 	json_key(j, key);
 	json_begin_array(j);
@@ -360,7 +368,8 @@ static void print_choice(const struct plan *p, struct strbuf *out)
 	for (size_t i = 0; !p->out.n_pairs && i < p->out.n_chosen; i++)
 		strbuf_printf(out, "  VF %s\n", p->pool->devs[p->out.chosen[i]].id);
 	if (p->out.n_pairs)
-		strbuf_printf(out, "cost %d (PIX 0, PXB 1, PHB 2, NODE 3, SYS 4 a pair)\n", p->out.cost);
+		strbuf_printf(out, "cost %d (PIX 0, PXB 1, PHB 2, NODE 3, SYS 4 a pair)\n",
+			      p->out.cost);
 	if (p->out.n_runner_up) {
 		strbuf_puts(out, "runner-up");
 		for (size_t i = 0; i < p->out.n_runner_up; i++)
@@ -381,15 +390,18 @@ static void print_text(const struct plan *p, struct strbuf *out)
 {
 	print_choice(p, out);
 	print_variables(out, "environment", p->edits.envs, p->edits.n_envs);
-	print_variables(out, RENDER_DIR "/" RENDER_CONF_NAME ", before the container's network is known",
+	print_variables(out,
+			RENDER_DIR "/" RENDER_CONF_NAME ", before the container's network is known",
 			p->conf, p->n_conf);
 	strbuf_puts(out, "device nodes\n");
 	for (size_t i = 0; i < p->edits.n_devs; i++)
-		strbuf_printf(out, "  %s %s\n", p->edits.devs[i].host, p->edits.devs[i].permissions);
+		strbuf_printf(out, "  %s %s\n", p->edits.devs[i].host,
+			      p->edits.devs[i].permissions);
 	if (p->edits.n_mounts)
 		strbuf_puts(out, "mounts\n");
 	for (size_t i = 0; i < p->edits.n_mounts; i++)
-		strbuf_printf(out, "  %s at %s%s\n", p->edits.mounts[i].host, p->edits.mounts[i].container,
+		strbuf_printf(out, "  %s at %s%s\n", p->edits.mounts[i].host,
+			      p->edits.mounts[i].container,
 			      p->edits.mounts[i].read_only ? ", read-only" : "");
 	for (size_t i = 0; i < p->n_notes; i++)
 		strbuf_printf(out, "note: %s\n", p->notes[i]);
@@ -428,7 +440,8 @@ int cmd_plan(int argc, char **argv)
 	if (r != EXIT_DONE)
 		return r;
 	if (!req.vfs)
-		return fail(EXIT_USAGE, "plan needs --vfs N (and --gpus BDF,… when they are known)");
+		return fail(EXIT_USAGE,
+			    "plan needs --vfs N (and --gpus BDF,… when they are known)");
 	r = machine_open(&m);
 	return r == EXIT_DONE ? run(&m, &req) : r;
 }

@@ -139,8 +139,8 @@ static void put_pool(const struct item *pool, struct strbuf *out)
 
 	if (!vfs || vfs->type != ITEM_LIST)
 		return;
-	strbuf_printf(out, "%s (binding %s): %zu VFs", text_of(pool, "resource"), text_of(pool, "binding"),
-		      vfs->n_kids);
+	strbuf_printf(out, "%s (binding %s): %zu VFs", text_of(pool, "resource"),
+		      text_of(pool, "binding"), vfs->n_kids);
 	for (size_t i = 0; i < ARRAY_LEN(states); i++) {
 		size_t n = count(vfs, states[i].name);
 
@@ -166,12 +166,13 @@ static void put_unknown(const struct item *answer, struct strbuf *out)
 	for (size_t i = 0; list && list->type == ITEM_LIST && i < list->n_kids; i++) {
 		const struct item *u = &list->kids[i];
 
-		strbuf_printf(out,
-			      "slot %s is held by container %s of pod %s/%s and its VF is not known: until "
-			      "that pod "
-			      "ends, no VF of its pool is given to a new container\n",
-			      text_of(u, "slot"), text_of(u, "container"), text_of(u, "namespace"),
-			      text_of(u, "pod"));
+		strbuf_printf(
+			out,
+			"slot %s is held by container %s of pod %s/%s and its VF is not known: until "
+			"that pod "
+			"ends, no VF of its pool is given to a new container\n",
+			text_of(u, "slot"), text_of(u, "container"), text_of(u, "namespace"),
+			text_of(u, "pod"));
 	}
 }
 

@@ -26,15 +26,23 @@ struct machine {
 	struct node *node;
 };
 
-/* Fills root, cfg and node; prints notes on standard error, and the sentence on failure. Returns an exit code. */
+/* Fills root, cfg and node; prints notes on standard error, and the sentence on failure. Returns an
+ * exit code. */
 int machine_open(struct machine *m);
 void machine_close(struct machine *m);
-/* The pool of that name; resource NULL: the only one. -EINVAL with a sentence that names the pools. */
-int machine_pool(const struct machine *m, const char *resource, const struct pool **ret, struct err *err);
+/* The pool of that name; resource NULL: the only one. -EINVAL with a sentence that names the pools.
+ */
+int machine_pool(const struct machine *m, const char *resource, const struct pool **ret,
+		 struct err *err);
 
 /* --NAME VALUE goes to *value; --NAME alone, where value is NULL, sets *flag. */
-struct word { const char *name; const char **value; bool *flag; };
-/* An exit code; what is no option stands at argv[optind] (getopt.h) then. getopt has said what is wrong. */
+struct word {
+	const char *name;
+	const char **value;
+	bool *flag;
+};
+/* An exit code; what is no option stands at argv[optind] (getopt.h) then. getopt has said what is
+ * wrong. */
 int read_options(int argc, char **argv, const struct word *words, size_t n);
 /* The same for a command that takes nothing else. */
 int read_only_options(int argc, char **argv, const struct word *words, size_t n);
@@ -51,7 +59,8 @@ int cmd_ready(int argc, char **argv);
 
 /* "railmatectl: <sentence>" on standard error; returns code. */
 int fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Everything to standard output, made printable in place, or EXIT_FAILED with a sentence (a full disk, a closed pipe). */
+/* Everything to standard output, made printable in place, or EXIT_FAILED with a sentence (a full
+ * disk, a closed pipe). */
 int print_out(struct strbuf *text);
 
 /* The picture and the JSON of a node. */

@@ -20,11 +20,12 @@ static int release(const char *socket, const char *vf, bool sure)
 	int r;
 
 	if (!sure)
-		return fail(EXIT_REFUSED,
-			    "release %s: railmated would give this VF to the next container even while a "
-			    "process uses it: see who holds it (railmatectl explain vf %s), end its "
-			    "processes, then repeat with --yes",
-			    vf, vf);
+		return fail(
+			EXIT_REFUSED,
+			"release %s: railmated would give this VF to the next container even while a "
+			"process uses it: see who holds it (railmatectl explain vf %s), end its "
+			"processes, then repeat with --yes",
+			vf, vf);
 	r = control_ask(socket, &ask, ASK_TIMEOUT_MS, a, &reply, &err);
 	if (r < 0)
 		return fail(r == -ENOENT ? EXIT_REFUSED : EXIT_FAILED, "%s", err.msg);
@@ -48,6 +49,7 @@ int cmd_release(int argc, char **argv)
 	if (argc - optind != 1)
 		return fail(EXIT_USAGE, "release: expected one PCI address (dddd:bb:dd.f)");
 	if (bdf_parse(argv[optind], &bdf) < 0)
-		return fail(EXIT_USAGE, "release: '%s' is not a PCI address (dddd:bb:dd.f)", argv[optind]);
+		return fail(EXIT_USAGE, "release: '%s' is not a PCI address (dddd:bb:dd.f)",
+			    argv[optind]);
 	return release(socket, bdf_format(bdf, buf), sure);
 }

@@ -32,7 +32,8 @@ struct run {
 
 /* --- the request --- */
 
-static int read_number(const char *option, const char *text, uint64_t max, uint64_t *ret, struct err *err)
+static int read_number(const char *option, const char *text, uint64_t max, uint64_t *ret,
+		       struct err *err)
 {
 	if (str_to_u64(text, 10, max, ret) == 0)
 		return 0;
@@ -80,7 +81,8 @@ static int refuse_policy(const char *name, struct err *err)
 
 	for (size_t i = 0; i < n; i++)
 		strbuf_printf(&names, "%s%s", i ? ", " : "", all[i].name);
-	return err_set(err, EINVAL, "--policy: there is no '%s'; there is: %s", name, strbuf_str(&names));
+	return err_set(err, EINVAL, "--policy: there is no '%s'; there is: %s", name,
+		       strbuf_str(&names));
 }
 
 static bool is_listed(const struct run *run, const struct sim_policy *policy)
@@ -149,12 +151,13 @@ static void put_bar(const struct sim_result *r, struct strbuf *out)
 	char text[40] = "";
 
 	if (bar.percent > 0)
-		snprintf(text, sizeof(text), "%s %.4g %% %s", bar.proven ? "bound" : ">=", bar.percent,
-			 bar.met ? "met" : "missed");
+		snprintf(text, sizeof(text), "%s %.4g %% %s",
+			 bar.proven ? "bound" : ">=", bar.percent, bar.met ? "met" : "missed");
 	strbuf_printf(out, "%-22s", text);
 }
 
-static void put_row(const struct run *run, const struct sim_result *r, int width, struct strbuf *out)
+static void put_row(const struct run *run, const struct sim_result *r, int width,
+		    struct strbuf *out)
 {
 	const struct sim_result *reference = sim_reference(r, run->results, run->n_policies);
 	const char *verdict = !reference ? "" : sim_unfragmented(r, reference) ? "met" : "missed";
@@ -162,8 +165,8 @@ static void put_row(const struct run *run, const struct sim_result *r, int width
 	strbuf_printf(out, "%-*s  %6.2f %%  ", width, r->policy->name,
 		      sim_percent((double)r->best, r->pairs));
 	put_bar(r, out);
-	strbuf_printf(out, "%5.3f  %5.3f %-8s %s\n", sim_mean_rank(&r->got), sim_mean_rank(&r->optimum),
-		      verdict, r->policy->what);
+	strbuf_printf(out, "%5.3f  %5.3f %-8s %s\n", sim_mean_rank(&r->got),
+		      sim_mean_rank(&r->optimum), verdict, r->policy->what);
 }
 
 static int name_width(const struct run *run)
@@ -183,20 +186,22 @@ static void print_text(const struct run *run, struct strbuf *out)
 	const struct stream_in *day = &run->in.day;
 	int width = name_width(run);
 
-	strbuf_printf(out,
-		      "pool %s: %zu pods, seed %llu, load %u-%u %%: %.0f %% of the GPUs busy in the mean\n\n",
-		      run->in.pool->cfg->resource, day->pods, (unsigned long long)day->seed, day->load_min,
-		      day->load_max, run->results[0].load);
-	strbuf_printf(out, "%-*s  %8s  %-22s%5s  %-14s\n", width, "policy", "at best", "bar", "mean",
-		      "best there was");
+	strbuf_printf(
+		out,
+		"pool %s: %zu pods, seed %llu, load %u-%u %%: %.0f %% of the GPUs busy in the mean\n\n",
+		run->in.pool->cfg->resource, day->pods, (unsigned long long)day->seed,
+		day->load_min, day->load_max, run->results[0].load);
+	strbuf_printf(out, "%-*s  %8s  %-22s%5s  %-14s\n", width, "policy", "at best", "bar",
+		      "mean", "best there was");
 	for (size_t i = 0; i < run->n_policies; i++)
 		put_row(run, &run->results[i], width, out);
-	strbuf_puts(out,
-		    "\n"
-		    "at best: GPU-VF pairs of the class that the best choice among the free VFs gives\n"
-		    "mean: of the pairs' ranks, PIX 0, PXB 1, PHB 2, NODE 3, SYS 4\n"
-		    "best there was: the same of the best choice; met: not worse than what the kubelet's "
-		    "own choice leaves\n");
+	strbuf_puts(
+		out,
+		"\n"
+		"at best: GPU-VF pairs of the class that the best choice among the free VFs gives\n"
+		"mean: of the pairs' ranks, PIX 0, PXB 1, PHB 2, NODE 3, SYS 4\n"
+		"best there was: the same of the best choice; met: not worse than what the kubelet's "
+		"own choice leaves\n");
 }
 
 static void json_classes(struct json *j, const char *key, const struct score_classes *c)
@@ -295,7 +300,8 @@ static int simulate(const struct machine *m, const struct request *req)
 		return fail(EXIT_REFUSED, "%s", err.msg);
 	run.results = sim_run(&run.in, run.policies, run.n_policies, arena);
 	if (!run.results)
-		return fail(EXIT_REFUSED, "no pod fits on this machine: %zu GPUs, %zu VFs in the pool %s",
+		return fail(EXIT_REFUSED,
+			    "no pod fits on this machine: %zu GPUs, %zu VFs in the pool %s",
 			    m->node->inv->n_gpu, run.in.pool->n_devs, run.in.pool->cfg->resource);
 	(req->json ? print_json : print_text)(&run, &out);
 	return print_out(&out);

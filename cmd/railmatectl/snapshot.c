@@ -58,9 +58,11 @@ static int run_program(const char *const *argv)
 static int write_tar(const char *path, const struct strbuf *text)
 {
 	char dir[] = "/tmp/railmate-snapshot-XXXXXX";
-	const char *const tar[] = { "tar",	  "--sort=name", "--owner=0", "--group=0", "--numeric-owner",
-				    "--mtime=@0", "-C",		 dir,	      "-cf",	   path,
-				    ".",	  NULL };
+	const char *const tar[] = {
+		"tar",	      "--sort=name", "--owner=0", "--group=0", "--numeric-owner",
+		"--mtime=@0", "-C",	     dir,	  "-cf",       path,
+		".",	      NULL
+	};
 	const char *const rm[] = { "rm", "-rf", "--", dir, NULL };
 	struct err err = { 0 };
 	int code = EXIT_DONE;
@@ -86,7 +88,8 @@ static int64_t count_lines(const char *text, size_t len)
 }
 
 /* The text itself is in it where it would be on standard output without --json. */
-static int print_capture(const struct snapshot_options *opt, const struct strbuf *text, bool to_stdout)
+static int print_capture(const struct snapshot_options *opt, const struct strbuf *text,
+			 bool to_stdout)
 {
 	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
 	struct json j;
@@ -126,7 +129,8 @@ static int capture(const struct snapshot_options *opt)
 	struct err err = { 0 };
 	int code = EXIT_DONE;
 
-	if (sysroot_open(opt->root, &root, &err) < 0 || hosttree_capture(root, opt->scrub, &text, &err) < 0)
+	if (sysroot_open(opt->root, &root, &err) < 0 ||
+	    hosttree_capture(root, opt->scrub, &text, &err) < 0)
 		code = fail(EXIT_FAILED, "%s", err.msg);
 	sysroot_close(root);
 	return code == EXIT_DONE ? write_all(opt, &text) : code;

@@ -73,7 +73,8 @@ static void put_numa(struct strbuf *out, int numa)
 const char *gpu_name(const struct machine *m, const struct hw_gpu *gpu, struct arena *a)
 {
 	const struct hw_pci *f = &m->node->inv->pci[gpu->pci];
-	_cleanup_free_ char *listed = gpu->model ? NULL : discover_pci_name(m->root, f->vendor, f->device);
+	_cleanup_free_ char *listed =
+		gpu->model ? NULL : discover_pci_name(m->root, f->vendor, f->device);
 
 	return gpu->model ? gpu->model : listed ? arena_strdup(a, listed) : gpu->vendor;
 }
@@ -95,7 +96,8 @@ static void put_matrix(const struct machine *m, const struct columns *c, struct 
 		for (size_t k = 0; k < c->n; k++)
 			strbuf_printf(
 				out, "%-7s",
-				topo_class_name(topo_between(m->node->topo, gpu->pci, c->pci[k]).class));
+				topo_class_name(
+					topo_between(m->node->topo, gpu->pci, c->pci[k]).class));
 		put_numa(out, inv->pci[gpu->pci].numa);
 		strbuf_printf(out, "%-*s %s\n", BDF_WIDTH, bdf_format(inv->pci[gpu->pci].bdf, buf),
 			      gpu_name(m, gpu, a));
@@ -116,7 +118,9 @@ static void put_link(const struct hw_inventory *inv, int pci, struct strbuf *out
 		if (port->rate_mbps)
 			hw_put_rate(port->rate_mbps, &cell);
 	} else {
-		strbuf_puts(&cell, inv->pci[pci].carrier < 0 ? "-" : inv->pci[pci].carrier ? "up" : "down");
+		strbuf_puts(&cell, inv->pci[pci].carrier < 0 ? "-"
+				   : inv->pci[pci].carrier   ? "up"
+							     : "down");
 	}
 	strbuf_printf(out, "%-29s", strbuf_str(&cell));
 }
@@ -151,8 +155,8 @@ static void put_rdma_range(const struct hw_inventory *inv, int pf, struct strbuf
 		last = inv->rdma[i].name;
 	}
 	if (!n)
-		strbuf_puts(out,
-			    hw_is_pf(&inv->pci[pf]) && !count_vfs(inv, pf) ? "no VFs" : "no RDMA device");
+		strbuf_puts(out, hw_is_pf(&inv->pci[pf]) && !count_vfs(inv, pf) ? "no VFs"
+										: "no RDMA device");
 	else if (n == 1)
 		strbuf_puts(out, first);
 	else
@@ -180,18 +184,20 @@ static void put_nics(const struct machine *m, const struct columns *c, struct st
 	const struct hw_inventory *inv = m->node->inv;
 	char buf[BDF_STRLEN];
 
-	strbuf_printf(out, "%-7s%-*s %-*s %-6s%-8s %-29s%-24s%s\n", "", BDF_WIDTH, "PCI", c->netdev_width,
-		      "netdev", "NUMA", "VFs", "port", "slot", "VFs' RDMA devices");
+	strbuf_printf(out, "%-7s%-*s %-*s %-6s%-8s %-29s%-24s%s\n", "", BDF_WIDTH, "PCI",
+		      c->netdev_width, "netdev", "NUMA", "VFs", "port", "slot",
+		      "VFs' RDMA devices");
 	for (size_t k = 0; k < c->n; k++) {
 		const struct hw_pci *f = &inv->pci[c->pci[k]];
 		char vfs[24];
 
 		put_name(out, "NIC", k, 7);
-		strbuf_printf(out, "%-*s %-*s ", BDF_WIDTH, bdf_format(f->bdf, buf), c->netdev_width,
-			      f->netdev ? f->netdev : "-");
+		strbuf_printf(out, "%-*s %-*s ", BDF_WIDTH, bdf_format(f->bdf, buf),
+			      c->netdev_width, f->netdev ? f->netdev : "-");
 		put_numa(out, f->numa);
 		if (hw_is_pf(f))
-			snprintf(vfs, sizeof(vfs), "%zu/%d", count_vfs(inv, c->pci[k]), f->sriov_total);
+			snprintf(vfs, sizeof(vfs), "%zu/%d", count_vfs(inv, c->pci[k]),
+				 f->sriov_total);
 		else
 			snprintf(vfs, sizeof(vfs), "is a VF");
 		strbuf_printf(out, "%-8s ", vfs);
@@ -212,7 +218,8 @@ static void put_pools(const struct machine *m, struct strbuf *out)
 
 		for (size_t k = 0; k < p->n_devs; k++)
 			healthy += p->devs[k].healthy;
-		strbuf_printf(out, "pool %s: %zu VFs, %zu healthy\n", p->cfg->resource, p->n_devs, healthy);
+		strbuf_printf(out, "pool %s: %zu VFs, %zu healthy\n", p->cfg->resource, p->n_devs,
+			      healthy);
 		for (size_t k = 0; k < p->n_devs; k++) {
 			if (!p->devs[k].healthy)
 				strbuf_printf(out, "  %s\n", p->devs[k].reason);
@@ -236,8 +243,9 @@ static void put_flattened(const struct machine *m, struct strbuf *out)
 
 static void put_legend(const struct machine *m, struct strbuf *out)
 {
-	strbuf_puts(out, "\nPIX one PCIe switch · PXB several switches · PHB the same host bridge · "
-			 "NODE the same NUMA node · SYS another NUMA node\n");
+	strbuf_puts(out,
+		    "\nPIX one PCIe switch · PXB several switches · PHB the same host bridge · "
+		    "NODE the same NUMA node · SYS another NUMA node\n");
 	put_flattened(m, out);
 }
 
@@ -259,8 +267,10 @@ void topo_text(const struct machine *m, struct strbuf *out)
 		put_legend(m, out);
 }
 
-/* What --root names is another machine: the daemon of this one is asked of it only if it is named, too. */
-static const struct ledger_source *find_holders(const struct machine *m, struct ledger_source *source)
+/* What --root names is another machine: the daemon of this one is asked of it only if it is named,
+ * too. */
+static const struct ledger_source *find_holders(const struct machine *m,
+						struct ledger_source *source)
 {
 	if (!source->socket && !source->state_dir && strcmp(m->root_path, "/") != 0)
 		return NULL;
@@ -312,10 +322,16 @@ int cmd_topo(int argc, char **argv)
 	if (r != EXIT_DONE)
 		return r;
 	if (json + svg + xml > 1)
-		return fail(EXIT_USAGE, "--json, --svg and --nccl-xml exclude each other: one at a time");
+		return fail(EXIT_USAGE,
+			    "--json, --svg and --nccl-xml exclude each other: one at a time");
 	if (rccl && !xml)
 		return fail(EXIT_USAGE, "--rccl is for --nccl-xml");
 	if ((source.socket || source.state_dir) && !svg)
 		return fail(EXIT_USAGE, "--control-socket and --state-dir are for --svg");
-	return print_form(&m, xml ? FORM_XML : svg ? FORM_SVG : json ? FORM_JSON : FORM_TEXT, rccl, &source);
+	return print_form(&m,
+			  xml	 ? FORM_XML
+			  : svg	 ? FORM_SVG
+			  : json ? FORM_JSON
+				 : FORM_TEXT,
+			  rccl, &source);
 }

@@ -41,7 +41,8 @@ static void put_pools(struct json *j, const struct node *node)
 		json_begin_object(j);
 		for (size_t k = 0; k < node->pools[i].n_devs; k++) {
 			if (!node->pools[i].devs[k].healthy)
-				json_kv_string(j, node->pools[i].devs[k].id, node->pools[i].devs[k].reason);
+				json_kv_string(j, node->pools[i].devs[k].id,
+					       node->pools[i].devs[k].reason);
 		}
 		json_end_object(j);
 		json_end_object(j);

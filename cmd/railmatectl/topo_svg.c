@@ -1,4 +1,5 @@
-/* railmatectl topo --svg: the machine as a picture, with the pods that hold VFs where that can be known. */
+/* railmatectl topo --svg: the machine as a picture, with the pods that hold VFs where that can be
+ * known. */
 #include <stdlib.h>
 
 #include "ask_ledger.h"

@@ -1,4 +1,5 @@
-/* railmatectl topo --nccl-xml: the topology file of this machine, whether or not railmated would use it. */
+/* railmatectl topo --nccl-xml: the topology file of this machine, whether or not railmated would
+ * use it. */
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
@@ -20,7 +21,8 @@ int topo_xml(const struct machine *m, bool rccl, struct strbuf *out)
 	for (size_t i = 0; i < file.n_notes; i++)
 		fail(0, "%s", file.notes[i]);
 	needed = topofile_needed(&in, &why);
-	fail(0, "topologyFile \"auto\" would %s this file: %s", needed ? "use" : "not use", strbuf_str(&why));
+	fail(0, "topologyFile \"auto\" would %s this file: %s", needed ? "use" : "not use",
+	     strbuf_str(&why));
 	strbuf_puts(out, file.text);
 	return EXIT_DONE;
 }

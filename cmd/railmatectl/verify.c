@@ -1,4 +1,5 @@
-/* railmatectl verify: did NCCL use the VFs that it was given, and how? From its log, and from port counters.
+/* railmatectl verify: did NCCL use the VFs that it was given, and how? From its log, and from port
+ * counters.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -192,7 +193,8 @@ static int run(struct telling *t)
 	int r = add_maps(t);
 
 	if (r == EXIT_DONE && req->counters) {
-		r = verify_counters_end(req->root, req->counters_file, t->v, t->arena, &t->diff, &t->warn);
+		r = verify_counters_end(req->root, req->counters_file, t->v, t->arena, &t->diff,
+					&t->warn);
 		t->has_diff = true;
 	}
 	if (r == EXIT_DONE && (!req->counters || req->n_logs))

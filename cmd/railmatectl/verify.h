@@ -19,7 +19,8 @@ int verify_counters_begin(const char *root, const char *path, bool json);
 /* Samples again and compares with the file; tells v which allocated VFs were idle. An exit code. */
 int verify_counters_end(const char *root, const char *path, struct verify *v, struct arena *arena,
 			struct counters_diff *ret, bool *ret_warn);
-void verify_counters_text(const struct counters_diff *diff, const struct verify *v, struct strbuf *out);
+void verify_counters_text(const struct counters_diff *diff, const struct verify *v,
+			  struct strbuf *out);
 void verify_counters_json(const struct counters_diff *diff, const struct verify *v, struct json *j);
 
 #endif

@@ -39,8 +39,8 @@ static int sample_port(void *arg, const char *name)
 	if (sysroot_link_name(s->root, pci, sizeof(pci), CLASS "/%s/device", s->hca) == 0)
 		p->pci = arena_strdup(s->arena, pci);
 	for (int k = 0; k < COUNTER_MAX; k++)
-		p->has[k] = sysroot_read_u64(s->root, 10, &p->value[k], CLASS "/%s/ports/%s/%s", s->hca, name,
-					     counter_names[k].file) == 0;
+		p->has[k] = sysroot_read_u64(s->root, 10, &p->value[k], CLASS "/%s/ports/%s/%s",
+					     s->hca, name, counter_names[k].file) == 0;
 	s->out.n_ports++;
 	return 0;
 }
@@ -79,7 +79,8 @@ static int sample_link(void *arg, const char *name)
 
 static int link_by_name(const void *a, const void *b)
 {
-	return strverscmp(((const struct link_counters *)a)->name, ((const struct link_counters *)b)->name);
+	return strverscmp(((const struct link_counters *)a)->name,
+			  ((const struct link_counters *)b)->name);
 }
 
 static int sample(const char *path, struct arena *arena, struct counters *ret)
@@ -131,9 +132,10 @@ static int tell_begun(const struct counters *c, const char *path, bool json)
 		json_end_object(&j);
 		strbuf_putc(&out, '\n');
 	} else {
-		strbuf_printf(&out,
-			      "counters of %zu ports in %s; run the job, then: verify --counters end %s\n",
-			      c->n_ports, path, path);
+		strbuf_printf(
+			&out,
+			"counters of %zu ports in %s; run the job, then: verify --counters end %s\n",
+			c->n_ports, path, path);
 	}
 	return print_out(&out);
 }
@@ -170,7 +172,8 @@ static bool find_idle(const struct counters_diff *diff, struct verify *v)
 	for (size_t i = 0; any_sent(diff) && i < diff->n_ports; i++) {
 		const struct port_diff *d = &diff->ports[i];
 
-		if (d->change != PORT_COUNTED || d->sent || !verify_mapped(v, d->hca, d->port, &gpu, &vf))
+		if (d->change != PORT_COUNTED || d->sent ||
+		    !verify_mapped(v, d->hca, d->port, &gpu, &vf))
 			continue;
 		verify_idle_port(v, d->hca, d->port);
 		idle = true;
@@ -245,8 +248,8 @@ static void put_port(const struct port_diff *d, const struct verify *v, struct s
 		return;
 	}
 	strbuf_printf(out, "  sent %llu bytes (%.3f GB), received %llu bytes (%.3f GB)",
-		      (unsigned long long)d->sent, (double)d->sent / 1e9, (unsigned long long)d->received,
-		      (double)d->received / 1e9);
+		      (unsigned long long)d->sent, (double)d->sent / 1e9,
+		      (unsigned long long)d->received, (double)d->received / 1e9);
 	put_trouble(d, out);
 	strbuf_putc(out, '\n');
 }
@@ -260,14 +263,16 @@ static void put_links(const struct counters_diff *diff, struct strbuf *out)
 	for (size_t i = 0; i < diff->n_links; i++) {
 		const struct link_counters *l = &diff->links[i];
 
-		strbuf_printf(out, "  %s  sent %llu bytes (%.3f GB), received %llu bytes (%.3f GB)%s\n",
+		strbuf_printf(out,
+			      "  %s  sent %llu bytes (%.3f GB), received %llu bytes (%.3f GB)%s\n",
 			      l->name, (unsigned long long)l->sent, (double)l->sent / 1e9,
 			      (unsigned long long)l->received, (double)l->received / 1e9,
 			      l == tcp ? ": WARN, much for a job over RDMA" : "");
 	}
 }
 
-void verify_counters_text(const struct counters_diff *diff, const struct verify *v, struct strbuf *out)
+void verify_counters_text(const struct counters_diff *diff, const struct verify *v,
+			  struct strbuf *out)
 {
 	strbuf_puts(out, "port counters:\n");
 	for (size_t i = 0; i < diff->n_ports; i++)

@@ -26,7 +26,8 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_REFUSED = 3 };
 static const char usage_text[] =
 	"usage: railmated [OPTION…]\n"
 	"\n"
-	"  --config-file FILE      pools, as for sriov-network-device-plugin; default " DEFAULT_CONFIG "\n"
+	"  --config-file FILE      pools, as for sriov-network-device-plugin; default " DEFAULT_CONFIG
+	"\n"
 	"                          if it exists, else one pool rdma/vf of every VF with an RDMA device\n"
 	"  --shared-config FILE    HCAs that containers share, as for k8s-rdma-shared-dev-plugin\n"
 	"  --resource-prefix P     prefix of pools that name none (intel.com)\n"
@@ -208,7 +209,9 @@ static int set_kubelet_url(struct command_line *cl, const struct flag *flag, con
 
 static int set_cdi(struct command_line *cl, const struct flag *flag, const char *value)
 {
-	static const char *const words[] = { [CDI_AUTO] = "auto", [CDI_ON] = "on", [CDI_OFF] = "off" };
+	static const char *const words[] = {
+		[CDI_AUTO] = "auto", [CDI_ON] = "on", [CDI_OFF] = "off"
+	};
 	size_t i = word_index(words, ARRAY_LEN(words), value);
 
 	if (i == ARRAY_LEN(words))
@@ -235,7 +238,8 @@ static int set_seconds(struct command_line *cl, const struct flag *flag, const c
 	return EXIT_DONE;
 }
 
-static int set_pod_resources_timeout(struct command_line *cl, const struct flag *flag, const char *value)
+static int set_pod_resources_timeout(struct command_line *cl, const struct flag *flag,
+				     const char *value)
 {
 	uint64_t ms;
 
@@ -357,12 +361,15 @@ static const struct flag flags[] = {
 
 static int parse_command_line(int argc, char **argv, struct command_line *cl)
 {
-	enum { FIRST = 256 }; /* what getopt returns is no character; each its own, or abbreviations mix */
+	enum {
+		FIRST = 256
+	}; /* what getopt returns is no character; each its own, or abbreviations mix */
 	struct option options[ARRAY_LEN(flags) + 1] = { 0 };
 	int found, r;
 
 	for (size_t i = 0; i < ARRAY_LEN(flags); i++)
-		options[i] = (struct option) { flags[i].name, flags[i].argument, NULL, FIRST + (int)i };
+		options[i] =
+			(struct option) { flags[i].name, flags[i].argument, NULL, FIRST + (int)i };
 	while ((found = getopt_long_only(argc, argv, "", options, NULL)) != -1) {
 		const struct flag *flag;
 
@@ -370,14 +377,16 @@ static int parse_command_line(int argc, char **argv, struct command_line *cl)
 			return EXIT_USAGE; /* getopt has said why */
 		flag = &flags[found - FIRST];
 		if (optarg && !*optarg)
-			continue; /* a template's variable that is empty: the default holds, as with the peer
+			continue; /* a template's variable that is empty: the default holds, as with
+				   * the peer
 				   */
 		r = flag->set(cl, flag, optarg);
 		if (r != EXIT_DONE)
 			return r;
 	}
 	if (optind < argc) {
-		fprintf(stderr, "railmated: unexpected argument '%s'; see railmated --help\n", argv[optind]);
+		fprintf(stderr, "railmated: unexpected argument '%s'; see railmated --help\n",
+			argv[optind]);
 		return EXIT_USAGE;
 	}
 	if (!cl->config_file && access(DEFAULT_CONFIG, F_OK) == 0)
@@ -389,9 +398,10 @@ static int print_pools(const struct config *cfg, bool built_in)
 {
 	for (size_t i = 0; i < cfg->n_pools; i++) {
 		if (cfg->pools[i].binding_auto && !built_in)
-			log_info("binding",
-				 "%s: binding auto: railmated decides when it starts on a node, and says why",
-				 cfg->pools[i].resource);
+			log_info(
+				"binding",
+				"%s: binding auto: railmated decides when it starts on a node, and says why",
+				cfg->pools[i].resource);
 		puts(cfg->pools[i].resource);
 	}
 	for (size_t i = 0; i < cfg->n_shared; i++)
@@ -404,7 +414,8 @@ static int serve(const struct command_line *cl, struct config *cfg)
 	struct err err = { 0 };
 
 	signal(SIGPIPE, SIG_IGN); /* who reads the log may be gone */
-	log_info("daemon", "railmated " RAILMATE_VERSION " starts: %s, machine below %s, kubelet in %s",
+	log_info("daemon",
+		 "railmated " RAILMATE_VERSION " starts: %s, machine below %s, kubelet in %s",
 		 cl->config_file ? cl->config_file : "built-in pool rdma/vf", cl->daemon.root,
 		 cl->daemon.kubelet_dir);
 	if (daemon_run(&cl->daemon, cfg, &err) < 0) {
@@ -414,16 +425,17 @@ static int serve(const struct command_line *cl, struct config *cfg)
 	return EXIT_DONE;
 }
 
-/* Without the host's folder the files of containers would be written where none is shown them. Another path
- * is somebody's choice. */
+/* Without the host's folder the files of containers would be written where none is shown them.
+ * Another path is somebody's choice. */
 static void check_run_dir(struct daemon_options *o)
 {
 	if (!str_eq(o->run_dir, RUNDIR_DEFAULT) || !rundir_is_in_image("/", o->run_dir))
 		return;
-	log_warn("daemon",
-		 "%s is not a folder of the host: containers are given no files; mount it from the host, "
-		 "or say --run-dir=none",
-		 o->run_dir);
+	log_warn(
+		"daemon",
+		"%s is not a folder of the host: containers are given no files; mount it from the host, "
+		"or say --run-dir=none",
+		o->run_dir);
 	o->run_dir = NULL;
 }
 
@@ -442,10 +454,11 @@ static void check_cdi_dir(const struct config *cfg, struct daemon_options *o)
 	if (!binds_late(cfg) || o->cdi == CDI_OFF || !str_eq(o->cdi_dir, CDI_DIR_DEFAULT) ||
 	    !rundir_is_in_image("/", o->cdi_dir))
 		return;
-	log_warn("daemon",
-		 "%s is not a folder of the host: pools that bind late are not served; mount it from the "
-		 "host (deploy/components/late)",
-		 o->cdi_dir);
+	log_warn(
+		"daemon",
+		"%s is not a folder of the host: pools that bind late are not served; mount it from the "
+		"host (deploy/components/late)",
+		o->cdi_dir);
 	o->cdi = CDI_OFF;
 }
 
@@ -468,7 +481,8 @@ int main(int argc, char **argv)
 			    .predict_gpus = true,
 			    .ask_runtime = true,
 			    .specs = { .way = SPECS_AUTO,
-				       .service_account = "/var/run/secrets/kubernetes.io/serviceaccount" },
+				       .service_account =
+					       "/var/run/secrets/kubernetes.io/serviceaccount" },
 			    .empty_pool_seconds = 60,
 			    .rescan_seconds = 60 },
 		.prefix = "intel.com",
@@ -484,7 +498,8 @@ int main(int argc, char **argv)
 		return r;
 	if (cl.check)
 		daemon_hold_signals(false);
-	/* One heap: most of the dozen threads are gRPC's and idle, and each would keep one of its own. */
+	/* One heap: most of the dozen threads are gRPC's and idle, and each would keep one of its
+	 * own. */
 	mallopt(M_ARENA_MAX, 1);
 	log_setup(cl.level, NULL, NULL);
 	if (load_config(cl.config_file, cl.prefix, &cfg, &err) < 0) {

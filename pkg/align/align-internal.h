@@ -27,7 +27,8 @@ struct problem {
 	const uint8_t *rank; /* n_rows × n_places */
 	bool optional;
 	int drawn; /* so many of the rows will be the container's; 0: all of them are */
-	/* Free GPUs that could lose their nearest VFs: n_keep × n_places, true where it is nearest */
+	/* Free GPUs that could lose their nearest VFs: n_keep × n_places, true where it is nearest
+	 */
 	int n_keep;
 	const uint8_t *keep;
 	int n_groups;
@@ -61,9 +62,11 @@ static inline int group_excess(const struct group *g, int count)
 /* problem.c: from the caller's tables to groups. */
 void problem_init(struct problem *p, const struct align_in *in, struct arena *arena);
 void problem_set_gpus(struct problem *p); /* rows and keepers of a container with known GPUs */
-bool problem_set_drawn(struct problem *p); /* rows for GPUs that are drawn; false: not to be decided that way */
-void problem_group(struct problem *p);	  /* after rows, keepers and limits are set */
-/* Mark the places with VFs that are nearest to a free GPU (n_places flags); how many VFs they have. */
+bool problem_set_drawn(
+	struct problem *p); /* rows for GPUs that are drawn; false: not to be decided that way */
+void problem_group(struct problem *p); /* after rows, keepers and limits are set */
+/* Mark the places with VFs that are nearest to a free GPU (n_places flags); how many VFs they have.
+ */
 int problem_nearest(const struct problem *p, int free_gpu, uint8_t *ret_near);
 
 /* The terms packed into one number, each above all smaller ones. */
@@ -81,8 +84,9 @@ static inline struct weights problem_weights(const struct problem *p)
 }
 
 /*
- * tree.c: counts for fewer VFs than GPUs, or for GPUs that are drawn; exact where distances nest. Returns the packed worth, which none can
- * beat; when GPUs are drawn, over all draws and in parts of a pair.
+ * tree.c: counts for fewer VFs than GPUs, or for GPUs that are drawn; exact where distances nest.
+ * Returns the packed worth, which none can beat; when GPUs are drawn, over all draws and in parts
+ * of a pair.
  */
 int64_t tree_counts(const struct problem *p, const struct weights *w, int *counts);
 

@@ -48,8 +48,8 @@ static void set_columns(struct pairing *s)
 	}
 }
 
-/* Among equal ranks the lower GPU goes to the lower column: the sum of the products of their numbers is
- * greatest. */
+/* Among equal ranks the lower GPU goes to the lower column: the sum of the products of their
+ * numbers is greatest. */
 static const int64_t *set_costs(const struct pairing *s, int total)
 {
 	int64_t *cost = arena_array(s->arena, s->in->n_gpus * (size_t)s->n_cols, sizeof(*cost));
@@ -119,7 +119,8 @@ static int by_gpu_then_vf(const void *a, const void *b)
 	return x->gpu != y->gpu ? x->gpu - y->gpu : x->vf - y->vf;
 }
 
-struct align_out align_assign(const struct align_in *in, const int *vfs, size_t n, struct arena *arena)
+struct align_out align_assign(const struct align_in *in, const int *vfs, size_t n,
+			      struct arena *arena)
 {
 	struct pairing s = { .in = in, .arena = arena, .vfs = vfs, .n_vfs = (int)n };
 	struct align_out out = { 0 };
@@ -182,9 +183,11 @@ struct align_out align_solve(const struct align_in *in, struct arena *arena)
 	return finish(&p, counts);
 }
 
-/* Another multiset of places has fewer VFs on at least one place of this one: forbid that for each in turn.
+/* Another multiset of places has fewer VFs on at least one place of this one: forbid that for each
+ * in turn.
  */
-struct align_out align_runner_up(const struct align_in *in, const struct align_out *best, struct arena *arena)
+struct align_out align_runner_up(const struct align_in *in, const struct align_out *best,
+				 struct arena *arena)
 {
 	int *on_place = arena_array(arena, in->n_places, sizeof(*on_place)), *counts = NULL;
 	struct value value = { { 0 } };

@@ -8,13 +8,14 @@ struct arena;
 
 struct balance {
 	int n_rows, n_cols;
-	const int64_t *cost;	/* n_rows × n_cols */
+	const int64_t *cost;	 /* n_rows × n_cols */
 	int row_base, row_extra; /* each row: base units, then up to extra more */
 	const int *col_base, *col_extra;
 	int total;
 };
 
-/* Bases are filled before extras are used. ret_units (n_rows × n_cols) may be NULL. Returns the total cost. */
+/* Bases are filled before extras are used. ret_units (n_rows × n_cols) may be NULL. Returns the
+ * total cost. */
 int64_t balance_solve(const struct balance *b, struct arena *arena, int *ret_units);
 
 #endif

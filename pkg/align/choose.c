@@ -65,8 +65,8 @@ static int vf_index(const struct scene *s, int pci)
 	return pci >= 0 ? s->in->node->inv->pci[pci].vf_index : -1;
 }
 
-/* Every port of its RDMA device is known not to be ACTIVE. What has none here, or is away, is not known to
- * be. */
+/* Every port of its RDMA device is known not to be ACTIVE. What has none here, or is away, is not
+ * known to be. */
 static bool is_down(const struct scene *s, int pci)
 {
 	const struct hw_inventory *inv = s->in->node->inv;
@@ -92,7 +92,8 @@ static bool is_must(const struct scene *s, int dev)
 static void set_vfs(struct scene *s, const int *devs, size_t n)
 {
 	struct align_vf *vfs = arena_array(s->arena, n, sizeof(*vfs));
-	size_t *number = arena_array(s->arena, s->in->node->inv->n_pci, sizeof(*number)); /* from 1 */
+	size_t *number =
+		arena_array(s->arena, s->in->node->inv->n_pci, sizeof(*number)); /* from 1 */
 	size_t n_places = 0;
 
 	s->devs = sorted(devs, n, s->arena);
@@ -140,7 +141,8 @@ static const uint8_t *ranks_to_places(const struct scene *s, const int *from, si
 	return rank;
 }
 
-static struct scene set_scene(const struct choose_in *in, const int *devs, size_t n_devs, struct arena *arena)
+static struct scene set_scene(const struct choose_in *in, const int *devs, size_t n_devs,
+			      struct arena *arena)
 {
 	struct scene s = { .in = in, .arena = arena };
 

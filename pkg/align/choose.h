@@ -1,7 +1,8 @@
 /*
- * align on a node: device ids and GPU functions in, device ids out. Builds the numbers for align_solve from
- * the pool, the topology and what is known of the GPUs. The order of every list is without influence.
- * A device that vanished from the node (no PCI index) counts as far from everything.
+ * align on a node: device ids and GPU functions in, device ids out. Builds the numbers for
+ * align_solve from the pool, the topology and what is known of the GPUs. The order of every list is
+ * without influence. A device that vanished from the node (no PCI index) counts as far from
+ * everything.
  */
 #ifndef RAILMATE_ALIGN_CHOOSE_H
 #define RAILMATE_ALIGN_CHOOSE_H
@@ -18,27 +19,39 @@ struct pool;
 struct choose_in {
 	const struct node *node;
 	const struct pool *pool;
-	const int *available;	size_t n_available;	/* indices into pool->devs, any order, no doubles */
-	const int *must;	size_t n_must;		/* a subset of available */
+	const int *available;
+	size_t n_available; /* indices into pool->devs, any order, no doubles */
+	const int *must;
+	size_t n_must; /* a subset of available */
 	size_t want;
-	const int *gpus;	size_t n_gpus;		/* PCI indices of the container's GPUs, any order; 0 unknown */
-	const int *busy_gpus;	size_t n_busy_gpus;	/* PCI indices of GPUs held by others, as far as known */
-	size_t drawn;		/* GPUs unknown: so many will be drawn from those that are not busy; 0: not known, or not at random */
+	const int *gpus;
+	size_t n_gpus; /* PCI indices of the container's GPUs, any order; 0 unknown */
+	const int *busy_gpus;
+	size_t n_busy_gpus; /* PCI indices of GPUs held by others, as far as known */
+	size_t drawn; /* GPUs unknown: so many will be drawn from those that are not busy; 0: not
+			 known, or not at random */
 };
 
-struct choose_pair { int gpu, dev; struct topo_path path; }; /* PCI index, pool index */
+struct choose_pair {
+	int gpu, dev;
+	struct topo_path path;
+}; /* PCI index, pool index */
 
 struct choose_out {
-	int *chosen;		size_t n_chosen;	/* pool indices, ascending */
-	struct choose_pair *pairs; size_t n_pairs;
+	int *chosen;
+	size_t n_chosen; /* pool indices, ascending */
+	struct choose_pair *pairs;
+	size_t n_pairs;
 	int cost;
 	/* the runner-up, filled when asked for; n_runner_up 0: none */
-	int *runner_up;		size_t n_runner_up;
+	int *runner_up;
+	size_t n_runner_up;
 	int runner_up_cost;
 };
 
 struct choose_out choose_vfs(const struct choose_in *in, bool with_runner_up, struct arena *arena);
 /* The pairs of VFs that are already decided (Allocate): same balanced assignment, no choice. */
-struct choose_out choose_pairs(const struct choose_in *in, const int *devs, size_t n_devs, struct arena *arena);
+struct choose_out choose_pairs(const struct choose_in *in, const int *devs, size_t n_devs,
+			       struct arena *arena);
 
 #endif

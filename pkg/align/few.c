@@ -1,8 +1,9 @@
 /*
- * Fewer VFs than GPUs: each VF serves a fixed number of GPUs or one more, and which VFs to take is a
- * choice of facilities, not a flow. The tables of tree.c propose a choice and bound what is possible;
- * on a machine whose distances nest the two meet. Elsewhere a local search improves the proposal, and a
- * depth-first search over the numbers of VFs finds the better one or proves that there is none.
+ * Fewer VFs than GPUs: each VF serves a fixed number of GPUs or one more, and which VFs to take is
+ * a choice of facilities, not a flow. The tables of tree.c propose a choice and bound what is
+ * possible; on a machine whose distances nest the two meet. Elsewhere a local search improves the
+ * proposal, and a depth-first search over the numbers of VFs finds the better one or proves that
+ * there is none.
  */
 #include <string.h>
 
@@ -117,7 +118,8 @@ static bool is_hopeless(struct few *f, int next, int k)
 		f->col_base[g] = (f->base + (f->extras > 0)) * c;
 		f->col_extra[g] = 0;
 		if (g < next)
-			score += f->w.excess * group_excess(&f->p->groups[g], c) + f->w.order * g * c;
+			score += f->w.excess * group_excess(&f->p->groups[g], c) +
+				 f->w.order * g * c;
 	}
 	return score + f->w.rank * assign_rank(f) >= f->best_score;
 }

@@ -1,5 +1,6 @@
 /*
- * At least as many VFs as GPUs: every VF serves one GPU, so a choice is a flow and the optimum exact.
+ * At least as many VFs as GPUs: every VF serves one GPU, so a choice is a flow and the optimum
+ * exact.
  *
  *   source ─▶ GPU ─(rank)▶ group, chosen ─(beyond the first)▶ group, used ─▶ sink
  *   source ─▶ free GPU ───────────────────────────────────────▶ ┘ └─(lost)───▶ sink

@@ -1,18 +1,18 @@
 /*
- * Fewer VFs than GPUs, or GPUs that are yet to be drawn, on a machine whose distances nest: exact, by tables
- * over the tree.
+ * Fewer VFs than GPUs, or GPUs that are yet to be drawn, on a machine whose distances nest: exact,
+ * by tables over the tree.
  *
- * Groups and GPUs that ranks of at most L connect form a component; components of L nest in those of
- * L + 1. With n GPUs and s free seats (VFs times the GPUs each serves) in a component, min(n, s) pairs
- * stay inside it, for all components at once, so the total rank is
+ * Groups and GPUs that ranks of at most L connect form a component; components of L nest in those
+ * of L + 1. With n GPUs and s free seats (VFs times the GPUs each serves) in a component, min(n, s)
+ * pairs stay inside it, for all components at once, so the total rank is
  *
  *   sum over L = 0 … 3 of (pairs − sum over components of L of min(n, s)).
  *
  * A component's table says the least cost for k VFs, e of them with an extra GPU. Free GPUs are
  * served from what is left in the smallest component that holds all their nearest groups.
  *
- * When k of the n GPUs are drawn, min(n, s) is replaced by what is expected of it: the number of drawn ones
- * in a component is hypergeometric. The same sum tells the expected total rank then.
+ * When k of the n GPUs are drawn, min(n, s) is replaced by what is expected of it: the number of
+ * drawn ones in a component is hypergeometric. The same sum tells the expected total rank then.
  *
  * Where distances do not nest, connecting brings things closer than they are: a bound from below.
  */
@@ -66,8 +66,8 @@ static struct table *new_table(const struct tree *t, int most)
 	return table;
 }
 
-/* GPUs that are drawn make most places alike: those with the most VFs left go first, as pick.c has it within
- * a group. */
+/* GPUs that are drawn make most places alike: those with the most VFs left go first, as pick.c has
+ * it within a group. */
 static int64_t depletion(const struct problem *p, int group, int k)
 {
 	const struct group *g = &p->groups[group];
@@ -92,7 +92,8 @@ static struct table *group_table(const struct tree *t, int group)
 		for (int e = 0; e <= k && e <= t->extras; e++)
 			table->cells[k * (t->extras + 1) + e].cost =
 				t->w->excess * group_excess(g, k) +
-				t->w->order * (t->p->drawn ? depletion(t->p, group, k) : (int64_t)group * k);
+				t->w->order * (t->p->drawn ? depletion(t->p, group, k)
+							   : (int64_t)group * k);
 	return table;
 }
 
@@ -196,7 +197,8 @@ static double choices(int n, int k)
 	return k < 0 || k > n ? 0 : c;
 }
 
-/* In how many of the draws g GPUs are among these `rows` ones; of DRAWS_MAX draws when there are more. */
+/* In how many of the draws g GPUs are among these `rows` ones; of DRAWS_MAX draws when there are
+ * more. */
 static void count_draws(const struct problem *p, int rows, double draws[ALIGN_DRAWN_MAX + 1])
 {
 	double all = choices(p->n_rows, p->drawn), scale = all > DRAWS_MAX ? DRAWS_MAX / all : 1;
@@ -206,8 +208,8 @@ static void count_draws(const struct problem *p, int rows, double draws[ALIGN_DR
 }
 
 /*
- * Pairs inside a component with `vfs` chosen VFs, over all draws. Each GPU makes 1 / drawn of the pairs, each
- * VF 1 / v; so counted in drawn × v parts they are whole numbers.
+ * Pairs inside a component with `vfs` chosen VFs, over all draws. Each GPU makes 1 / drawn of the
+ * pairs, each VF 1 / v; so counted in drawn × v parts they are whole numbers.
  */
 static int64_t drawn_pairs(const struct problem *p, const double *draws, int vfs)
 {
@@ -259,8 +261,8 @@ static void read_counts(const struct tree *t, const struct table *table, int cel
 		return;
 	left = table->cells[cell].left;
 	read_counts(t, table->left, left, counts);
-	read_counts(t, table->right, (cell / width - left / width) * width + cell % width - left % width,
-		    counts);
+	read_counts(t, table->right,
+		    (cell / width - left / width) * width + cell % width - left % width, counts);
 }
 
 int64_t tree_counts(const struct problem *p, const struct weights *w, int *counts)

@@ -8,7 +8,8 @@ enum { MUST_OUTSIDE, GPUS_COVERED, GPUS_AT_HOME, BEYOND_NODE, EXCESS, KIND };
 
 #define NODE_RANK 3
 
-/* Places are in one zone when links of at most this rank connect them; the last kind is all places. */
+/* Places are in one zone when links of at most this rank connect them; the last kind is all places.
+ */
 static const int kinds[] = { 1, 2, NODE_RANK, ALIGN_RANKS };
 #define N_KINDS ((int)(sizeof(kinds) / sizeof(kinds[0])))
 
@@ -136,8 +137,8 @@ static void set_rows(const struct zones *z, struct problem *p, int zone)
 	p->rank = rank;
 	for (int f = 0; f < (int)p->in->n_free; f++)
 		if (at_home(z, f, zone))
-			memcpy(rank + (size_t)p->n_rows++ * places, p->in->free_rank + (size_t)f * places,
-			       places);
+			memcpy(rank + (size_t)p->n_rows++ * places,
+			       p->in->free_rank + (size_t)f * places, places);
 	if (p->n_rows == 0)
 		p->n_rows = 1;
 	p->optional = true;

@@ -16,7 +16,8 @@ void *arena_array(struct arena *a, size_t n, size_t size);     /* zeroed; aborts
 void *arena_copy(struct arena *a, const void *p, size_t size); /* arena_alloc + memcpy */
 char *arena_strdup(struct arena *a, const char *s);	       /* NULL gives NULL */
 char *arena_printf(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-char *arena_vprintf(struct arena *a, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
+char *arena_vprintf(struct arena *a, const char *fmt, va_list ap)
+	__attribute__((format(printf, 2, 0)));
 size_t arena_used(const struct arena *a); /* bytes handed out so far */
 void arena_free(struct arena *a);	  /* NULL is fine */
 void arena_freep(struct arena **a);

@@ -1,4 +1,5 @@
-/* What time it is. mono: never set back, for deadlines; wall: Unix time, for people and files. Any thread. */
+/* What time it is. mono: never set back, for deadlines; wall: Unix time, for people and files. Any
+ * thread. */
 #ifndef RAILMATE_BASE_CLOCK_H
 #define RAILMATE_BASE_CLOCK_H
 

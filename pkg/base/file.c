@@ -10,7 +10,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-static int fail(const struct file_new *f, const char *verb, const char *name, int code, struct err *err)
+static int fail(const struct file_new *f, const char *verb, const char *name, int code,
+		struct err *err)
 {
 	return err_set(err, code, "%s %s%s%s: %s", verb, f->dir_name ? f->dir_name : "",
 		       f->dir_name ? "/" : "", name, strerror(code));

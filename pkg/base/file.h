@@ -1,6 +1,7 @@
 /*
- * Files that are written whole: under a temporary name beside their own, then renamed. Who reads one sees the old text or the new one,
- * never a part of it, and on failure the old one stays and nothing is left beside it.
+ * Files that are written whole: under a temporary name beside their own, then renamed. Who reads
+ * one sees the old text or the new one, never a part of it, and on failure the old one stays and
+ * nothing is left beside it.
  */
 #ifndef RAILMATE_BASE_FILE_H
 #define RAILMATE_BASE_FILE_H
@@ -12,18 +13,20 @@
 struct err;
 
 struct file_new {
-	int dir;	       /* an open directory that the names are relative to; AT_FDCWD: they are paths */
-	const char *dir_name;  /* the directory as a sentence calls it; NULL: the names say enough */
-	const char *name;      /* a link in its place is replaced, never followed */
-	const char *temporary; /* in the same directory; what a killed process left there goes, a directory is an error */
+	int dir; /* an open directory that the names are relative to; AT_FDCWD: they are paths */
+	const char *dir_name; /* the directory as a sentence calls it; NULL: the names say enough */
+	const char *name;     /* a link in its place is replaced, never followed */
+	const char *temporary; /* in the same directory; what a killed process left there goes, a
+				  directory is an error */
 	mode_t mode;	       /* exactly this, whatever the umask is */
 	bool synced;	       /* on the disk before it has its name */
-	bool only_new;	       /* -EEXIST where the name is taken: of two who come at once, one is told */
+	bool only_new; /* -EEXIST where the name is taken: of two who come at once, one is told */
 };
 
 /*
- * Writes the file, and is one sentence with the file's name where it cannot (a full disk, no such directory). The directory itself is
- * not synced: who needs the name to outlive a power cut calls file_sync_dir().
+ * Writes the file, and is one sentence with the file's name where it cannot (a full disk, no such
+ * directory). The directory itself is not synced: who needs the name to outlive a power cut calls
+ * file_sync_dir().
  */
 int file_write(const struct file_new *f, const void *data, size_t len, struct err *err);
 /* What was made, renamed or removed in the directory is on the disk. name: for the sentence. */

@@ -16,8 +16,8 @@ struct strbuf;
 
 struct json {
 	struct strbuf *out;
-	int depth, indent;   /* indent 0: compact */
-	uint64_t comma;	     /* bit per depth: a value stands before */
+	int depth, indent; /* indent 0: compact */
+	uint64_t comma;	   /* bit per depth: a value stands before */
 	bool after_key;
 };
 

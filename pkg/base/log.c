@@ -52,14 +52,14 @@ __attribute__((format(printf, 3, 0))) static void emit(enum log_level level, con
 		to_stderr(level, line);
 }
 
-#define DEFINE_LOG(name, level)                                                                              \
-	void name(const char *subsystem, const char *fmt, ...)                                               \
-	{                                                                                                    \
-		va_list ap;                                                                                  \
-                                                                                                             \
-		va_start(ap, fmt);                                                                           \
-		emit(level, subsystem, fmt, ap);                                                             \
-		va_end(ap);                                                                                  \
+#define DEFINE_LOG(name, level)                                                                    \
+	void name(const char *subsystem, const char *fmt, ...)                                     \
+	{                                                                                          \
+		va_list ap;                                                                        \
+                                                                                                   \
+		va_start(ap, fmt);                                                                 \
+		emit(level, subsystem, fmt, ap);                                                   \
+		va_end(ap);                                                                        \
 	}
 
 DEFINE_LOG(log_error, LOG_LEVEL_ERROR)

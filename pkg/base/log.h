@@ -1,7 +1,8 @@
 /*
  * One line per event: "<level> <subsystem>: <sentence>". Only the daemon, the plugin glue and
  * the programs log above debug; everything below returns errors. Thread-safe. What a
- * terminal may not be shown (str_printable) becomes '?', so a name from outside cannot write a line of its own.
+ * terminal may not be shown (str_printable) becomes '?', so a name from outside cannot write a line
+ * of its own.
  */
 #ifndef RAILMATE_BASE_LOG_H
 #define RAILMATE_BASE_LOG_H

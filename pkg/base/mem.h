@@ -18,12 +18,17 @@ char *xvasprintf(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0
 void *xgrow(void *p, size_t *cap, size_t need, size_t size);
 
 /* Targets of the cleanup attribute. */
-void freep(void *p);	      /* free(*(void **)p) */
-void closep(const int *fd);   /* close when >= 0; errno is kept */
-#define _cleanup_free_ __attribute__((cleanup(freep)))
+void freep(void *p);	    /* free(*(void **)p) */
+void closep(const int *fd); /* close when >= 0; errno is kept */
+#define _cleanup_free_	__attribute__((cleanup(freep)))
 #define _cleanup_close_ __attribute__((cleanup(closep)))
-#define _cleanup_(fn) __attribute__((cleanup(fn)))
-#define STEAL(p) __extension__({ __typeof__(p) stolen_ = (p); (p) = NULL; stolen_; })
+#define _cleanup_(fn)	__attribute__((cleanup(fn)))
+#define STEAL(p)                                                                                   \
+	__extension__({                                                                            \
+		__typeof__(p) stolen_ = (p);                                                       \
+		(p) = NULL;                                                                        \
+		stolen_;                                                                           \
+	})
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 

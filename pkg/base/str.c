@@ -193,8 +193,8 @@ uint32_t str_utf8_code_point(const char *s, size_t n)
 	return c;
 }
 
-/* Unicode 15: Cc, Zl, Zp and Cf but for those that are part of a script's letters (Arabic signs and their
- * like). */
+/* Unicode 15: Cc, Zl, Zp and Cf but for those that are part of a script's letters (Arabic signs and
+ * their like). */
 static bool is_hidden(uint32_t c)
 {
 	static const struct {
@@ -255,6 +255,7 @@ void str_utf8_trim(char *s)
 
 	while (lead && len - lead < 4 && ((unsigned char)s[lead - 1] & 0xc0) == 0x80)
 		lead--;
-	if (lead && (unsigned char)s[lead - 1] >= 0xc0 && !str_utf8_sequence(s + lead - 1, len - lead + 1))
+	if (lead && (unsigned char)s[lead - 1] >= 0xc0 &&
+	    !str_utf8_sequence(s + lead - 1, len - lead + 1))
 		s[lead - 1] = '\0';
 }

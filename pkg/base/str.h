@@ -6,12 +6,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A growing, always NUL-terminated buffer. Zero-initialise with STRBUF_INIT, end with strbuf_done(). */
+/* A growing, always NUL-terminated buffer. Zero-initialise with STRBUF_INIT, end with
+ * strbuf_done(). */
 struct strbuf {
 	char *s; /* never NULL after the first append; strbuf_str() is always safe */
 	size_t len, cap;
 };
-#define STRBUF_INIT { NULL, 0, 0 }
+#define STRBUF_INIT                                                                                \
+	{                                                                                          \
+		NULL, 0, 0                                                                         \
+	}
 #define _cleanup_strbuf_ __attribute__((cleanup(strbuf_done)))
 
 void strbuf_add(struct strbuf *b, const char *data, size_t len);
@@ -20,28 +24,30 @@ void strbuf_putc(struct strbuf *b, char c);
 void strbuf_put_int(struct strbuf *b, int64_t v); /* decimal */
 void strbuf_printf(struct strbuf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 const char *strbuf_str(const struct strbuf *b); /* borrowed; "" while empty */
-char *strbuf_steal(struct strbuf *b);		/* heap string for the caller; the buffer is empty after */
+char *strbuf_steal(struct strbuf *b); /* heap string for the caller; the buffer is empty after */
 void strbuf_done(struct strbuf *b);
 
-/* The whole string is a number of this base, at most max; 0 or -EINVAL. No sign, blank or suffix; "0x" may
- * lead base 16. */
+/* The whole string is a number of this base, at most max; 0 or -EINVAL. No sign, blank or suffix;
+ * "0x" may lead base 16. */
 int str_to_u64(const char *s, int base, uint64_t max, uint64_t *ret);
 /* The same for a decimal int that may be negative. */
 int str_to_int(const char *s, int *ret);
 
 bool str_eq(const char *a, const char *b); /* NULL equals only NULL */
-uint64_t str_hash(const char *s);	   /* FNV-1a: the same everywhere and for ever; nothing that resists an attacker */
+uint64_t str_hash(const char *s); /* FNV-1a: the same everywhere and for ever; nothing that resists
+				     an attacker */
 bool str_starts(const char *s, const char *prefix);
 char *str_trim(char *s); /* cuts white space at both ends, in place */
 /* Bytes of the well-formed UTF-8 sequence that s begins with; 0: it begins with none. len > 0. */
 size_t str_utf8_sequence(const char *s, size_t len);
 uint32_t str_utf8_code_point(const char *s, size_t n); /* of a sequence of n bytes */
 bool str_utf8_valid(const char *s, size_t len);
-/* The same, if a terminal or a log may be shown the character: 0 also for controls (C0, DEL, C1) and for what is not seen or turns the
- * order of the text around (bidirectional and other format characters, line separators). */
+/* The same, if a terminal or a log may be shown the character: 0 also for controls (C0, DEL, C1)
+ * and for what is not seen or turns the order of the text around (bidirectional and other format
+ * characters, line separators). */
 size_t str_printable_sequence(const char *s, size_t len);
-/* In place: '?' for each byte of what may not be shown. keep: the controls that stay, "" or "\n\t". For every name that comes from
- * outside (sysfs, pods, files, the network), where it is printed. */
+/* In place: '?' for each byte of what may not be shown. keep: the controls that stay, "" or "\n\t".
+ * For every name that comes from outside (sysfs, pods, files, the network), where it is printed. */
 void str_printable(char *s, size_t len, const char *keep);
 /* Cuts an incomplete sequence at the end of s, in place: what a full fixed buffer leaves behind. */
 void str_utf8_trim(char *s);

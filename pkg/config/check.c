@@ -1,4 +1,5 @@
-/* Keys of a pool that are right one by one and do not go together (reference nccl.md §1.5, §4.1, §4.2). */
+/* Keys of a pool that are right one by one and do not go together (reference nccl.md §1.5, §4.1,
+ * §4.2). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,7 +51,8 @@ static void check_infiniband(struct parse *p, const struct item *at, const struc
 		     "nothing");
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		if (value_of(pool, names[i]))
-			warn(p, at, "%s is for RoCE, and linkTypes is infiniband: it does nothing", names[i]);
+			warn(p, at, "%s is for RoCE, and linkTypes is infiniband: it does nothing",
+			     names[i]);
 	}
 }
 
@@ -65,7 +67,8 @@ static void check_links(struct parse *p, const struct item *at, const struct poo
 /* MSCCL++ takes index 0, a link-local address, when nobody gives it another. */
 static void check_mscclpp(struct parse *p, const struct item *at, const struct pool_config *pool)
 {
-	if (pool->gid == GID_OFF && (pool->profiles & PROFILE_MSCCLPP) && !links_are(pool, "infiniband"))
+	if (pool->gid == GID_OFF && (pool->profiles & PROFILE_MSCCLPP) &&
+	    !links_are(pool, "infiniband"))
 		warn(p, at,
 		     "gid is off and mscclpp is a profile: on RoCE it works with MSCCLPP_IB_GID_INDEX only, "
 		     "which is not set then");
@@ -77,10 +80,12 @@ static void check_libraries(struct parse *p, const struct item *at, const struct
 		const struct policy_var *v = policy_find(pool->env[i].name);
 
 		if (v && !(v->profiles & pool->profiles))
-			warn(p, at, "%s is set, and profiles names no library that reads it", v->name);
+			warn(p, at, "%s is set, and profiles names no library that reads it",
+			     v->name);
 	}
 	if (pool->ucx_devices && !(pool->profiles & PROFILE_UCX))
-		warn(p, at, "UCX_NET_DEVICES is set, and profiles does not name ucx: it does nothing");
+		warn(p, at,
+		     "UCX_NET_DEVICES is set, and profiles does not name ucx: it does nothing");
 }
 
 static void drop(struct pool_config *pool, const char *name)

@@ -8,7 +8,7 @@
 #include "config/config.h"
 #include "document/document.h"
 
-#define WARNINGS_MAX 64 /* of either kind */
+#define WARNINGS_MAX 64	  /* of either kind */
 #define POOLS_MAX    1024 /* far above what a kubelet handles; keeps the comparison of names short */
 
 struct sentences {
@@ -45,7 +45,8 @@ struct key {
 struct key_set {
 	const struct key *keys;
 	size_t n;
-	/* Says more of an unknown key than the standard warning does, or returns false. May be NULL. */
+	/* Says more of an unknown key than the standard warning does, or returns false. May be
+	 * NULL. */
 	bool (*unknown)(struct parse *p, const struct item *member);
 	bool lenient; /* a member that is refused is left out, and the others are read */
 };
@@ -53,8 +54,10 @@ struct key_set {
 
 int refuse(const struct parse *p, const struct item *at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-void warn(struct parse *p, const struct item *at, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* What was refused becomes an error of the configuration, and the rest is read on. what: "the key". */
+void warn(struct parse *p, const struct item *at, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* What was refused becomes an error of the configuration, and the rest is read on. what: "the key".
+ */
 void leave_out(struct parse *p, const char *what);
 void leave_pool_out(struct parse *p);
 /* No pool is left of this list. */
@@ -63,8 +66,8 @@ const char *shown(const struct parse *p, const struct item *string);
 
 int want(const struct parse *p, const struct item *value, enum item_type type);
 /* A string that is one of these; the index goes to *ret. */
-int want_choice(const struct parse *p, const struct item *value, const char *const *choices, size_t n,
-		int *ret);
+int want_choice(const struct parse *p, const struct item *value, const char *const *choices,
+		size_t n, int *ret);
 int want_bool(const struct parse *p, const struct item *value, bool *ret);
 /* Exactly four hexadecimal digits. */
 int want_hex4(const struct parse *p, const struct item *value, const char *what, uint16_t *ret);
@@ -73,12 +76,14 @@ const struct key *key_find(const struct key_set *set, const char *name); /* any 
 /* Every member of an object through its key; null members are absent. `out` goes to the readers. */
 int read_members(struct parse *p, const struct item *object, const struct key_set *set, void *out);
 int read_list(struct parse *p, const struct item *value, const struct key *key, void *out);
-int read_string(struct parse *p, const struct item *value, void *ret_string); /* element: not empty */
+int read_string(struct parse *p, const struct item *value,
+		void *ret_string); /* element: not empty */
 
 /* selectors: one object or a list of them. */
 int read_selectors(struct parse *p, const struct item *value, const struct key *key, void *out);
 extern const struct key_set selector_keys;
-/* Our own objects: `railmate` of a pool (struct pool_config), and of the document (struct config). */
+/* Our own objects: `railmate` of a pool (struct pool_config), and of the document (struct config).
+ */
 void railmate_pool_defaults(struct pool_config *pool); /* also of a pool without that object */
 int read_railmate_pool(struct parse *p, const struct item *value, const struct key *key, void *out);
 int read_railmate_top(struct parse *p, const struct item *value, const struct key *key, void *out);
@@ -106,7 +111,8 @@ int read_env(struct parse *p, const struct item *value, const struct key *key, v
 /* What does not go together in a pool that was read. */
 void check_pool(struct parse *p, const struct item *at, struct pool_config *pool);
 
-/* How many letters make one out of the other, without regard to case; more than WORD_MAX for longer words. */
+/* How many letters make one out of the other, without regard to case; more than WORD_MAX for longer
+ * words. */
 #define WORD_MAX 64
 size_t word_distance(const char *a, const char *b);
 

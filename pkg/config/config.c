@@ -13,7 +13,8 @@
 
 #define PREFIX_DEFAULT "intel.com" /* sriov-network-device-plugin's */
 
-/* One entry of resourceList while it is read. `pool` comes first: the readers of other files know only that.
+/* One entry of resourceList while it is read. `pool` comes first: the readers of other files know
+ * only that.
  */
 struct pool_entry {
 	struct pool_config pool;
@@ -53,7 +54,8 @@ static int read_prefix(struct parse *p, const struct item *value, const struct k
 	return 0;
 }
 
-static int read_device_type(struct parse *p, const struct item *value, const struct key *key, void *out)
+static int read_device_type(struct parse *p, const struct item *value, const struct key *key,
+			    void *out)
 {
 	static const char *const types[] = { "netDevice" };
 	int choice;
@@ -69,7 +71,8 @@ static int read_device_type(struct parse *p, const struct item *value, const str
 	return want_choice(p, value, types, ARRAY_LEN(types), &choice);
 }
 
-static int read_exclude_topology(struct parse *p, const struct item *value, const struct key *key, void *out)
+static int read_exclude_topology(struct parse *p, const struct item *value, const struct key *key,
+				 void *out)
 {
 	struct pool_entry *e = out;
 	int r = want(p, value, ITEM_BOOL);
@@ -88,7 +91,8 @@ static int extra_cmp(const void *a, const void *b)
 	return order ? order : strcmp(x->key, y->key);
 }
 
-static int read_extra_device(struct parse *p, const struct item *device, struct extra_info *rows, size_t *n)
+static int read_extra_device(struct parse *p, const struct item *device, struct extra_info *rows,
+			     size_t *n)
 {
 	char canonical[BDF_STRLEN];
 	struct bdf bdf;
@@ -99,9 +103,10 @@ static int read_extra_device(struct parse *p, const struct item *device, struct 
 	r = want(p, device, ITEM_OBJECT);
 	if (r < 0)
 		return r;
-	if (strcmp(device->key, "*") != 0 &&
-	    (bdf_parse(device->key, &bdf) < 0 || strcmp(bdf_format(bdf, canonical), device->key) != 0))
-		warn(p, device, "names no device; keys are \"*\" or a PCI address such as 0000:3b:00.2");
+	if (strcmp(device->key, "*") != 0 && (bdf_parse(device->key, &bdf) < 0 ||
+					      strcmp(bdf_format(bdf, canonical), device->key) != 0))
+		warn(p, device,
+		     "names no device; keys are \"*\" or a PCI address such as 0000:3b:00.2");
 	for (size_t i = 0; i < device->n_kids; i++) {
 		const struct item *kid = &device->kids[i];
 
@@ -159,18 +164,21 @@ static bool old_key(struct parse *p, const struct item *member)
 		warn(p, member,
 		     "has NO EFFECT here, the pool is not narrowed by it: move it into 'selectors'");
 	else if (!strcasecmp(member->key, "sriovMode"))
-		warn(p, member, "is of an old format and has NO EFFECT: delete it, and check 'selectors'");
+		warn(p, member,
+		     "is of an old format and has NO EFFECT: delete it, and check 'selectors'");
 	else
 		return false;
 	return true;
 }
 
-static int read_pool_selectors(struct parse *p, const struct item *value, const struct key *key, void *out)
+static int read_pool_selectors(struct parse *p, const struct item *value, const struct key *key,
+			       void *out)
 {
 	return read_selectors(p, value, key, &((struct pool_entry *)out)->pool);
 }
 
-static int read_pool_railmate(struct parse *p, const struct item *value, const struct key *key, void *out)
+static int read_pool_railmate(struct parse *p, const struct item *value, const struct key *key,
+			      void *out)
 {
 	return read_railmate_pool(p, value, key, &((struct pool_entry *)out)->pool);
 }
@@ -190,7 +198,8 @@ static int finish_pool(struct parse *p, struct pool_entry *e)
 	if (!e->prefix) {
 		fault = resource_prefix_fault(p->default_prefix);
 		if (fault)
-			return refuse(p, e->at, "the default resource prefix '%s' (of the command line) %s",
+			return refuse(p, e->at,
+				      "the default resource prefix '%s' (of the command line) %s",
 				      document_shown(p->default_prefix, p->scratch), fault);
 	}
 	e->pool.name = arena_strdup(p->out, e->name->string);
@@ -214,7 +223,9 @@ static int one_pool(struct parse *p, const struct item *value, void *ret_element
 		{ .name = "railmate", .read = read_pool_railmate },
 		{ .name = "SelectorObjs", .read = read_nothing, .hidden = true },
 	};
-	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys), .unknown = old_key };
+	static const struct key_set set = { .keys = keys,
+					    .n = ARRAY_LEN(keys),
+					    .unknown = old_key };
 	struct pool_entry *e = ret_element;
 	int r;
 
@@ -251,7 +262,8 @@ void leave_pool_out(struct parse *p)
 	leave_out(p, "the pool");
 }
 
-static int read_resource_list(struct parse *p, const struct item *value, const struct key *key, void *out)
+static int read_resource_list(struct parse *p, const struct item *value, const struct key *key,
+			      void *out)
 {
 	struct top *top = out;
 	int r = want(p, value, ITEM_LIST);
@@ -260,7 +272,8 @@ static int read_resource_list(struct parse *p, const struct item *value, const s
 	if (r < 0)
 		return r;
 	if (value->n_kids > POOLS_MAX)
-		return refuse(p, value, "has %zu pools; at most %d are served", value->n_kids, POOLS_MAX);
+		return refuse(p, value, "has %zu pools; at most %d are served", value->n_kids,
+			      POOLS_MAX);
 	top->entries = arena_array(p->out, value->n_kids, sizeof(*top->entries));
 	for (size_t i = 0; i < value->n_kids; i++) {
 		struct pool_entry entry = { 0 };
@@ -276,7 +289,8 @@ static int read_resource_list(struct parse *p, const struct item *value, const s
 	return 0;
 }
 
-static int read_top_railmate(struct parse *p, const struct item *value, const struct key *key, void *out)
+static int read_top_railmate(struct parse *p, const struct item *value, const struct key *key,
+			     void *out)
 {
 	return read_railmate_top(p, value, key, ((struct top *)out)->config);
 }
@@ -298,8 +312,8 @@ static size_t take_sentences(const struct parse *p, struct sentences *s, const c
 	size_t n = s->n < WARNINGS_MAX ? s->n : WARNINGS_MAX;
 
 	if (s->n > WARNINGS_MAX)
-		s->v[n++] = arena_printf(p->out, "%s: %zu more %s like these", p->name, s->n - WARNINGS_MAX,
-					 kind);
+		s->v[n++] = arena_printf(p->out, "%s: %zu more %s like these", p->name,
+					 s->n - WARNINGS_MAX, kind);
 	*ret = arena_copy(p->out, s->v, n * sizeof(*s->v));
 	return n;
 }
@@ -312,8 +326,9 @@ int refuse_empty(const struct parse *p, const struct item *document, const char 
 	if (p->n_refused == 1)
 		return err_set(p->err, EINVAL, "%s", p->refusal);
 	if (p->n_refused)
-		return err_set(p->err, EINVAL, "%s; none of the %zu other pools can be served either",
-			       p->refusal, p->n_refused - 1);
+		return err_set(p->err, EINVAL,
+			       "%s; none of the %zu other pools can be served either", p->refusal,
+			       p->n_refused - 1);
 	return refuse(p, document, "nothing to serve: '%s' must list at least one pool%s%s", list,
 		      why ? "; " : "", why ? why : "");
 }
@@ -369,8 +384,8 @@ int config_parse(const char *text, size_t len, const char *name, const char *def
 	int r;
 
 	if (len > CONFIG_BYTES_MAX)
-		return err_set(err, EINVAL, "%s: has %zu bytes; a configuration has at most %u", name, len,
-			       CONFIG_BYTES_MAX);
+		return err_set(err, EINVAL, "%s: has %zu bytes; a configuration has at most %u",
+			       name, len, CONFIG_BYTES_MAX);
 	r = document_parse(text, len, name, scratch, &document, &own);
 	if (r == 0)
 		r = read_document(&p, document, cfg);

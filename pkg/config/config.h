@@ -1,11 +1,13 @@
 /*
  * What the operator asked for: sriov-network-device-plugin's config.json plus one object `railmate`
- * per pool and one beside resourceList. Text in, validated structs out; reading the file is the caller's.
- * Keys match without regard to case, null is absent, an unknown key warns (as that plugin: encoding/json), also
- * inside an object named `railmate`: a file for a later version of ours still loads after a roll-back.
+ * per pool and one beside resourceList. Text in, validated structs out; reading the file is the
+ * caller's. Keys match without regard to case, null is absent, an unknown key warns (as that
+ * plugin: encoding/json), also inside an object named `railmate`: a file for a later version of
+ * ours still loads after a roll-back.
  *
- *   { "resourceList": [ { "resourceName": "vf", …, "railmate": { "gid": "fixed:3", "network": "host" } } ],
- *     "railmate": { "gpus": [ { "vendor": "10de", "classes": ["0300", "0302"], "name": "NVIDIA" } ] } }
+ *   { "resourceList": [ { "resourceName": "vf", …, "railmate": { "gid": "fixed:3", "network":
+ * "host" } } ], "railmate": { "gpus": [ { "vendor": "10de", "classes": ["0300", "0302"], "name":
+ * "NVIDIA" } ] } }
  *
  * `gpus` replaces the built-in table of what is a GPU.
  */
@@ -23,7 +25,9 @@ struct arena;
 struct err;
 struct topo_hints;
 
-struct index_range { int first, last; };
+struct index_range {
+	int first, last;
+};
 
 /* "name#0,2-7": pfNames and rootDevices. No ranges: every index. */
 struct pf_selector {
@@ -34,18 +38,28 @@ struct pf_selector {
 
 /* AND between members, OR inside one; an empty member matches everything. */
 struct selector {
-	const uint16_t *vendors;	size_t n_vendors;
-	const uint16_t *devices;	size_t n_devices;
-	const char *const *drivers;	size_t n_drivers;
-	const struct bdf *addresses;	size_t n_addresses;
-	const struct pf_selector *pf_names;	size_t n_pf_names;
-	const struct pf_selector *root_devices;	size_t n_root_devices;	/* name is a formatted PCI address */
-	const char *const *link_types;	size_t n_link_types;	/* "ether", "infiniband" */
-	const char *const *if_names;	size_t n_if_names;	/* the function's own interface; of shared HCAs only */
-	const int *acpi_indexes;	size_t n_acpi_indexes;
-	const uint16_t *pkeys;	size_t n_pkeys;	/* the P_Key at index 0 of an InfiniBand VF */
+	const uint16_t *vendors;
+	size_t n_vendors;
+	const uint16_t *devices;
+	size_t n_devices;
+	const char *const *drivers;
+	size_t n_drivers;
+	const struct bdf *addresses;
+	size_t n_addresses;
+	const struct pf_selector *pf_names;
+	size_t n_pf_names;
+	const struct pf_selector *root_devices;
+	size_t n_root_devices; /* name is a formatted PCI address */
+	const char *const *link_types;
+	size_t n_link_types; /* "ether", "infiniband" */
+	const char *const *if_names;
+	size_t n_if_names; /* the function's own interface; of shared HCAs only */
+	const int *acpi_indexes;
+	size_t n_acpi_indexes;
+	const uint16_t *pkeys;
+	size_t n_pkeys; /* the P_Key at index 0 of an InfiniBand VF */
 	bool is_rdma;
-	bool need_vhost_net;	/* also /dev/vhost-net and /dev/net/tun; no condition */
+	bool need_vhost_net; /* also /dev/vhost-net and /dev/net/tun; no condition */
 };
 
 enum gid_mode { GID_AUTO, GID_FIXED, GID_OFF };
@@ -53,8 +67,13 @@ enum gid_family { GID_FAMILY_ANY, GID_FAMILY_IPV4, GID_FAMILY_IPV6 };
 enum topology_file { TOPOLOGY_FILE_AUTO, TOPOLOGY_FILE_ALWAYS, TOPOLOGY_FILE_NEVER };
 /* What libraries the containers use: bits of pool_config.profiles. "none" is 0. */
 enum profile {
-	PROFILE_NCCL = 1 << 0, PROFILE_RCCL = 1 << 1, PROFILE_UCX = 1 << 2, PROFILE_NVSHMEM = 1 << 3,
-	PROFILE_MSCCLPP = 1 << 4, PROFILE_OFI = 1 << 5, PROFILE_ONECCL = 1 << 6,
+	PROFILE_NCCL = 1 << 0,
+	PROFILE_RCCL = 1 << 1,
+	PROFILE_UCX = 1 << 2,
+	PROFILE_NVSHMEM = 1 << 3,
+	PROFILE_MSCCLPP = 1 << 4,
+	PROFILE_OFI = 1 << 5,
+	PROFILE_ONECCL = 1 << 6,
 };
 enum pool_network { NETWORK_POD, NETWORK_HOST };
 enum pool_binding { BINDING_EARLY, BINDING_LATE };
@@ -64,68 +83,90 @@ struct extra_info {
 	const char *device, *key, *value;
 };
 
-/* A variable of the operator's policy ("env"), passed on as it is: name known, value in its range. In name order. */
+/* A variable of the operator's policy ("env"), passed on as it is: name known, value in its range.
+ * In name order. */
 struct policy_env {
 	const char *name, *value;
 };
 
 struct pool_config {
-	const char *resource;	/* "prefix/name" */
+	const char *resource; /* "prefix/name" */
 	const char *prefix, *name;
 	bool exclude_topology;
-	unsigned shares;	/* 0: VFs, each of one container. Else of config.shared: so many containers share all that is selected */
-	bool vfs_only;		/* the built-in pool: never a PF, also not one without VFs */
-	bool is_rdma;		/* any selector says isRdma: device nodes and NCCL variables are injected, for the VFs of that selector */
-	/* Union; none: everything of the device type (with an RDMA device if is_rdma: the built-in pool). */
-	const struct selector *selectors;	size_t n_selectors;
-	const struct extra_info *extra;		size_t n_extra;
+	unsigned shares; /* 0: VFs, each of one container. Else of config.shared: so many containers
+			    share all that is selected */
+	bool vfs_only;	 /* the built-in pool: never a PF, also not one without VFs */
+	bool is_rdma; /* any selector says isRdma: device nodes and NCCL variables are injected, for
+			 the VFs of that selector */
+	/* Union; none: everything of the device type (with an RDMA device if is_rdma: the built-in
+	 * pool). */
+	const struct selector *selectors;
+	size_t n_selectors;
+	const struct extra_info *extra;
+	size_t n_extra;
 	/* railmate: {…} */
-	enum gid_mode gid;	/* "gid": "auto" (default) | "fixed:N" | "off" */
-	int gid_index;		/* of fixed:N */
-	enum pool_network network; /* "network": "pod" (default) | "host" */
-	enum gid_family gid_family;	/* "gidFamily": "any" (default) | "ipv4" | "ipv6"; with a gidRange: its family */
-	const char *gid_range;	/* "gidRange": "10.0.0.0/8", an IPv4 or IPv6 prefix as written; NULL: any */
+	enum gid_mode gid;	    /* "gid": "auto" (default) | "fixed:N" | "off" */
+	int gid_index;		    /* of fixed:N */
+	enum pool_network network;  /* "network": "pod" (default) | "host" */
+	enum gid_family gid_family; /* "gidFamily": "any" (default) | "ipv4" | "ipv6"; with a
+				       gidRange: its family */
+	const char *gid_range; /* "gidRange": "10.0.0.0/8", an IPv4 or IPv6 prefix as written; NULL:
+				  any */
 	uint8_t gid_range_addr[16]; /* the same, IPv4 mapped into ::ffff:0:0/96 */
-	int gid_range_bits;	/* 0 … 128, of gid_range_addr */
-	int roce_version;	/* "roceVersion": 2 (default) | 1 */
-	unsigned profiles;	/* "profiles": ["nccl"] (default); [] and ["none"] are 0 */
-	bool profiles_named;	/* the key is there; without it rdma_cm is given too, as that plugin gives it */
-	enum topology_file topology_file; /* "topologyFile": "auto" (default) | "always" | "never" */
-	int pkey;		/* "pkey": "0x8001", a P_Key value of InfiniBand partitions; -1 (default): NCCL's own choice */
-	bool umad;		/* "umad": true: the MAD nodes of RDMA devices, too */
-	bool cufile;		/* "cufile": true: a cufile.json fragment for GPUDirect Storage */
-	const struct policy_env *env;	size_t n_env;	/* "env": {"NCCL_IB_TC": "106", …}; what is known: config/policy.h */
-	const char *ucx_devices; /* "env": {"UCX_NET_DEVICES": "eth0"}: not in env, follows the VFs there; NULL: none */
-	bool strict;		/* "strict": false (default) | true; early: a container that misses the nearest VFs is warned of */
+	int gid_range_bits;	    /* 0 … 128, of gid_range_addr */
+	int roce_version;	    /* "roceVersion": 2 (default) | 1 */
+	unsigned profiles;	    /* "profiles": ["nccl"] (default); [] and ["none"] are 0 */
+	bool profiles_named; /* the key is there; without it rdma_cm is given too, as that plugin
+				gives it */
+	enum topology_file
+		topology_file; /* "topologyFile": "auto" (default) | "always" | "never" */
+	int pkey;  /* "pkey": "0x8001", a P_Key value of InfiniBand partitions; -1 (default): NCCL's
+		      own choice */
+	bool umad; /* "umad": true: the MAD nodes of RDMA devices, too */
+	bool cufile; /* "cufile": true: a cufile.json fragment for GPUDirect Storage */
+	const struct policy_env *env;
+	size_t n_env; /* "env": {"NCCL_IB_TC": "106", …}; what is known: config/policy.h */
+	const char *ucx_devices; /* "env": {"UCX_NET_DEVICES": "eth0"}: not in env, follows the VFs
+				    there; NULL: none */
+	bool strict; /* "strict": false (default) | true; early: a container that misses the nearest
+			VFs is warned of */
 	enum pool_binding binding; /* "binding": "early" (ids are PCI addresses) | "late" (slots) */
-	bool binding_auto;	/* | "auto" (default of the built-in pool and of pools with a railmate object; else early): early until config_bind() */
+	bool binding_auto; /* | "auto" (default of the built-in pool and of pools with a railmate
+			      object; else early): early until config_bind() */
 	const char *binding_why; /* of auto: a clause; NULL: not decided yet */
 };
 
 struct config {
 	struct arena *arena; /* owns everything below */
-	const struct pool_config *pools;	size_t n_pools;
-	const struct pool_config *shared;	size_t n_shared; /* HCAs that containers share (config/shared.h); not held */
-	const struct gpu_match *gpus;		size_t n_gpus;	/* railmate.gpus; none: the built-in table */
-	const char *const *warnings;		size_t n_warnings; /* sentences for the operator */
-	const char *const *errors;		size_t n_errors;   /* what is left out, and why: pools, keys of ours, variables */
-	const struct topo_hints *hints;		/* config/hints.h; NULL: none */
+	const struct pool_config *pools;
+	size_t n_pools;
+	const struct pool_config *shared;
+	size_t n_shared; /* HCAs that containers share (config/shared.h); not held */
+	const struct gpu_match *gpus;
+	size_t n_gpus; /* railmate.gpus; none: the built-in table */
+	const char *const *warnings;
+	size_t n_warnings; /* sentences for the operator */
+	const char *const *errors;
+	size_t n_errors; /* what is left out, and why: pools, keys of ours, variables */
+	const struct topo_hints *hints; /* config/hints.h; NULL: none */
 };
 
 /* Larger files are refused unread; the API server's limit for a ConfigMap is 1 MiB. */
 #define CONFIG_BYTES_MAX (4u << 20)
 
 /*
- * name is used in messages ("config.json:12: …"); default_prefix is the command line's (--resource-prefix),
- * NULL for that plugin's (intel.com). A pool that cannot be served is left out, so is a key of ours or a variable that cannot be
- * understood: errors say so, with file, line, key and legal values, and the rest is served. -EINVAL with such a sentence when nothing
- * is left to serve, or the file is no configuration.
+ * name is used in messages ("config.json:12: …"); default_prefix is the command line's
+ * (--resource-prefix), NULL for that plugin's (intel.com). A pool that cannot be served is left
+ * out, so is a key of ours or a variable that cannot be understood: errors say so, with file, line,
+ * key and legal values, and the rest is served. -EINVAL with such a sentence when nothing is left
+ * to serve, or the file is no configuration.
  */
 int config_parse(const char *text, size_t len, const char *name, const char *default_prefix,
 		 struct config **ret, struct err *err);
 /* What runs without a file: one pool rdma/vf of every VF that has an RDMA device. */
 struct config *config_default(void);
-/* What auto comes to for this pool; why is copied. Before anybody makes a node of cfg, or reads bindings. */
+/* What auto comes to for this pool; why is copied. Before anybody makes a node of cfg, or reads
+ * bindings. */
 void config_bind(struct config *cfg, size_t pool, enum pool_binding binding, const char *why);
 void config_free(struct config *cfg);
 

@@ -36,7 +36,8 @@ static int one_address(struct parse *p, const struct item *value, void *ret_elem
 	if (r < 0)
 		return r;
 	if (bdf_parse(value->string, &bdf) < 0)
-		return refuse(p, value, "'%s' is no PCI address such as 0001:00:00.0", shown(p, value));
+		return refuse(p, value, "'%s' is no PCI address such as 0001:00:00.0",
+			      shown(p, value));
 	for (size_t i = 0; i < h->n_seen; i++) {
 		if (!bdf_cmp(h->seen[i].bdf, bdf))
 			return refuse(p, value, "'%s' stands in line %d already", shown(p, value),
@@ -100,12 +101,14 @@ static int one_group(struct parse *p, const struct item *value, void *ret_elemen
 static int read_groups(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
 	if (value->type == ITEM_LIST && value->n_kids > GROUPS_MAX)
-		return refuse(p, value, "has %zu groups; at most %d are read", value->n_kids, GROUPS_MAX);
+		return refuse(p, value, "has %zu groups; at most %d are read", value->n_kids,
+			      GROUPS_MAX);
 	return read_list(p, value, key, out);
 }
 
 /* PCIe generations 3 to 6; in hints as in hw_pci. */
-static int read_link_speed(struct parse *p, const struct item *value, const struct key *key, void *out)
+static int read_link_speed(struct parse *p, const struct item *value, const struct key *key,
+			   void *out)
 {
 	struct topo_hints *hints = out;
 	int gts = 0, r = read_whole(p, value, 8, 64, &gts);
@@ -119,7 +122,8 @@ static int read_link_speed(struct parse *p, const struct item *value, const stru
 	return 0;
 }
 
-static int read_link_width(struct parse *p, const struct item *value, const struct key *key, void *out)
+static int read_link_width(struct parse *p, const struct item *value, const struct key *key,
+			   void *out)
 {
 	(void)key;
 	return read_whole(p, value, 1, 32, &((struct topo_hints *)out)->link_width);
@@ -158,12 +162,15 @@ static void add_warnings(const struct parse *p, struct config *cfg)
 	cfg->n_warnings += n;
 }
 
-int config_parse_hints(const char *text, size_t len, const char *name, struct config *cfg, struct err *err)
+int config_parse_hints(const char *text, size_t len, const char *name, struct config *cfg,
+		       struct err *err)
 {
 	_cleanup_arena_ struct arena *scratch = arena_new(4096);
 	struct topo_hints *hints = arena_alloc(cfg->arena, sizeof(*hints));
-	struct hints_parse h = { .p = { .name = name, .out = cfg->arena, .scratch = scratch, .err = err },
-				 .seen = arena_array(scratch, ADDRESSES_MAX, sizeof(struct seen)) };
+	struct hints_parse h = {
+		.p = { .name = name, .out = cfg->arena, .scratch = scratch, .err = err },
+		.seen = arena_array(scratch, ADDRESSES_MAX, sizeof(struct seen))
+	};
 	const struct item *document;
 	int r;
 

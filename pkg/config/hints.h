@@ -16,7 +16,9 @@ struct err;
 
 #define HINTS_BYTES_MAX (1u << 20)
 
-/* Into cfg->hints; warnings are added to cfg's. -EINVAL with a sentence that names file, line, key and legal values: cfg is as before. */
-int config_parse_hints(const char *text, size_t len, const char *name, struct config *cfg, struct err *err);
+/* Into cfg->hints; warnings are added to cfg's. -EINVAL with a sentence that names file, line, key
+ * and legal values: cfg is as before. */
+int config_parse_hints(const char *text, size_t len, const char *name, struct config *cfg,
+		       struct err *err);
 
 #endif

@@ -19,7 +19,8 @@ sentence(const struct parse *p, const struct item *at, const char *fmt, va_list 
 	char what[400];
 
 	vsnprintf(what, sizeof(what), fmt, ap);
-	return arena_printf(p->out, "%s:%d: %s%s%s", p->name, at->line, path, *path ? ": " : "", what);
+	return arena_printf(p->out, "%s:%d: %s%s%s", p->name, at->line, path, *path ? ": " : "",
+			    what);
 }
 
 int refuse(const struct parse *p, const struct item *at, const char *fmt, ...)
@@ -47,7 +48,8 @@ void warn(struct parse *p, const struct item *at, const char *fmt, ...)
 void leave_out(struct parse *p, const char *what)
 {
 	if (p->errors.n++ < WARNINGS_MAX)
-		p->errors.v[p->errors.n - 1] = arena_printf(p->out, "%s; %s is left out", p->err->msg, what);
+		p->errors.v[p->errors.n - 1] =
+			arena_printf(p->out, "%s; %s is left out", p->err->msg, what);
 	*p->err = (struct err) { 0 };
 }
 
@@ -60,7 +62,8 @@ int want(const struct parse *p, const struct item *value, enum item_type type)
 {
 	if (value->type == type)
 		return 0;
-	return refuse(p, value, "must be %s, not %s", item_type_name(type), item_type_name(value->type));
+	return refuse(p, value, "must be %s, not %s", item_type_name(type),
+		      item_type_name(value->type));
 }
 
 static const char *joined(const struct parse *p, const char *const *words, size_t n)
@@ -72,8 +75,8 @@ static const char *joined(const struct parse *p, const char *const *words, size_
 	return arena_strdup(p->scratch, strbuf_str(&b));
 }
 
-int want_choice(const struct parse *p, const struct item *value, const char *const *choices, size_t n,
-		int *ret)
+int want_choice(const struct parse *p, const struct item *value, const char *const *choices,
+		size_t n, int *ret)
 {
 	int r = want(p, value, ITEM_STRING);
 
@@ -107,7 +110,8 @@ int want_hex4(const struct parse *p, const struct item *value, const char *what,
 		return r;
 	if (strspn(value->string, "0123456789abcdefABCDEF") != 4 || value->string[4] ||
 	    str_to_u64(value->string, 16, UINT16_MAX, &v) < 0)
-		return refuse(p, value, "'%s' is no %s: four hexadecimal digits without 0x, such as 15b3",
+		return refuse(p, value,
+			      "'%s' is no %s: four hexadecimal digits without 0x, such as 15b3",
 			      shown(p, value), what);
 	*ret = (uint16_t)v;
 	return 0;
@@ -164,7 +168,8 @@ static void unknown_member(struct parse *p, const struct item *member, const str
 	if (near)
 		warn(p, &at, "unknown key '%s' is ignored; did you mean '%s'?", key, near);
 	else
-		warn(p, &at, "unknown key '%s' is ignored; known keys: %s", key, legal_keys(p, set));
+		warn(p, &at, "unknown key '%s' is ignored; known keys: %s", key,
+		     legal_keys(p, set));
 }
 
 int read_members(struct parse *p, const struct item *object, const struct key_set *set, void *out)

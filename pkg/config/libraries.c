@@ -76,16 +76,20 @@ static int check_unknown(struct parse *p, const struct item *at)
 		return refuse(p, at, "'%s' is not legal; legal values: %s", shown(p, at),
 			      policy_legal_text(&unknown_var, p->scratch));
 	if (near)
-		warn(p, at, "'%s' is not known, and taken as it is; did you mean '%s'?", name, near->name);
+		warn(p, at, "'%s' is not known, and taken as it is; did you mean '%s'?", name,
+		     near->name);
 	else
-		warn(p, at, "'%s' is not known, and taken as it is (docs/nccl.md lists what is known)", name);
+		warn(p, at,
+		     "'%s' is not known, and taken as it is (docs/nccl.md lists what is known)",
+		     name);
 	return 0;
 }
 
 static int refuse_ours(const struct parse *p, const struct item *at, const struct policy_var *var)
 {
 	if (var->key)
-		return refuse(p, at, "railmate sets this; the key '%s' of the pool says how", var->key);
+		return refuse(p, at, "railmate sets this; the key '%s' of the pool says how",
+			      var->key);
 	return refuse(p, at, "railmate sets this, for each container: %s", var->meaning);
 }
 
@@ -93,7 +97,8 @@ static int check_repeated(const struct parse *p, const struct item *at)
 {
 	for (const struct item *other = at->parent->kids; other < at; other++) {
 		if (!strcasecmp(other->key, at->key))
-			return refuse(p, at, "repeats the variable '%s' of line %d (case does not count)",
+			return refuse(p, at,
+				      "repeats the variable '%s' of line %d (case does not count)",
 				      document_shown(other->key, p->scratch), other->line);
 	}
 	return 0;
@@ -119,7 +124,8 @@ static int check_variable(struct parse *p, const struct item *at, const struct p
 	if (var->class == POLICY_RISKY)
 		warn(p, at, "is better left alone: %s", var->risk);
 	if (var->class == POLICY_GONE)
-		warn(p, at, "was removed in release %s and does nothing: %s", var->removed, var->meaning);
+		warn(p, at, "was removed in release %s and does nothing: %s", var->removed,
+		     var->meaning);
 	return 0;
 }
 

@@ -69,13 +69,17 @@ int read_gid_range(struct parse *p, const struct item *value, const struct key *
 	if (r < 0)
 		return r;
 	if (!prefix_parse(value->string, &prefix))
-		return refuse(p, value, "'%s' is no range of addresses; it looks like 10.0.0.0/8 or fd00::/8",
+		return refuse(p, value,
+			      "'%s' is no range of addresses; it looks like 10.0.0.0/8 or fd00::/8",
 			      shown(p, value));
 	if (prefix.host_bits)
-		return refuse(p, value, "'%s' is the address of a host: all bits behind the prefix must be 0",
+		return refuse(p, value,
+			      "'%s' is the address of a host: all bits behind the prefix must be 0",
 			      shown(p, value));
-	if (prefix.v6 && prefix.bits >= MAPPED_BITS && !memcmp(prefix.addr, mapped, MAPPED_BITS / 8))
-		return refuse(p, value, "'%s' is a range of IPv4: write it as one, such as 10.0.0.0/8",
+	if (prefix.v6 && prefix.bits >= MAPPED_BITS &&
+	    !memcmp(prefix.addr, mapped, MAPPED_BITS / 8))
+		return refuse(p, value,
+			      "'%s' is a range of IPv4: write it as one, such as 10.0.0.0/8",
 			      shown(p, value));
 	pool->gid_range = arena_strdup(p->out, value->string);
 	memcpy(pool->gid_range_addr, prefix.addr, sizeof(prefix.addr));
@@ -96,7 +100,8 @@ int read_roce_version(struct parse *p, const struct item *value, const struct ke
 	return 0;
 }
 
-/* The lower 15 bits are the partition, and partition 0 does not exist; the highest bit is full membership. */
+/* The lower 15 bits are the partition, and partition 0 does not exist; the highest bit is full
+ * membership. */
 int read_pkey(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
 	int r = want(p, value, ITEM_STRING);
@@ -105,12 +110,13 @@ int read_pkey(struct parse *p, const struct item *value, const struct key *key, 
 	(void)key;
 	if (r < 0)
 		return r;
-	if (!str_starts(value->string, "0x") || str_to_u64(value->string, 16, UINT16_MAX, &pkey) < 0 ||
-	    !(pkey & ~(uint64_t)PKEY_FULL))
-		return refuse(p, value,
-			      "'%s' is no P_Key; legal values: \"0x0001\" to \"0x7fff\", and with full "
-			      "membership \"0x8001\" to \"0xffff\"",
-			      shown(p, value));
+	if (!str_starts(value->string, "0x") ||
+	    str_to_u64(value->string, 16, UINT16_MAX, &pkey) < 0 || !(pkey & ~(uint64_t)PKEY_FULL))
+		return refuse(
+			p, value,
+			"'%s' is no P_Key; legal values: \"0x0001\" to \"0x7fff\", and with full "
+			"membership \"0x8001\" to \"0xffff\"",
+			shown(p, value));
 	((struct pool_config *)out)->pkey = (int)pkey;
 	return 0;
 }

@@ -20,50 +20,51 @@
 #define FREE  POLICY_FREE
 #define RISKY POLICY_RISKY
 
-#define NUMBER(min, max)                                                                                     \
-	{                                                                                                    \
-		POLICY_NUMBER, min, max, NULL, NULL, NULL                                                    \
+#define NUMBER(min, max)                                                                           \
+	{                                                                                          \
+		POLICY_NUMBER, min, max, NULL, NULL, NULL                                          \
 	}
-#define NUMBER_OR(min, max, words)                                                                           \
-	{                                                                                                    \
-		POLICY_NUMBER, min, max, words, NULL, NULL                                                   \
+#define NUMBER_OR(min, max, words)                                                                 \
+	{                                                                                          \
+		POLICY_NUMBER, min, max, words, NULL, NULL                                         \
 	}
 #define FLAG NUMBER(0, 1)
-#define WORD(words)                                                                                          \
-	{                                                                                                    \
-		POLICY_WORD, 0, 0, words, NULL, NULL                                                         \
+#define WORD(words)                                                                                \
+	{                                                                                          \
+		POLICY_WORD, 0, 0, words, NULL, NULL                                               \
 	}
-#define LIST(words)                                                                                          \
-	{                                                                                                    \
-		POLICY_LIST, 0, 0, words, NULL, NULL                                                         \
+#define LIST(words)                                                                                \
+	{                                                                                          \
+		POLICY_LIST, 0, 0, words, NULL, NULL                                               \
 	}
-#define TEXT(shape)                                                                                          \
-	{                                                                                                    \
-		POLICY_TEXT, 0, 0, NULL, NULL, shape                                                         \
+#define TEXT(shape)                                                                                \
+	{                                                                                          \
+		POLICY_TEXT, 0, 0, NULL, NULL, shape                                               \
 	}
-#define PATTERN(pattern, shape)                                                                              \
-	{                                                                                                    \
-		POLICY_TEXT, 0, 0, NULL, pattern, shape                                                      \
+#define PATTERN(pattern, shape)                                                                    \
+	{                                                                                          \
+		POLICY_TEXT, 0, 0, NULL, pattern, shape                                            \
 	}
-#define NOT_SET                                                                                              \
-	{                                                                                                    \
-		POLICY_TEXT, 0, 0, NULL, NULL, NULL                                                          \
+#define NOT_SET                                                                                    \
+	{                                                                                          \
+		POLICY_TEXT, 0, 0, NULL, NULL, NULL                                                \
 	}
-#define OURS(name, profiles, key, meaning)                                                                   \
-	{                                                                                                    \
-		name, profiles, POLICY_OURS, NOT_SET, NULL, NULL, NULL, key, meaning, NULL                   \
+#define OURS(name, profiles, key, meaning)                                                         \
+	{                                                                                          \
+		name, profiles, POLICY_OURS, NOT_SET, NULL, NULL, NULL, key, meaning, NULL         \
 	}
 
 #define NAME "[A-Za-z0-9_.@-]+"
-#define INTERFACES                                                                                           \
-	PATTERN("^\\^?=?" NAME "(," NAME ")*$",                                                              \
+#define INTERFACES                                                                                 \
+	PATTERN("^\\^?=?" NAME "(," NAME ")*$",                                                    \
 		"interface names, or what they begin with: eth0; ^docker; =net1,net2")
 #define ONE_NAME PATTERN("^" NAME "(," NAME ")*$", "names with commas between them: eth0")
 #define HCA	 NAME "(:[0-9]+)?"
-#define HCAS                                                                                                 \
-	PATTERN("^\\^?=?" HCA "(," HCA ")*$",                                                                \
+#define HCAS                                                                                       \
+	PATTERN("^\\^?=?" HCA "(," HCA ")*$",                                                      \
 		"names of RDMA devices or what they begin with: mlx5; =mlx5_1:1")
-#define GROUPS PATTERN("^" NAME "([,;]" NAME ")*$", "names of RDMA devices: mlx5_0,mlx5_1;mlx5_2,mlx5_3")
+#define GROUPS                                                                                     \
+	PATTERN("^" NAME "([,;]" NAME ")*$", "names of RDMA devices: mlx5_0,mlx5_1;mlx5_2,mlx5_3")
 
 #define LEVELS "LOC NVL PIX PXB PHB SYS"
 #define BYTES  NUMBER(1, INT32_MAX)
@@ -85,28 +86,33 @@ const struct policy_var policy_vars[] = {
 	     "the tree of the machine, where NCCL would see a wrong one"),
 	OURS("NCCL_CONF_FILE", NCCL, NULL, "what is known when the container starts"),
 	OURS("UCX_IB_PKEY", UCX, "pkey", "the P_Key, without its membership bit"),
-	OURS("NVSHMEM_HCA_PREFIX", NVSHMEM, NULL, "what the VFs' names begin with, when it is not mlx5"),
+	OURS("NVSHMEM_HCA_PREFIX", NVSHMEM, NULL,
+	     "what the VFs' names begin with, when it is not mlx5"),
 	OURS("NVSHMEM_IB_ADDR_FAMILY", NVSHMEM, "gidFamily", "IPv4 or IPv6 addresses"),
 	OURS("NVSHMEM_IB_ADDR_RANGE", NVSHMEM, "gidRange", "the fabric's prefix"),
 	OURS("NVSHMEM_IB_ROCE_VERSION_NUM", NVSHMEM, "roceVersion", "RoCE v1 or v2"),
 	OURS("MSCCLPP_HCA_DEVICES", MSCCLPP, NULL, "the VF of each GPU, in the order of the GPUs"),
-	OURS("MSCCLPP_IB_GID_INDEX", MSCCLPP, "gid", "the place of the address in the table of every VF"),
+	OURS("MSCCLPP_IB_GID_INDEX", MSCCLPP, "gid",
+	     "the place of the address in the table of every VF"),
 	OURS("FI_VERBS_DEVICE_NAME", OFI, NULL, "the VF, or what the names of several begin with"),
 	OURS("FI_VERBS_GID_IDX", OFI, "gid", "the place of the address in the table of every VF"),
 	OURS("CCL_MNIC", ONECCL, NULL, "local: the NICs beside the process"),
 	OURS("CCL_MNIC_NAME", ONECCL, NULL, "the VFs of the container"),
 
 	/* --- NCCL: devices (nccl.md §4.1) --- */
-	{ "NCCL_NET", NCCL, FREE, TEXT("IB, Socket, or the name of a plugin"), "the best that works", NULL,
-	  NULL, NULL, "the network to use; IB turns a silent fall-back to TCP into an error",
+	{ "NCCL_NET", NCCL, FREE, TEXT("IB, Socket, or the name of a plugin"),
+	  "the best that works", NULL, NULL, NULL,
+	  "the network to use; IB turns a silent fall-back to TCP into an error",
 	  "IB breaks images that bring a network plugin (AWS Libfabric, IBext)" },
-	{ "NCCL_NET_PLUGIN", NCCL, FREE, TEXT("none, a suffix or a library"), "libnccl-net.so", NULL, NULL,
-	  NULL, "the network plugin to load", "belongs to the image that has the plugin" },
+	{ "NCCL_NET_PLUGIN", NCCL, FREE, TEXT("none, a suffix or a library"), "libnccl-net.so",
+	  NULL, NULL, NULL, "the network plugin to load",
+	  "belongs to the image that has the plugin" },
 	{ "NCCL_NETDEVS_POLICY", NCCL, FREE,
-	  PATTERN("^(AUTO|ALL|MAX:[1-9][0-9]{0,2})$", "AUTO, ALL or MAX:N"), "AUTO", "2.28.3", NULL, NULL,
-	  "how many NICs a GPU uses", NULL },
-	{ "NCCL_NET_MERGE_LEVEL", NCCL, FREE, WORD("LOC PORT PIX PXB P2C PXN PHB SYS"), "PORT", "2.24.3",
-	  NULL, NULL, "how far ports may be apart to be fused into one NIC; LOC: never; P2C since 2.27",
+	  PATTERN("^(AUTO|ALL|MAX:[1-9][0-9]{0,2})$", "AUTO, ALL or MAX:N"), "AUTO", "2.28.3", NULL,
+	  NULL, "how many NICs a GPU uses", NULL },
+	{ "NCCL_NET_MERGE_LEVEL", NCCL, FREE, WORD("LOC PORT PIX PXB P2C PXN PHB SYS"), "PORT",
+	  "2.24.3", NULL, NULL,
+	  "how far ports may be apart to be fused into one NIC; LOC: never; P2C since 2.27",
 	  "the speeds of what is fused are added up" },
 	{ "NCCL_NET_MERGE_POLICY", NCCL, FREE, WORD("ALL RAIL"), "ALL", "2.30.5", NULL, NULL,
 	  "which ports are fused into one NIC", NULL },
@@ -122,8 +128,8 @@ const struct policy_var policy_vars[] = {
 	  "the file is written at every start, and the tree is not built from that pass" },
 	{ "NCCL_TOPO_DUMP_FILE_RANK", NCCL, RISKY, NUMBER(0, INT32_MAX), "0", NULL, NULL, NULL,
 	  "which rank writes it", "of use with NCCL_TOPO_DUMP_FILE only" },
-	{ "NCCL_HOSTID", NCCL, RISKY, TEXT("a word that is different on every host"), "host name and boot id",
-	  NULL, NULL, NULL, "which ranks are on one host",
+	{ "NCCL_HOSTID", NCCL, RISKY, TEXT("a word that is different on every host"),
+	  "host name and boot id", NULL, NULL, NULL, "which ranks are on one host",
 	  "one value for every container of a pool makes all of them one host: jobs hang" },
 
 	/* --- quality of service, reliability (§4.2) --- */
@@ -132,21 +138,23 @@ const struct policy_var policy_vars[] = {
 	  "has to be what switches and PFs are configured for: else packets are lost in a lossy queue" },
 	{ "NCCL_IB_FIFO_TC", NCCL, FREE, NUMBER(0, 255), "as NCCL_IB_TC", "2.22.3", NULL, NULL,
 	  "traffic class of the small control messages", "as NCCL_IB_TC" },
-	{ "NCCL_IB_SL", NCCL, FREE, NUMBER(0, 15), "0", NULL, NULL, NULL, "service level of InfiniBand",
+	{ "NCCL_IB_SL", NCCL, FREE, NUMBER(0, 15), "0", NULL, NULL, NULL,
+	  "service level of InfiniBand",
 	  "on RoCE it counts only with a VLAN's address and ports that trust the VLAN tag" },
 	{ "NCCL_IB_TIMEOUT", NCCL, FREE, NUMBER(0, 31), "20", NULL, NULL, NULL,
 	  "how long one try waits: 4.096 us times 2 to the n (20: 4.3 s, 22: 17 s); the default was 18 in "
 	  "2.14 to 2.22",
 	  "larger hides faults longer; 0 waits for ever" },
-	{ "NCCL_IB_RETRY_CNT", NCCL, FREE, NUMBER(0, 7), "7", NULL, NULL, NULL, "tries before an error",
-	  NULL },
+	{ "NCCL_IB_RETRY_CNT", NCCL, FREE, NUMBER(0, 7), "7", NULL, NULL, NULL,
+	  "tries before an error", NULL },
 	{ "NCCL_IB_QPS_PER_CONNECTION", NCCL, FREE, NUMBER(1, 128), "1", NULL, NULL, NULL,
-	  "queue pairs of a connection: more spread better over equal paths", "VFs have few queue pairs" },
+	  "queue pairs of a connection: more spread better over equal paths",
+	  "VFs have few queue pairs" },
 	{ "NCCL_IB_SPLIT_DATA_ON_QPS", NCCL, FREE, FLAG, "0", NULL, NULL, NULL,
 	  "1: every message over all queue pairs (the default in 2.18 and 2.19)",
 	  "latency, with many queue pairs" },
-	{ "NCCL_IB_ADAPTIVE_ROUTING", NCCL, FREE, FLAG, "1 on InfiniBand, 0 on RoCE", NULL, NULL, NULL,
-	  "large data in writes that may come out of order",
+	{ "NCCL_IB_ADAPTIVE_ROUTING", NCCL, FREE, FLAG, "1 on InfiniBand, 0 on RoCE", NULL, NULL,
+	  NULL, "large data in writes that may come out of order",
 	  "costs, where the fabric does not route adaptively" },
 	{ "NCCL_IB_AR_THRESHOLD", NCCL, FREE, NUMBER(0, INT32_MAX), "8192", NULL, NULL, NULL,
 	  "from how many bytes on", NULL },
@@ -170,30 +178,34 @@ const struct policy_var policy_vars[] = {
 	  "1: never through the GPU that is nearer to the NIC", NULL },
 	{ "NCCL_P2P_PXN_LEVEL", NCCL, FREE, NUMBER(0, 2), "2", NULL, NULL, NULL,
 	  "the same for send and receive", NULL },
-	{ "NCCL_NVLS_ENABLE", NCCL, FREE, NUMBER(0, 2), "2", NULL, NULL, NULL, "NVLink SHARP", NULL },
-	{ "NCCL_MNNVL_ENABLE", NCCL, FREE, NUMBER(0, 2), "2", "2.21.5", NULL, NULL, "NVLink between nodes",
+	{ "NCCL_NVLS_ENABLE", NCCL, FREE, NUMBER(0, 2), "2", NULL, NULL, NULL, "NVLink SHARP",
 	  NULL },
+	{ "NCCL_MNNVL_ENABLE", NCCL, FREE, NUMBER(0, 2), "2", "2.21.5", NULL, NULL,
+	  "NVLink between nodes", NULL },
 	{ "NCCL_NET_GDR_LEVEL", NCCL, RISKY, NUMBER_OR(0, 5, "LOC NVL PIX PXB P2C PXN PHB SYS"),
-	  "PXB, or P2C", NULL, NULL, NULL, "how far a GPU and a NIC may be apart for GPUDirect RDMA",
+	  "PXB, or P2C", NULL, NULL, NULL,
+	  "how far a GPU and a NIC may be apart for GPUDirect RDMA",
 	  "SYS sends through the link between sockets, mostly slower than without; LOC is never; 4 and 5 are "
 	  "SYS" },
-	{ "NCCL_NET_GDR_READ", NCCL, RISKY, FLAG, "1 on GPUs since Ampere and with NVLink", NULL, NULL, NULL,
-	  "may the NIC read a GPU's memory to send",
+	{ "NCCL_NET_GDR_READ", NCCL, RISKY, FLAG, "1 on GPUs since Ampere and with NVLink", NULL,
+	  NULL, NULL, "may the NIC read a GPU's memory to send",
 	  "the default is measured, a constant is right on one kind of machine" },
 	{ "NCCL_NET_GDR_C2C", NCCL, RISKY, FLAG, "1", "2.26.2", NULL, NULL,
 	  "the same over Grace's chip-to-chip link", "right as it is" },
-	{ "NCCL_PXN_C2C", NCCL, RISKY, FLAG, "1 (2.27: 0)", "2.27.3", NULL, NULL, "PXN over that link",
-	  "right as it is" },
-	{ "NCCL_IB_PCI_RELAXED_ORDERING", NCCL, RISKY, NUMBER(0, 2), "2 (where it works)", NULL, NULL, NULL,
-	  "PCIe's relaxed ordering", "0 is slow in virtual machines, 1 fails where it is not there" },
-	{ "NCCL_DMABUF_ENABLE", NCCL, RISKY, FLAG, "1", NULL, NULL, NULL, "dma-buf for GPUDirect RDMA",
-	  "0 leaves nvidia_peermem alone to do it" },
+	{ "NCCL_PXN_C2C", NCCL, RISKY, FLAG, "1 (2.27: 0)", "2.27.3", NULL, NULL,
+	  "PXN over that link", "right as it is" },
+	{ "NCCL_IB_PCI_RELAXED_ORDERING", NCCL, RISKY, NUMBER(0, 2), "2 (where it works)", NULL,
+	  NULL, NULL, "PCIe's relaxed ordering",
+	  "0 is slow in virtual machines, 1 fails where it is not there" },
+	{ "NCCL_DMABUF_ENABLE", NCCL, RISKY, FLAG, "1", NULL, NULL, NULL,
+	  "dma-buf for GPUDirect RDMA", "0 leaves nvidia_peermem alone to do it" },
 	{ "NCCL_IB_DATA_DIRECT", NCCL, RISKY, NUMBER(0, 2), "1", "2.27.3", NULL, NULL,
 	  "the data path of ConnectX-8", "right as it is" },
-	{ "NCCL_P2P_LEVEL", NCCL, RISKY, NUMBER_OR(0, 5, LEVELS), "by the machine", NULL, NULL, NULL,
-	  "how far two GPUs may be apart to talk directly", "NVL turns PCIe peer-to-peer off" },
-	{ "NCCL_P2P_DISABLE", NCCL, RISKY, FLAG, "0", NULL, NULL, NULL, "1: GPUs never talk directly",
-	  "a work-around, and very slow" },
+	{ "NCCL_P2P_LEVEL", NCCL, RISKY, NUMBER_OR(0, 5, LEVELS), "by the machine", NULL, NULL,
+	  NULL, "how far two GPUs may be apart to talk directly",
+	  "NVL turns PCIe peer-to-peer off" },
+	{ "NCCL_P2P_DISABLE", NCCL, RISKY, FLAG, "0", NULL, NULL, NULL,
+	  "1: GPUs never talk directly", "a work-around, and very slow" },
 	{ "NCCL_SHM_DISABLE", NCCL, RISKY, FLAG, "0", NULL, NULL, NULL, "1: no shared memory",
 	  "a work-around" },
 	{ "NCCL_CUMEM_ENABLE", NCCL, RISKY, FLAG, "where it works", NULL, NULL, NULL,
@@ -204,40 +216,42 @@ const struct policy_var policy_vars[] = {
 	  "1: the GPU's CPUs, not the container's", "undoes what the CPU manager decided" },
 
 	/* --- sockets, bootstrap, tuning, debugging (§4.4) --- */
-	{ "NCCL_SOCKET_IFNAME", NCCL, FREE, INTERFACES, "ib*, then the first other one", NULL, NULL, NULL,
-	  "the interface for the bootstrap, and for data over TCP",
+	{ "NCCL_SOCKET_IFNAME", NCCL, FREE, INTERFACES, "ib*, then the first other one", NULL, NULL,
+	  NULL, "the interface for the bootstrap, and for data over TCP",
 	  "a pod without such an interface does not start NCCL" },
 	{ "NCCL_SOCKET_FAMILY", NCCL, FREE, WORD("AF_INET AF_INET6"), "either", NULL, NULL, NULL,
 	  "its addresses", NULL },
-	{ "NCCL_SOCKET_NTHREADS", NCCL, FREE, NUMBER(1, 16), "1 (AWS 2, Google 4)", NULL, NULL, NULL,
-	  "threads of a TCP connection; times NCCL_NSOCKS_PERTHREAD at most 64", NULL },
+	{ "NCCL_SOCKET_NTHREADS", NCCL, FREE, NUMBER(1, 16), "1 (AWS 2, Google 4)", NULL, NULL,
+	  NULL, "threads of a TCP connection; times NCCL_NSOCKS_PERTHREAD at most 64", NULL },
 	{ "NCCL_NSOCKS_PERTHREAD", NCCL, FREE, NUMBER(1, 64), "1 (AWS 8)", NULL, NULL, NULL,
 	  "sockets of such a thread", NULL },
-	{ "NCCL_OOB_NET_ENABLE", NCCL, FREE, FLAG, "0", "2.23.4", NULL, NULL, "1: the bootstrap over RDMA",
-	  NULL },
+	{ "NCCL_OOB_NET_ENABLE", NCCL, FREE, FLAG, "0", "2.23.4", NULL, NULL,
+	  "1: the bootstrap over RDMA", NULL },
 	{ "NCCL_OOB_NET_IFNAME", NCCL, FREE, HCAS, "any", "2.23.4", NULL, NULL, "its devices",
 	  "names of VFs differ from container to container" },
 	{ "NCCL_RAS_ENABLE", NCCL, FREE, FLAG, "1", "2.24.3", NULL, NULL,
 	  "the service that tells of the job's state", NULL },
-	{ "NCCL_RAS_ADDR", NCCL, FREE, TEXT("address:port"), "localhost:28028", "2.24.3", NULL, NULL,
-	  "where it listens", NULL },
-	{ "NCCL_DEBUG", NCCL, FREE, WORD("VERSION WARN ATTN INFO ABORT TRACE"), "silent", NULL, NULL, NULL,
-	  "what is logged; railmatectl verify reads INFO", "ATTN is a level since 2.32 only" },
+	{ "NCCL_RAS_ADDR", NCCL, FREE, TEXT("address:port"), "localhost:28028", "2.24.3", NULL,
+	  NULL, "where it listens", NULL },
+	{ "NCCL_DEBUG", NCCL, FREE, WORD("VERSION WARN ATTN INFO ABORT TRACE"), "silent", NULL,
+	  NULL, NULL, "what is logged; railmatectl verify reads INFO",
+	  "ATTN is a level since 2.32 only" },
 	{ "NCCL_DEBUG_SUBSYS", NCCL, FREE,
 	  LIST("INIT COLL P2P SHM NET GRAPH TUNING ENV ALLOC ALLOC_HOST CALL PROXY NVLS BOOTSTRAP REG "
 	       "PROFILE RAS DESTROY ALL"),
-	  "INIT,BOOTSTRAP,ENV", NULL, NULL, NULL, "of which parts; railmatectl verify wants INIT,NET,ENV",
-	  NULL },
-	{ "NCCL_DEBUG_FILE", NCCL, FREE, TEXT("a path, %h is the host, %p the process"), "standard output",
-	  NULL, NULL, NULL, "where to", "without %p processes overwrite each other" },
+	  "INIT,BOOTSTRAP,ENV", NULL, NULL, NULL,
+	  "of which parts; railmatectl verify wants INIT,NET,ENV", NULL },
+	{ "NCCL_DEBUG_FILE", NCCL, FREE, TEXT("a path, %h is the host, %p the process"),
+	  "standard output", NULL, NULL, NULL, "where to",
+	  "without %p processes overwrite each other" },
 	{ "NCCL_COMM_ID", NCCL, RISKY, TEXT("address:port"), "made by the job", NULL, NULL, NULL,
 	  "the job's meeting point", "one value for a pool makes all its jobs meet" },
 	{ "NCCL_ALGO", NCCL, RISKY, TEXT("algorithms"), "the best", NULL, NULL, NULL, "algorithms",
 	  "since 2.24 one that cannot be used fails the job" },
 	{ "NCCL_PROTO", NCCL, RISKY, TEXT("protocols"), "the best", NULL, NULL, NULL, "protocols",
 	  "LL128 corrupts data on machines that it is not made for" },
-	{ "NCCL_BUFFSIZE", NCCL, RISKY, BYTES, "4194304", NULL, NULL, NULL, "buffer of a channel, in bytes",
-	  "the job's own tuning" },
+	{ "NCCL_BUFFSIZE", NCCL, RISKY, BYTES, "4194304", NULL, NULL, NULL,
+	  "buffer of a channel, in bytes", "the job's own tuning" },
 	{ "NCCL_MIN_CTAS", NCCL, RISKY, NUMBER(1, 64), "by the machine", NULL, NULL, NULL,
 	  "fewest blocks on the GPU", "the job's own tuning" },
 	{ "NCCL_MAX_CTAS", NCCL, RISKY, NUMBER(1, 64), "by the machine", NULL, NULL, NULL,
@@ -260,49 +274,52 @@ const struct policy_var policy_vars[] = {
 	/* --- UCX (§5) --- */
 	{ "UCX_NET_DEVICES", UCX, FREE, ONE_NAME, "every device", NULL, NULL, NULL,
 	  "interfaces for TCP beside the VFs, which railmate puts before them", NULL },
-	{ "UCX_TLS", UCX, FREE, TEXT("transports: rc,cuda,sm"), "all", NULL, NULL, NULL, "transports",
-	  "without cuda or rocm GPU memory is not understood" },
+	{ "UCX_TLS", UCX, FREE, TEXT("transports: rc,cuda,sm"), "all", NULL, NULL, NULL,
+	  "transports", "without cuda or rocm GPU memory is not understood" },
 	{ "UCX_MAX_RNDV_RAILS", UCX, FREE, NUMBER(1, 16), "2", NULL, NULL, NULL,
 	  "VFs that one large message uses", NULL },
-	{ "UCX_IB_TRAFFIC_CLASS", UCX, FREE, NUMBER_OR(0, 255, "auto"), "auto: the port's, else 106", NULL,
-	  NULL, NULL, "traffic class; not NCCL's default, which is 0", "as NCCL_IB_TC" },
-	{ "UCX_IB_SL", UCX, FREE, NUMBER_OR(0, 15, "auto"), "auto", NULL, NULL, NULL, "service level",
-	  "as NCCL_IB_SL" },
-	{ "UCX_IB_ROCE_REACHABILITY_MODE", UCX, FREE, WORD("route local_subnet all"), "route", NULL, NULL,
-	  NULL, "which peers of a RoCE port count as reachable", NULL },
-	{ "UCX_LOG_LEVEL", UCX, FREE, WORD("fatal error warn diag info debug trace"), "warn", NULL, NULL,
-	  NULL, "what is logged", NULL },
+	{ "UCX_IB_TRAFFIC_CLASS", UCX, FREE, NUMBER_OR(0, 255, "auto"),
+	  "auto: the port's, else 106", NULL, NULL, NULL,
+	  "traffic class; not NCCL's default, which is 0", "as NCCL_IB_TC" },
+	{ "UCX_IB_SL", UCX, FREE, NUMBER_OR(0, 15, "auto"), "auto", NULL, NULL, NULL,
+	  "service level", "as NCCL_IB_SL" },
+	{ "UCX_IB_ROCE_REACHABILITY_MODE", UCX, FREE, WORD("route local_subnet all"), "route", NULL,
+	  NULL, NULL, "which peers of a RoCE port count as reachable", NULL },
+	{ "UCX_LOG_LEVEL", UCX, FREE, WORD("fatal error warn diag info debug trace"), "warn", NULL,
+	  NULL, NULL, "what is logged", NULL },
 	{ "UCX_PROTO_INFO", UCX, FREE,
-	  PATTERN("^[]A-Za-z0-9_*?[-]+$", "y, n, auto, used, or a pattern of operations: *tag*gpu*"), "auto",
-	  NULL, NULL, NULL, "log the chosen protocols", NULL },
+	  PATTERN("^[]A-Za-z0-9_*?[-]+$",
+		  "y, n, auto, used, or a pattern of operations: *tag*gpu*"),
+	  "auto", NULL, NULL, NULL, "log the chosen protocols", NULL },
 	{ "UCX_IB_GID_INDEX", UCX, RISKY, NUMBER_OR(0, 255, "auto"), "auto", NULL, NULL, NULL,
 	  "place of the address in the table",
 	  "auto tries each; a constant is wrong as soon as tables differ" },
-	{ "UCX_IB_GPU_DIRECT_RDMA", UCX, RISKY, WORD("y n yes no on off try"), "try", NULL, NULL, NULL,
-	  "GPUDirect RDMA", "yes fails where it does not work" },
+	{ "UCX_IB_GPU_DIRECT_RDMA", UCX, RISKY, WORD("y n yes no on off try"), "try", NULL, NULL,
+	  NULL, "GPUDirect RDMA", "yes fails where it does not work" },
 
 	/* --- NVSHMEM --- */
-	{ "NVSHMEM_IB_TRAFFIC_CLASS", NVSHMEM, FREE, NUMBER(0, 255), "0", NULL, NULL, NULL, "traffic class",
-	  "as NCCL_IB_TC" },
+	{ "NVSHMEM_IB_TRAFFIC_CLASS", NVSHMEM, FREE, NUMBER(0, 255), "0", NULL, NULL, NULL,
+	  "traffic class", "as NCCL_IB_TC" },
 	{ "NVSHMEM_IB_SL", NVSHMEM, FREE, NUMBER(0, 15), "0", NULL, NULL, NULL, "service level",
 	  "as NCCL_IB_SL" },
-	{ "NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME", NVSHMEM, FREE, INTERFACES, "the first one", NULL, NULL, NULL,
-	  "the interface for the bootstrap", NULL },
+	{ "NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME", NVSHMEM, FREE, INTERFACES, "the first one", NULL,
+	  NULL, NULL, "the interface for the bootstrap", NULL },
 	{ "NVSHMEM_IB_ENABLE_IBGDA", NVSHMEM, FREE, WORD("0 1 true false"), "0", NULL, NULL, NULL,
 	  "the GPU rings the VF's doorbell",
 	  "needs PeerMappingOverride of the driver, or a helper on the CPU" },
-	{ "NVSHMEM_DEBUG", NVSHMEM, FREE, WORD("VERSION WARN INFO ABORT TRACE"), "silent", NULL, NULL, NULL,
-	  "what is logged", NULL },
+	{ "NVSHMEM_DEBUG", NVSHMEM, FREE, WORD("VERSION WARN INFO ABORT TRACE"), "silent", NULL,
+	  NULL, NULL, "what is logged", NULL },
 	{ "NVSHMEM_IB_GID_INDEX", NVSHMEM, RISKY, NUMBER(-1, 255), "-1", NULL, NULL, NULL,
-	  "place of the address in the table", "-1 finds it; a constant is wrong as soon as tables differ" },
-	{ "NVSHMEM_IB_DISABLE_DMABUF", NVSHMEM, RISKY, WORD("0 1 true false"), "0", NULL, NULL, NULL,
-	  "no dma-buf", "leaves nvidia_peermem alone to do it" },
-	{ "NVSHMEM_ENABLE_NIC_PE_MAPPING", NVSHMEM, RISKY, WORD("0 1 true false"), "0", NULL, NULL, NULL,
-	  "VFs by list, not by distance", "NVSHMEM's own choice is by distance already" },
+	  "place of the address in the table",
+	  "-1 finds it; a constant is wrong as soon as tables differ" },
+	{ "NVSHMEM_IB_DISABLE_DMABUF", NVSHMEM, RISKY, WORD("0 1 true false"), "0", NULL, NULL,
+	  NULL, "no dma-buf", "leaves nvidia_peermem alone to do it" },
+	{ "NVSHMEM_ENABLE_NIC_PE_MAPPING", NVSHMEM, RISKY, WORD("0 1 true false"), "0", NULL, NULL,
+	  NULL, "VFs by list, not by distance", "NVSHMEM's own choice is by distance already" },
 	{ "NVSHMEM_HCA_LIST", NVSHMEM, RISKY, HCAS, "every device", NULL, NULL, NULL, "that list",
 	  "names differ from container to container" },
-	{ "NVSHMEM_HCA_PE_MAPPING", NVSHMEM, RISKY, TEXT("device:port:count"), "none", NULL, NULL, NULL,
-	  "the same with numbers", "names differ from container to container" },
+	{ "NVSHMEM_HCA_PE_MAPPING", NVSHMEM, RISKY, TEXT("device:port:count"), "none", NULL, NULL,
+	  NULL, "the same with numbers", "names differ from container to container" },
 
 	/* --- GPUDirect Storage --- */
 	{ "CUFILE_ENV_PATH_JSON", ANY, FREE, TEXT("a path"), "/etc/cufile.json", NULL, NULL, NULL,
@@ -312,8 +329,8 @@ const struct policy_var policy_vars[] = {
 	/* --- MSCCL++ --- */
 	{ "MSCCLPP_SOCKET_IFNAME", MSCCLPP, FREE, INTERFACES, "the first one", NULL, NULL, NULL,
 	  "the interface for the bootstrap", NULL },
-	{ "MSCCLPP_DEBUG", MSCCLPP, FREE, WORD("VERSION WARN INFO ABORT TRACE"), "silent", NULL, NULL, NULL,
-	  "what is logged", NULL },
+	{ "MSCCLPP_DEBUG", MSCCLPP, FREE, WORD("VERSION WARN INFO ABORT TRACE"), "silent", NULL,
+	  NULL, NULL, "what is logged", NULL },
 
 	/* --- libfabric, oneCCL --- */
 	{ "FI_PROVIDER", OFI, FREE, TEXT("providers: verbs;ofi_rxm"), "the best", NULL, NULL, NULL,
@@ -322,19 +339,20 @@ const struct policy_var policy_vars[] = {
 	  "order of the NICs by distance", NULL },
 	{ "FI_VERBS_IFACE", OFI, FREE, ONE_NAME, "any", NULL, NULL, NULL,
 	  "interfaces of the verbs devices, or what they begin with", "the CNI plugin names them" },
-	{ "FI_TCP_IFACE", OFI, FREE, ONE_NAME, "any", NULL, NULL, NULL, "the interface for TCP", NULL },
-	{ "FI_VERBS_USE_DMABUF", OFI, RISKY, WORD("0 1 yes no true false on off"), "yes", NULL, NULL, NULL,
-	  "dma-buf", "no is for tests" },
+	{ "FI_TCP_IFACE", OFI, FREE, ONE_NAME, "any", NULL, NULL, NULL, "the interface for TCP",
+	  NULL },
+	{ "FI_VERBS_USE_DMABUF", OFI, RISKY, WORD("0 1 yes no true false on off"), "yes", NULL,
+	  NULL, NULL, "dma-buf", "no is for tests" },
 	{ "FI_LOG_LEVEL", OFI, FREE, WORD("warn trace info debug"), "silent", NULL, NULL, NULL,
 	  "what is logged", NULL },
-	{ "CCL_ATL_TRANSPORT", ONECCL, FREE, WORD("mpi ofi"), "mpi", NULL, NULL, NULL, "oneCCL's transport",
-	  NULL },
+	{ "CCL_ATL_TRANSPORT", ONECCL, FREE, WORD("mpi ofi"), "mpi", NULL, NULL, NULL,
+	  "oneCCL's transport", NULL },
 	{ "CCL_MNIC_COUNT", ONECCL, FREE, NUMBER(1, 64), "as many as workers", NULL, NULL, NULL,
 	  "most NICs to use", NULL },
 	{ "CCL_KVS_IFACE", ONECCL, FREE, ONE_NAME, "the first one", NULL, NULL, NULL,
 	  "the interface for the bootstrap", NULL },
-	{ "CCL_LOG_LEVEL", ONECCL, FREE, WORD("error warn info debug trace"), "warn", NULL, NULL, NULL,
-	  "what is logged", NULL },
+	{ "CCL_LOG_LEVEL", ONECCL, FREE, WORD("error warn info debug trace"), "warn", NULL, NULL,
+	  NULL, "what is logged", NULL },
 };
 
 const size_t n_policy_vars = ARRAY_LEN(policy_vars);

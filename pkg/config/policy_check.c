@@ -119,7 +119,8 @@ bool policy_accepts(const struct policy_var *var, const char *value)
 	switch (legal->kind) {
 	case POLICY_NUMBER:
 		return is_word(legal->words, value, strlen(value)) ||
-		       (str_to_int(value, &number) == 0 && number >= legal->min && number <= legal->max);
+		       (str_to_int(value, &number) == 0 && number >= legal->min &&
+			number <= legal->max);
 	case POLICY_WORD:
 		return is_word(legal->words, value, strlen(value));
 	case POLICY_LIST:

@@ -1,4 +1,5 @@
-/* The objects named `railmate`: keys that sriov-network-device-plugin ignores, so roll-back needs no edit. */
+/* The objects named `railmate`: keys that sriov-network-device-plugin ignores, so roll-back needs
+ * no edit. */
 #include "config/config-internal.h"
 
 #include <string.h>
@@ -28,7 +29,8 @@ static int read_gid(struct parse *p, const struct item *value, const struct key 
 		pool->gid = GID_FIXED;
 		pool->gid_index = (int)index;
 	} else {
-		return refuse(p, value, "'%s' is not legal; legal values: auto, off, fixed:0 to fixed:%d",
+		return refuse(p, value,
+			      "'%s' is not legal; legal values: auto, off, fixed:0 to fixed:%d",
 			      shown(p, value), GID_INDEX_MAX);
 	}
 	return 0;
@@ -77,7 +79,8 @@ static int read_umad(struct parse *p, const struct item *value, const struct key
 	return want_bool(p, value, &((struct pool_config *)out)->umad);
 }
 
-static int read_topology_file(struct parse *p, const struct item *value, const struct key *key, void *out)
+static int read_topology_file(struct parse *p, const struct item *value, const struct key *key,
+			      void *out)
 {
 	static const char *const names[] = { [TOPOLOGY_FILE_AUTO] = "auto",
 					     [TOPOLOGY_FILE_ALWAYS] = "always",
@@ -157,7 +160,8 @@ static int one_class(struct parse *p, const struct item *value, void *ret_elemen
 	return want_hex4(p, value, "PCI class", ret_element);
 }
 
-static int read_gpu_name(struct parse *p, const struct item *value, const struct key *key, void *out)
+static int read_gpu_name(struct parse *p, const struct item *value, const struct key *key,
+			 void *out)
 {
 	(void)key;
 	return read_string(p, value, &((struct gpu_entry *)out)->name);

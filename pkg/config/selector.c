@@ -40,9 +40,10 @@ static int one_acpi_index(struct parse *p, const struct item *value, void *ret_e
 	if (r < 0)
 		return r;
 	if (str_to_u64(value->string, 10, INT_MAX, &v) < 0)
-		return refuse(p, value,
-			      "'%s' is no acpi_index; it is a decimal number in a string, such as \"101\"",
-			      shown(p, value));
+		return refuse(
+			p, value,
+			"'%s' is no acpi_index; it is a decimal number in a string, such as \"101\"",
+			shown(p, value));
 	*(int *)ret_element = (int)v;
 	return 0;
 }
@@ -87,7 +88,8 @@ static size_t count_char(const char *s, char c)
 
 static bool parse_ranges(struct parse *p, const char *text, struct pf_selector *out)
 {
-	struct index_range *ranges = arena_array(p->out, count_char(text, ',') + 1, sizeof(*ranges));
+	struct index_range *ranges =
+		arena_array(p->out, count_char(text, ',') + 1, sizeof(*ranges));
 	char *rest = arena_strdup(p->scratch, text), *one;
 
 	out->ranges = ranges;
@@ -112,11 +114,12 @@ static int one_pf(struct parse *p, const struct item *value, void *ret_element)
 	if (!pf->name[0])
 		return refuse(p, value, "'%s' names no PF", shown(p, value));
 	if (*hash && !parse_ranges(p, hash + 1, pf))
-		return refuse(p, value,
-			      "'%s' has a bad range: behind '#' stand VF indexes from 0 to %d and ascending "
-			      "ranges, "
-			      "such as '%s#0,2-7'",
-			      shown(p, value), VF_INDEX_MAX, document_shown(pf->name, p->scratch));
+		return refuse(
+			p, value,
+			"'%s' has a bad range: behind '#' stand VF indexes from 0 to %d and ascending "
+			"ranges, "
+			"such as '%s#0,2-7'",
+			shown(p, value), VF_INDEX_MAX, document_shown(pf->name, p->scratch));
 	return 0;
 }
 
@@ -158,7 +161,8 @@ static int read_is_rdma(struct parse *p, const struct item *value, const struct 
 	return want_bool(p, value, &((struct selector *)out)->is_rdma);
 }
 
-static int read_vhost_net(struct parse *p, const struct item *value, const struct key *key, void *out)
+static int read_vhost_net(struct parse *p, const struct item *value, const struct key *key,
+			  void *out)
 {
 	(void)key;
 	return want_bool(p, value, &((struct selector *)out)->need_vhost_net);
@@ -179,18 +183,22 @@ static bool is_idle(const struct item *value)
 	}
 }
 
-/* Selectors of the peer that would change what a pod gets: serving without them would be a guess. */
-static int read_unsupported(struct parse *p, const struct item *value, const struct key *key, void *out)
+/* Selectors of the peer that would change what a pod gets: serving without them would be a guess.
+ */
+static int read_unsupported(struct parse *p, const struct item *value, const struct key *key,
+			    void *out)
 {
 	(void)out;
 	if (is_idle(value))
 		return 0;
-	return refuse(p, value, "%s is not supported: railmate serves RDMA VFs of network cards (netDevice)",
+	return refuse(p, value,
+		      "%s is not supported: railmate serves RDMA VFs of network cards (netDevice)",
 		      key->name);
 }
 
 /* The peer knows it for auxNetDevice only, and ignores it here. */
-static int read_aux_types(struct parse *p, const struct item *value, const struct key *key, void *out)
+static int read_aux_types(struct parse *p, const struct item *value, const struct key *key,
+			  void *out)
 {
 	(void)out;
 	if (!is_idle(value))
@@ -198,10 +206,11 @@ static int read_aux_types(struct parse *p, const struct item *value, const struc
 	return 0;
 }
 
-#define LIST(key, type, fn, member)                                                                          \
-	{                                                                                                    \
-		.name = (key), .read = read_list, .element = (fn), .size = sizeof(type),                     \
-		.list = offsetof(struct selector, member), .count = offsetof(struct selector, n_##member)    \
+#define LIST(key, type, fn, member)                                                                \
+	{                                                                                          \
+		.name = (key), .read = read_list, .element = (fn), .size = sizeof(type),           \
+		.list = offsetof(struct selector, member),                                         \
+		.count = offsetof(struct selector, n_##member)                                     \
 	}
 
 static const struct key keys[] = {
@@ -244,9 +253,10 @@ int read_selectors(struct parse *p, const struct item *value, const struct key *
 	(void)key;
 	if (value->type == ITEM_LIST) {
 		if (!value->n_kids)
-			return refuse(p, value,
-				      "is an empty list, which selects nothing; leave it out to select every "
-				      "device");
+			return refuse(
+				p, value,
+				"is an empty list, which selects nothing; leave it out to select every "
+				"device");
 		return read_list(p, value, &selectors_of_pool, pool);
 	}
 	if (value->type != ITEM_OBJECT)

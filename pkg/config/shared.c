@@ -1,6 +1,6 @@
 /*
- * config.json of k8s-rdma-shared-dev-plugin: whole HCAs that many containers share. Its pools stand beside
- * those of VFs in struct config, and each entry can have an object `railmate`, as there.
+ * config.json of k8s-rdma-shared-dev-plugin: whole HCAs that many containers share. Its pools stand
+ * beside those of VFs in struct config, and each entry can have an object `railmate`, as there.
  */
 #include "config/shared.h"
 
@@ -88,10 +88,11 @@ static int one_link_type(struct parse *p, const struct item *value, void *ret_el
 	return r;
 }
 
-#define LIST(key, type, fn, member)                                                                          \
-	{                                                                                                    \
-		.name = (key), .read = read_list, .element = (fn), .size = sizeof(type),                     \
-		.list = offsetof(struct selector, member), .count = offsetof(struct selector, n_##member)    \
+#define LIST(key, type, fn, member)                                                                \
+	{                                                                                          \
+		.name = (key), .read = read_list, .element = (fn), .size = sizeof(type),           \
+		.list = offsetof(struct selector, member),                                         \
+		.count = offsetof(struct selector, n_##member)                                     \
 	}
 
 static const struct key selector_rows[] = {
@@ -103,7 +104,8 @@ static const struct key selector_rows[] = {
 };
 static const struct key_set selector_set = { .keys = selector_rows, .n = ARRAY_LEN(selector_rows) };
 
-static int read_shared_selectors(struct parse *p, const struct item *value, const struct key *key, void *out)
+static int read_shared_selectors(struct parse *p, const struct item *value, const struct key *key,
+				 void *out)
 {
 	(void)key;
 	return read_members(p, value, &selector_set, &((struct entry *)out)->selector);
@@ -113,10 +115,12 @@ static int read_shared_selectors(struct parse *p, const struct item *value, cons
 static int read_devices(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
 	(void)key;
-	return read_list(p, value, key_find(&selector_set, "ifNames"), &((struct entry *)out)->selector);
+	return read_list(p, value, key_find(&selector_set, "ifNames"),
+			 &((struct entry *)out)->selector);
 }
 
-static int read_railmate(struct parse *p, const struct item *value, const struct key *key, void *out)
+static int read_railmate(struct parse *p, const struct item *value, const struct key *key,
+			 void *out)
 {
 	return read_railmate_pool(p, value, key, &((struct entry *)out)->pool);
 }
@@ -131,7 +135,8 @@ static int finish(struct parse *p, struct entry *e)
 	if (!e->name)
 		return refuse(p, e->at, "has no resourceName");
 	if (!e->pool.shares)
-		return refuse(p, e->at, "has no rdmaHcaMax: how many containers may share the HCAs");
+		return refuse(p, e->at,
+			      "has no rdmaHcaMax: how many containers may share the HCAs");
 	if (!selects_something(&e->selector))
 		return refuse(p, e->at, "selects no HCA: 'selectors' or 'devices' must name some");
 	if (e->pool.binding == BINDING_LATE) {
@@ -186,7 +191,8 @@ static bool is_taken(const struct pool_config *pools, size_t n, const char *reso
 	return false;
 }
 
-static int read_config_list(struct parse *p, const struct item *value, const struct key *key, void *out)
+static int read_config_list(struct parse *p, const struct item *value, const struct key *key,
+			    void *out)
 {
 	struct shared_top *top = out;
 	int r = want(p, value, ITEM_LIST);
@@ -195,7 +201,8 @@ static int read_config_list(struct parse *p, const struct item *value, const str
 	if (r < 0)
 		return r;
 	if (value->n_kids > ENTRIES_MAX)
-		return refuse(p, value, "has %zu entries; at most %d are served", value->n_kids, ENTRIES_MAX);
+		return refuse(p, value, "has %zu entries; at most %d are served", value->n_kids,
+			      ENTRIES_MAX);
 	top->pools = arena_array(p->out, value->n_kids, sizeof(*top->pools));
 	for (size_t i = 0; i < value->n_kids; i++) {
 		struct entry e;
@@ -203,7 +210,8 @@ static int read_config_list(struct parse *p, const struct item *value, const str
 		r = one_entry(p, &value->kids[i], &e);
 		if (r == 0 && (is_taken(top->pools, top->n, e.pool.resource) ||
 			       is_taken(top->cfg->pools, top->cfg->n_pools, e.pool.resource)))
-			r = refuse(p, e.name, "'%s' is the resource of another pool: names must differ",
+			r = refuse(p, e.name,
+				   "'%s' is the resource of another pool: names must differ",
 				   e.pool.resource);
 		if (r == 0)
 			top->pools[top->n++] = e.pool;
@@ -214,7 +222,8 @@ static int read_config_list(struct parse *p, const struct item *value, const str
 }
 
 /* How often that plugin looks for HCAs; railmated follows events, and has --rescan. */
-static int read_interval(struct parse *p, const struct item *value, const struct key *key, void *out)
+static int read_interval(struct parse *p, const struct item *value, const struct key *key,
+			 void *out)
 {
 	(void)key;
 	(void)out;
@@ -235,7 +244,8 @@ static int read_document(struct parse *p, const struct item *document, struct sh
 	return r;
 }
 
-static size_t append(struct arena *arena, const struct sentences *more, const char *const **list, size_t n)
+static size_t append(struct arena *arena, const struct sentences *more, const char *const **list,
+		     size_t n)
 {
 	size_t n_more = more->n < WARNINGS_MAX ? more->n : WARNINGS_MAX;
 	const char **all = arena_array(arena, n + n_more, sizeof(*all));
@@ -248,7 +258,8 @@ static size_t append(struct arena *arena, const struct sentences *more, const ch
 	return n + n_more;
 }
 
-int config_parse_shared(const char *text, size_t len, const char *name, struct config *cfg, struct err *err)
+int config_parse_shared(const char *text, size_t len, const char *name, struct config *cfg,
+			struct err *err)
 {
 	_cleanup_arena_ struct arena *scratch = arena_new(4096);
 	struct err own = { 0 };
@@ -258,8 +269,8 @@ int config_parse_shared(const char *text, size_t len, const char *name, struct c
 	int r;
 
 	if (len > CONFIG_BYTES_MAX)
-		return err_set(err, EINVAL, "%s: has %zu bytes; a configuration has at most %u", name, len,
-			       CONFIG_BYTES_MAX);
+		return err_set(err, EINVAL, "%s: has %zu bytes; a configuration has at most %u",
+			       name, len, CONFIG_BYTES_MAX);
 	r = document_parse(text, len, name, scratch, &document, &own);
 	if (r == 0)
 		r = read_document(&p, document, &top);

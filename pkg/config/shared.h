@@ -2,8 +2,9 @@
  * The configuration of k8s-rdma-shared-dev-plugin: HCAs that many containers share.
  *
  *   { "periodicUpdateInterval": 300,
- *     "configList": [ { "resourceName": "hca_shared_devices_a", "rdmaHcaMax": 1000, "selectors": { "vendors": ["15b3"],
- *                       "deviceIDs": ["1017"], "drivers": ["mlx5_core"], "ifNames": ["ib0"], "linkTypes": ["infiniband"] } } ] }
+ *     "configList": [ { "resourceName": "hca_shared_devices_a", "rdmaHcaMax": 1000, "selectors": {
+ * "vendors": ["15b3"], "deviceIDs": ["1017"], "drivers": ["mlx5_core"], "ifNames": ["ib0"],
+ * "linkTypes": ["infiniband"] } } ] }
  */
 #ifndef RAILMATE_CONFIG_SHARED_H
 #define RAILMATE_CONFIG_SHARED_H
@@ -13,7 +14,9 @@
 struct config;
 struct err;
 
-/* Into cfg->shared, after its pools were read. As config_parse(): what cannot be served is left out, with an error in cfg. */
-int config_parse_shared(const char *text, size_t len, const char *name, struct config *cfg, struct err *err);
+/* Into cfg->shared, after its pools were read. As config_parse(): what cannot be served is left
+ * out, with an error in cfg. */
+int config_parse_shared(const char *text, size_t len, const char *name, struct config *cfg,
+			struct err *err);
 
 #endif

@@ -14,7 +14,8 @@ static bool same(char a, char b)
 	return !strncasecmp(&a, &b, 1);
 }
 
-/* Optimal string alignment: letters changed, added, left out, and neighbours that changed places. */
+/* Optimal string alignment: letters changed, added, left out, and neighbours that changed places.
+ */
 size_t word_distance(const char *a, const char *b)
 {
 	size_t rows[3][WORD_MAX + 1], *before = rows[0], *last = rows[1], *row = rows[2], *spare;

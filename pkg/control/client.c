@@ -43,7 +43,8 @@ static int failed(const struct question *q, struct err *err)
 	if (errno == EAGAIN || errno == EINPROGRESS)
 		return too_late(q, err);
 	if (errno == ENOENT || errno == ENOTDIR || errno == ECONNREFUSED)
-		return err_set(err, ECONNREFUSED, "railmated is not there: nobody listens on %s", q->socket);
+		return err_set(err, ECONNREFUSED, "railmated is not there: nobody listens on %s",
+			       q->socket);
 	if (errno == EACCES || errno == EPERM)
 		return err_set(err, EACCES, "only root may ask railmated at %s", q->socket);
 	return err_set(err, ECONNRESET, "railmated broke the connection at %s: %s", q->socket,
@@ -56,8 +57,8 @@ static int connect_to(struct question *q, struct err *err)
 	int r;
 
 	if (!*q->socket || strlen(q->socket) >= sizeof(address.sun_path))
-		return err_set(err, ENAMETOOLONG, "socket path '%s' has %zu bytes, not 1 to %zu", q->socket,
-			       strlen(q->socket), sizeof(address.sun_path) - 1);
+		return err_set(err, ENAMETOOLONG, "socket path '%s' has %zu bytes, not 1 to %zu",
+			       q->socket, strlen(q->socket), sizeof(address.sun_path) - 1);
 	strcpy(address.sun_path, q->socket);
 	q->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (q->fd < 0)
@@ -106,18 +107,20 @@ static int receive_line(const struct question *q, struct strbuf *out, struct err
 			return failed(q, err);
 		if (n == 0)
 			return err_set(err, ECONNRESET,
-				       "railmated at %s ended the connection without an answer", q->socket);
+				       "railmated at %s ended the connection without an answer",
+				       q->socket);
 		end = memchr(chunk, '\n', (size_t)n);
 		strbuf_add(out, chunk, end ? (size_t)(end - chunk) : (size_t)n);
 		if (end)
 			return 0;
 		if (out->len > CONTROL_REPLY_MAX)
-			return err_set(err, EBADMSG, "the answer at %s is longer than %u bytes", q->socket,
-				       CONTROL_REPLY_MAX);
+			return err_set(err, EBADMSG, "the answer at %s is longer than %u bytes",
+				       q->socket, CONTROL_REPLY_MAX);
 	}
 }
 
-static int exchange(struct question *q, const struct strbuf *request, struct strbuf *line, struct err *err)
+static int exchange(struct question *q, const struct strbuf *request, struct strbuf *line,
+		    struct err *err)
 {
 	int r;
 
@@ -130,8 +133,8 @@ static int exchange(struct question *q, const struct strbuf *request, struct str
 	return r;
 }
 
-int control_ask(const char *socket, const struct control_request *r, unsigned timeout_ms, struct arena *a,
-		struct control_reply *ret, struct err *err)
+int control_ask(const char *socket, const struct control_request *r, unsigned timeout_ms,
+		struct arena *a, struct control_reply *ret, struct err *err)
 {
 	struct question q = { socket, timeout_ms, clock_mono_ms() + timeout_ms, -1 };
 	_cleanup_strbuf_ struct strbuf request = STRBUF_INIT, line = STRBUF_INIT;

@@ -1,13 +1,18 @@
 /*
- * railmated's local socket: what may be asked there and what is answered. One request and one reply a connection, each one
- * JSON object and a line feed. Keys that are not known are ignored, so that programs of neighbouring versions understand each other.
+ * railmated's local socket: what may be asked there and what is answered. One request and one reply
+ * a connection, each one JSON object and a line feed. Keys that are not known are ignored, so that
+ * programs of neighbouring versions understand each other.
  *
- *   {"op": "bind", "slot": "…", "namespace": "…", "pod": "…", "uid": "…"}   {"bound": [{"slot", "resource", "vf", "rdma", "pf"}, …]}
- *   {"op": "ledger"}                                                        {"ledger": "the text of the ledger"}
- *   {"op": "pools"}                                                         {"pools": "JSON: what every VF of this node is now"}
+ *   {"op": "bind", "slot": "…", "namespace": "…", "pod": "…", "uid": "…"}   {"bound": [{"slot",
+ * "resource", "vf", "rdma", "pf"}, …]}
+ *   {"op": "ledger"}                                                        {"ledger": "the text of
+ * the ledger"}
+ *   {"op": "pools"}                                                         {"pools": "JSON: what
+ * every VF of this node is now"}
  *   {"op": "release", "vf": "…"}                                            {}
  *   {"op": "status"}                                                        {}
- *   anything that goes wrong                                                {"error": {"code": "EAGAIN", "message": "…"}}
+ *   anything that goes wrong                                                {"error": {"code":
+ * "EAGAIN", "message": "…"}}
  */
 #ifndef RAILMATE_CONTROL_CONTROL_H
 #define RAILMATE_CONTROL_CONTROL_H
@@ -19,10 +24,17 @@ struct err;
 struct strbuf;
 
 #define CONTROL_SOCKET	    "/run/railmate/railmate.sock"
-#define CONTROL_REQUEST_MAX 8192	 /* bytes of a line */
+#define CONTROL_REQUEST_MAX 8192 /* bytes of a line */
 #define CONTROL_REPLY_MAX   (16u << 20)
 
-enum control_op { CONTROL_STATUS, CONTROL_LEDGER, CONTROL_BIND, CONTROL_POOLS, CONTROL_RELEASE, CONTROL_OP_MAX };
+enum control_op {
+	CONTROL_STATUS,
+	CONTROL_LEDGER,
+	CONTROL_BIND,
+	CONTROL_POOLS,
+	CONTROL_RELEASE,
+	CONTROL_OP_MAX
+};
 
 /* ns, pod and uid: "" where it is not known. */
 struct control_request {
@@ -38,25 +50,30 @@ struct control_bound {
 };
 
 struct control_reply {
-	const struct control_bound *bound; size_t n_bound;
+	const struct control_bound *bound;
+	size_t n_bound;
 	const char *ledger; /* NULL: was not asked for */
 	const char *pools;  /* likewise; see railmatectl(1), explain pool */
 };
 
 void control_write_request(const struct control_request *r, struct strbuf *out);
 /* Without the line feed. -EINVAL: no request; -ENOSYS: an op that this version does not know. */
-int control_read_request(const char *text, size_t len, struct arena *a, struct control_request *ret, struct err *err);
+int control_read_request(const char *text, size_t len, struct arena *a, struct control_request *ret,
+			 struct err *err);
 
 void control_write_reply(const struct control_reply *r, struct strbuf *out);
 void control_write_error(const struct err *why, struct strbuf *out);
-/* What the daemon refused comes back as this function's own failure, with its sentence. -EBADMSG: no reply. */
-int control_read_reply(const char *text, size_t len, struct arena *a, struct control_reply *ret, struct err *err);
+/* What the daemon refused comes back as this function's own failure, with its sentence. -EBADMSG:
+ * no reply. */
+int control_read_reply(const char *text, size_t len, struct arena *a, struct control_reply *ret,
+		       struct err *err);
 
 /*
- * Ask and wait. -ECONNREFUSED: no daemon is there; -ETIMEDOUT and -ECONNRESET: it did not answer; -EACCES: one has to be root;
- * everything else is what the daemon said. The reply lives in the arena.
+ * Ask and wait. -ECONNREFUSED: no daemon is there; -ETIMEDOUT and -ECONNRESET: it did not answer;
+ * -EACCES: one has to be root; everything else is what the daemon said. The reply lives in the
+ * arena.
  */
-int control_ask(const char *socket, const struct control_request *r, unsigned timeout_ms, struct arena *a,
-		struct control_reply *ret, struct err *err);
+int control_ask(const char *socket, const struct control_request *r, unsigned timeout_ms,
+		struct arena *a, struct control_reply *ret, struct err *err);
 
 #endif

@@ -15,14 +15,16 @@ static const char *const op_names[CONTROL_OP_MAX] = {
 	[CONTROL_POOLS] = "pools",   [CONTROL_RELEASE] = "release",
 };
 
-/* Numbers of errno differ between machines, names do not. What is not in the table travels as EIO. */
+/* Numbers of errno differ between machines, names do not. What is not in the table travels as EIO.
+ */
 static const struct {
 	const char *name;
 	int code;
 } codes[] = {
-	{ "EIO", EIO },	      { "EACCES", EACCES }, { "EAGAIN", EAGAIN },     { "EBUSY", EBUSY },
-	{ "EINVAL", EINVAL }, { "ENOENT", ENOENT }, { "ENOSPC", ENOSPC },     { "ENOSYS", ENOSYS },
-	{ "ENODEV", ENODEV }, { "EROFS", EROFS },   { "EMSGSIZE", EMSGSIZE }, { "ETIMEDOUT", ETIMEDOUT },
+	{ "EIO", EIO },	      { "EACCES", EACCES },	{ "EAGAIN", EAGAIN },
+	{ "EBUSY", EBUSY },   { "EINVAL", EINVAL },	{ "ENOENT", ENOENT },
+	{ "ENOSPC", ENOSPC }, { "ENOSYS", ENOSYS },	{ "ENODEV", ENODEV },
+	{ "EROFS", EROFS },   { "EMSGSIZE", EMSGSIZE }, { "ETIMEDOUT", ETIMEDOUT },
 };
 
 void control_write_request(const struct control_request *r, struct strbuf *out)
@@ -70,7 +72,8 @@ int control_read_request(const char *text, size_t len, struct arena *a, struct c
 			r.op = (enum control_op)i;
 	}
 	if (r.op == CONTROL_OP_MAX)
-		return err_set(err, ENOSYS, "railmated " RAILMATE_VERSION " does not know the request \"%s\"",
+		return err_set(err, ENOSYS,
+			       "railmated " RAILMATE_VERSION " does not know the request \"%s\"",
 			       document_shown(op, a));
 	r.slot = string_or_empty(top, "slot");
 	r.ns = string_or_empty(top, "namespace");
@@ -146,16 +149,19 @@ static int read_error(const struct item *error, struct err *err)
 		if (str_eq(name, codes[i].name))
 			code = codes[i].code;
 	}
-	return err_set(err, code, "%s", message && *message ? message : "railmated gives no reason");
+	return err_set(err, code, "%s",
+		       message && *message ? message : "railmated gives no reason");
 }
 
-static int read_bound(const struct item *list, struct arena *a, struct control_reply *ret, struct err *err)
+static int read_bound(const struct item *list, struct arena *a, struct control_reply *ret,
+		      struct err *err)
 {
 	struct control_bound *bound;
 
 	if (list->type != ITEM_LIST)
 		return err_set(err, EBADMSG, "railmated's reply: \"bound\" is not a list");
-	bound = arena_array(a, list->n_kids + 1, sizeof(*bound)); /* never NULL: that says "not asked for" */
+	bound = arena_array(a, list->n_kids + 1,
+			    sizeof(*bound)); /* never NULL: that says "not asked for" */
 	for (size_t i = 0; i < list->n_kids; i++) {
 		bound[i] = (struct control_bound) { item_string(&list->kids[i], "slot"),
 						    item_string(&list->kids[i], "resource"),
@@ -163,7 +169,8 @@ static int read_bound(const struct item *list, struct arena *a, struct control_r
 						    item_string(&list->kids[i], "rdma"),
 						    item_string(&list->kids[i], "pf") };
 		if (!bound[i].slot || !bound[i].resource || !bound[i].vf)
-			return err_set(err, EBADMSG, "railmated's reply: bound[%zu] is not complete", i);
+			return err_set(err, EBADMSG,
+				       "railmated's reply: bound[%zu] is not complete", i);
 	}
 	ret->bound = bound;
 	ret->n_bound = list->n_kids;

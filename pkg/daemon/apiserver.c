@@ -15,21 +15,25 @@ char *apiserver_url_of(const char *host, const char *port, const char *path)
 
 int apiserver_url(char **ret, struct err *err)
 {
-	const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
+	const char *host = getenv("KUBERNETES_SERVICE_HOST"),
+		   *port = getenv("KUBERNETES_SERVICE_PORT");
 
 	if (!host || !*host)
-		return err_set(err, EINVAL, "KUBERNETES_SERVICE_HOST does not say where the API server is");
+		return err_set(err, EINVAL,
+			       "KUBERNETES_SERVICE_HOST does not say where the API server is");
 	*ret = apiserver_url_of(host, port && *port ? port : "443", "");
 	return 0;
 }
 
 int apiserver_node(const char *given, const char **ret, struct err *err)
 {
-	static const char legal[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-";
+	static const char legal[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-";
 	const char *node = given ? given : getenv("NODE_NAME");
 
 	if (!node || !*node)
-		return err_set(err, EINVAL, "neither --node-name nor NODE_NAME says which node this is");
+		return err_set(err, EINVAL,
+			       "neither --node-name nor NODE_NAME says which node this is");
 	if (node[strspn(node, legal)])
 		return err_set(err, EINVAL, "'%s' is not the name of a node", node);
 	*ret = node;

@@ -1,4 +1,5 @@
-/* Where the API server is, and as whom we ask, as a pod finds it: addresses in the environment, a folder with token and ca.crt. */
+/* Where the API server is, and as whom we ask, as a pod finds it: addresses in the environment, a
+ * folder with token and ca.crt. */
 #ifndef RAILMATE_DAEMON_APISERVER_H
 #define RAILMATE_DAEMON_APISERVER_H
 

@@ -21,7 +21,8 @@
 
 #define SOCKET_MODE 0600
 #define CLIENTS_MAX 32
-/* A client says what it wants at once; one bind may have to wait for the kubelet; ours is the last word. */
+/* A client says what it wants at once; one bind may have to wait for the kubelet; ours is the last
+ * word. */
 #define REQUEST_MS 5000
 #define BIND_MS	   10000
 #define WAIT_MS	   12000
@@ -99,7 +100,8 @@ static void finish_bind(void *arg, const struct err *err, const struct bound *bo
 	if (err)
 		control_write_error(err, &job->reply);
 	else
-		control_write_reply(&(struct control_reply) { .bound = out, .n_bound = n }, &job->reply);
+		control_write_reply(&(struct control_reply) { .bound = out, .n_bound = n },
+				    &job->reply);
 	finish(job);
 }
 
@@ -112,7 +114,8 @@ static void tell_ledger(struct job *job)
 	if (b->ledger(b->ctx, &text, &err) < 0)
 		control_write_error(&err, &job->reply);
 	else
-		control_write_reply(&(struct control_reply) { .ledger = strbuf_str(&text) }, &job->reply);
+		control_write_reply(&(struct control_reply) { .ledger = strbuf_str(&text) },
+				    &job->reply);
 	finish(job);
 }
 
@@ -125,7 +128,8 @@ static void tell_pools(struct job *job)
 	if (b->pools(b->ctx, &text, &err) < 0)
 		control_write_error(&err, &job->reply);
 	else
-		control_write_reply(&(struct control_reply) { .pools = strbuf_str(&text) }, &job->reply);
+		control_write_reply(&(struct control_reply) { .pools = strbuf_str(&text) },
+				    &job->reply);
 	finish(job);
 }
 
@@ -371,7 +375,8 @@ static void on_connection(uv_poll_t *poll, int status, int events)
 			continue;
 		if (errno == EAGAIN)
 			return;
-		break; /* no descriptor is left: not now, rather than finding the same connection for ever */
+		break; /* no descriptor is left: not now, rather than finding the same connection
+			  for ever */
 	}
 	uv_poll_stop(poll); /* they wait in the backlog until a client has gone, or look_after() */
 }
@@ -431,7 +436,8 @@ static void look_after(struct control *c)
 		stop_listening(c);
 	}
 	if (!c->poll && start_listening(c, &err) < 0 && !c->complained) {
-		log_warn("control", "%s; railmatectl explain and railmate-cni cannot ask this daemon for now",
+		log_warn("control",
+			 "%s; railmatectl explain and railmate-cni cannot ask this daemon for now",
 			 err.msg);
 		c->complained = true;
 	} else if (c->poll && c->complained) {
@@ -480,8 +486,8 @@ void control_close(struct control *c)
 	stop_listening(c);
 	uv_close((uv_handle_t *)&c->look, NULL);
 	uv_close((uv_handle_t *)&c->wake, NULL);
-	LIST_FOREACH(cl, &c->clients, link)
-	end_client(cl);
+	LIST_FOREACH (cl, &c->clients, link)
+		end_client(cl);
 }
 
 void control_free(struct control *c)

@@ -1,6 +1,7 @@
 /*
- * The daemon's local socket (control/control.h): a server on the main loop, for root only. What it is asked is done on the rpc
- * thread. Clients are bounded in number, bytes and time; a slow or silent one holds up nobody.
+ * The daemon's local socket (control/control.h): a server on the main loop, for root only. What it
+ * is asked is done on the rpc thread. Clients are bounded in number, bytes and time; a slow or
+ * silent one holds up nobody.
  */
 #ifndef RAILMATE_DAEMON_CONTROL_H
 #define RAILMATE_DAEMON_CONTROL_H
@@ -20,26 +21,31 @@ struct uv_loop_s;
 struct control_backend {
 	void *ctx;
 	/* done exactly once, now or later, on the rpc thread. */
-	void (*bind)(void *ctx, const struct control_request *r, unsigned timeout_ms, binder_done_fn done, void *arg);
-	/* The RDMA device of a VF that is bound; NULL: not known. Lives until the next change of the ledger. */
+	void (*bind)(void *ctx, const struct control_request *r, unsigned timeout_ms,
+		     binder_done_fn done, void *arg);
+	/* The RDMA device of a VF that is bound; NULL: not known. Lives until the next change of
+	 * the ledger. */
 	const char *(*rdma)(void *ctx, const char *vf);
 	/* The PCI address of a VF's PF; NULL: not known. In the arena. */
 	const char *(*pf)(void *ctx, const char *vf, struct arena *a);
 	int (*ledger)(void *ctx, struct strbuf *out, struct err *err);
 	int (*pools)(void *ctx, struct strbuf *out, struct err *err);
-	int (*release)(void *ctx, const char *vf, struct err *err); /* -ENOENT: no container holds it */
+	int (*release)(void *ctx, const char *vf,
+		       struct err *err); /* -ENOENT: no container holds it */
 };
 
 /* Ledger and binder of the plugins, as they are when they are asked; env outlives it. */
 struct control_backend control_backend_of(const struct plugin_env *env);
 
 /*
- * Listens at path (mode 0600; its directory is made). When that fails, for instance because an older daemon has not ended yet, it is
- * said in the log and tried again and again: a device plugin works without. path and what the backend points to outlive it.
+ * Listens at path (mode 0600; its directory is made). When that fails, for instance because an
+ * older daemon has not ended yet, it is said in the log and tried again and again: a device plugin
+ * works without. path and what the backend points to outlive it.
  */
 struct control *control_open(struct uv_loop_s *loop, const char *path, struct rpc *rpc,
 			     const struct control_backend *backend);
-/* Ends everything on the loop, which has to run once more afterwards. When the rpc thread has ended. NULL is fine. */
+/* Ends everything on the loop, which has to run once more afterwards. When the rpc thread has
+ * ended. NULL is fine. */
 void control_close(struct control *c);
 void control_free(struct control *c); /* when the loop has run */
 

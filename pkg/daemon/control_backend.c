@@ -17,8 +17,8 @@
 #include "ledger/ledger.h"
 #include "pool/node.h"
 
-static void bind_slot(void *ctx, const struct control_request *r, unsigned timeout_ms, binder_done_fn done,
-		      void *arg)
+static void bind_slot(void *ctx, const struct control_request *r, unsigned timeout_ms,
+		      binder_done_fn done, void *arg)
 {
 	const struct plugin_env *env = ctx;
 	const struct binder_pod pod = { r->ns, r->pod, r->uid };
@@ -32,14 +32,15 @@ static void bind_slot(void *ctx, const struct control_request *r, unsigned timeo
 		done(arg, &err, NULL, 0);
 		return;
 	}
-	binder_bind(env->binder, &(struct ids) { &slot, 1 }, *r->ns && *r->pod ? &pod : NULL, timeout_ms,
-		    done, arg);
+	binder_bind(env->binder, &(struct ids) { &slot, 1 }, *r->ns && *r->pod ? &pod : NULL,
+		    timeout_ms, done, arg);
 }
 
 static const char *rdma_of(void *ctx, const char *vf)
 {
 	const struct plugin_env *env = ctx;
-	const struct ledger_hold *hold = env->keeper ? ledger_find(keeper_ledger(env->keeper), vf) : NULL;
+	const struct ledger_hold *hold =
+		env->keeper ? ledger_find(keeper_ledger(env->keeper), vf) : NULL;
 
 	return hold ? hold->rdma : NULL;
 }
@@ -51,7 +52,8 @@ static const char *pf_of(void *ctx, const char *vf, struct arena *a)
 	char name[BDF_STRLEN];
 	struct bdf pf;
 
-	if (sysroot_link_name(env->root, name, sizeof(name), "sys/bus/pci/devices/%s/physfn", vf) < 0 ||
+	if (sysroot_link_name(env->root, name, sizeof(name), "sys/bus/pci/devices/%s/physfn", vf) <
+		    0 ||
 	    bdf_parse(name, &pf) < 0)
 		return NULL;
 	return arena_strdup(a, bdf_format(pf, name));
@@ -82,7 +84,8 @@ static void put_owner(struct json *j, const struct ledger_owner *o)
 	json_kv_string(j, "container", o->container);
 }
 
-static const char *state_of(const struct ledger_hold *hold, const struct pool_dev *dev, const char *used)
+static const char *state_of(const struct ledger_hold *hold, const struct pool_dev *dev,
+			    const char *used)
 {
 	if (hold)
 		return hold->draining ? "draining" : hold->pending ? "allocated" : "held";
@@ -104,9 +107,9 @@ static void put_vf(struct json *j, struct keeper *k, const struct pool_dev *dev)
 	json_begin_object(j);
 	json_kv_string(j, "vf", dev->id);
 	json_kv_string(j, "pf",
-		       dev->pci < 0
-			       ? NULL
-			       : name_of(keeper_node(k), topo_place(keeper_node(k)->topo, dev->pci), buf));
+		       dev->pci < 0 ? NULL
+				    : name_of(keeper_node(k),
+					      topo_place(keeper_node(k)->topo, dev->pci), buf));
 	json_kv_string(j, "state", state_of(hold, dev, used));
 	json_kv_string(j, "why", dev->healthy ? used : dev->reason);
 	if (hold) {

@@ -47,8 +47,8 @@
 #define SETTLE_MS 200
 /* A runtime reads a spec that changed within some milliseconds (reference kubelet.md §4). */
 #define CDI_SETTLE_MS 20
-/* While another railmated has the ledger: the pods that come between its end and our registration are refused
- * for good. */
+/* While another railmated has the ledger: the pods that come between its end and our registration
+ * are refused for good. */
 #define LOCK_TICK_MS	  5
 #define LOCK_SLOW_MS	  100
 #define LOCK_LONG_WAIT_MS 60000 /* an update is over by then */
@@ -164,7 +164,9 @@ static int pod_runs(void *arg, const char *uid)
 /* What containers are given when they start. */
 static void open_contents(struct daemon *d)
 {
-	const struct truth_env env = { .rpc = d->rpc, .root = d->opt->root, .netns_dir = d->opt->netns_dir };
+	const struct truth_env env = { .rpc = d->rpc,
+				       .root = d->opt->root,
+				       .netns_dir = d->opt->netns_dir };
 
 	d->env.truth = truth_new(&env);
 	if (d->opt->run_dir)
@@ -187,15 +189,17 @@ static void open_on_rpc(struct daemon *d)
 	if (d->opt->ask_runtime)
 		d->env.runtime = runtime_open(d->rpc, d->opt->root, d->opt->runtime_socket);
 	if (d->env.podres && d->opt->predict_gpus)
-		d->env.gpus =
-			gpuplugin_open(d->rpc, d->plugin_dirs, ARRAY_LEN(d->plugin_dirs), d->opt->gpu_plugin);
+		d->env.gpus = gpuplugin_open(d->rpc, d->plugin_dirs, ARRAY_LEN(d->plugin_dirs),
+					     d->opt->gpu_plugin);
 }
 
 /* Before anything is given. */
 static void read_records(struct daemon *d)
 {
-	d->sweeper = sweeper_new(&(struct sweeper_env) {
-		.rpc = d->rpc, .keeper = d->env.keeper, .rundir = d->env.rundir, .binder = d->env.binder });
+	d->sweeper = sweeper_new(&(struct sweeper_env) { .rpc = d->rpc,
+							 .keeper = d->env.keeper,
+							 .rundir = d->env.rundir,
+							 .binder = d->env.binder });
 	sweeper_read(d->sweeper);
 }
 
@@ -282,14 +286,15 @@ static bool has_note(const char *const *notes, size_t n, const char *note)
 	return false;
 }
 
-/* A sentence is logged when it is new, not at every scan. What a pool misses on a node that is not meant for
- * it is no warning. */
+/* A sentence is logged when it is new, not at every scan. What a pool misses on a node that is not
+ * meant for it is no warning. */
 static void log_notes(const struct node *before, const struct node *now)
 {
 	void (*say)(const char *, const char *, ...) = pool_is_idle(now) ? log_info : log_warn;
 
 	for (size_t i = 0; i < now->inv->n_notes; i++) {
-		if (!before || !has_note(before->inv->notes, before->inv->n_notes, now->inv->notes[i]))
+		if (!before ||
+		    !has_note(before->inv->notes, before->inv->n_notes, now->inv->notes[i]))
 			log_warn("discover", "%s", now->inv->notes[i]);
 	}
 	for (size_t i = 0; i < now->n_notes; i++) {
@@ -301,7 +306,8 @@ static void log_notes(const struct node *before, const struct node *now)
 static void log_pools(const struct node *node)
 {
 	if (pool_is_idle(node))
-		log_info("pool", "this node has no VF with RDMA: nothing is offered until there is one");
+		log_info("pool",
+			 "this node has no VF with RDMA: nothing is offered until there is one");
 	for (size_t i = 0; i < node->n_pools; i++) {
 		size_t healthy = 0;
 
@@ -315,7 +321,8 @@ static void log_pools(const struct node *node)
 			 node->shared[i].cfg->shares, node->shared[i].n_devs);
 }
 
-/* The strings of the ledger's seeds are its own, and it goes to the rpc thread with the first node. */
+/* The strings of the ledger's seeds are its own, and it goes to the rpc thread with the first node.
+ */
 static int load_next_node(struct daemon *d, struct node **ret, struct err *err)
 {
 	const struct node_seed *seeds = d->state.seeds;
@@ -342,7 +349,8 @@ static void show_node(struct daemon *d)
 	publish(d);
 }
 
-/* A failed scan keeps the last good picture: the kubelet must not lose devices to a passing error. */
+/* A failed scan keeps the last good picture: the kubelet must not lose devices to a passing error.
+ */
 static int scan(struct daemon *d, struct err *err)
 {
 	struct node *node;
@@ -375,8 +383,8 @@ static void look_at_cni(struct daemon *d)
 	for (size_t i = 0; d->serving && d->evidence && i < d->cfg->n_pools; i++) {
 		const struct pool_config *pool = &d->cfg->pools[i];
 
-		concerned |=
-			pool->binding_auto && pool->binding == BINDING_LATE && pool->network != NETWORK_HOST;
+		concerned |= pool->binding_auto && pool->binding == BINDING_LATE &&
+			     pool->network != NETWORK_HOST;
 	}
 	if (concerned)
 		evidence_look_again(d->evidence);
@@ -406,7 +414,8 @@ static bool hears_of_changes(const struct daemon *d)
 	return d->hw && watch_hw_fd(d->hw, 0) >= 0 && watch_hw_fd(d->hw, 1) >= 0;
 }
 
-/* The safety net is for nodes with something to lose: the first VF of another one comes with an event. */
+/* The safety net is for nodes with something to lose: the first VF of another one comes with an
+ * event. */
 static void on_rescan(uv_timer_t *timer)
 {
 	struct daemon *d = timer->data;
@@ -443,7 +452,8 @@ static void on_hw(uv_poll_t *poll, int status, int events)
 
 	(void)status;
 	(void)events;
-	if (watch_hw_drain(d->hw, (int)(poll - d->hw_poll)) && !uv_is_active((uv_handle_t *)&d->settle))
+	if (watch_hw_drain(d->hw, (int)(poll - d->hw_poll)) &&
+	    !uv_is_active((uv_handle_t *)&d->settle))
 		uv_timer_start(&d->settle, on_settled, SETTLE_MS, 0);
 }
 
@@ -463,7 +473,8 @@ static void watch_fd(struct daemon *d, uv_poll_t *poll, int fd, uv_poll_cb cb)
 	uv_poll_start(poll, UV_READABLE, cb);
 }
 
-/* Events of this machine say nothing about a tree below another root: there, only SIGHUP and the timer do. */
+/* Events of this machine say nothing about a tree below another root: there, only SIGHUP and the
+ * timer do. */
 static void watch_hardware(struct daemon *d)
 {
 	struct err err = { 0 };
@@ -588,13 +599,14 @@ static const struct node *newest_node(void *ctx)
 static void watch_empty_pools(struct daemon *d)
 {
 	if (d->opt->empty_pool_seconds)
-		d->emptypools = emptypools_start(&d->loop, &d->opt->specs, d->opt->empty_pool_seconds,
-						 newest_node, d);
+		d->emptypools = emptypools_start(&d->loop, &d->opt->specs,
+						 d->opt->empty_pool_seconds, newest_node, d);
 }
 
 /* --- pools that leave their binding open --- */
 
-static enum binding_held held_of(const struct daemon *d, size_t pool, const struct pod_list *checkpoint)
+static enum binding_held held_of(const struct daemon *d, size_t pool,
+				 const struct pod_list *checkpoint)
 {
 	return binding_held(d->state.ledger, checkpoint, d->cfg->pools[pool].resource);
 }
@@ -603,7 +615,8 @@ static void bind_pool(struct daemon *d, size_t i, enum binding_held held)
 {
 	const struct pool_config *pool = &d->cfg->pools[i];
 	const char *why;
-	enum pool_binding binding = binding_decide(evidence_facts(d->evidence), held, pool->network, &why);
+	enum pool_binding binding =
+		binding_decide(evidence_facts(d->evidence), held, pool->network, &why);
 
 	config_bind(d->cfg, i, binding, why);
 	log_info("binding", "%s: binding auto: %s: %s", pool->resource,
@@ -673,8 +686,8 @@ static void ask_for_evidence(struct daemon *d)
 {
 	for (size_t i = 0; i < d->cfg->n_pools && !d->evidence; i++) {
 		if (d->cfg->pools[i].binding_auto)
-			d->evidence =
-				evidence_new(&d->loop, d->rpc, d->opt, d->pod_resources, on_evidence, d);
+			d->evidence = evidence_new(&d->loop, d->rpc, d->opt, d->pod_resources,
+						   on_evidence, d);
 	}
 }
 
@@ -687,7 +700,8 @@ static void on_lock(uv_timer_t *timer)
 	if (r == -EBUSY) {
 		if (uv_timer_get_repeat(timer) == LOCK_TICK_MS &&
 		    clock_mono_ms() - d->waits_since_ms > LOCK_LONG_WAIT_MS) {
-			log_warn("ledger", "%s, and still serves; are there two DaemonSets of railmate?",
+			log_warn("ledger",
+				 "%s, and still serves; are there two DaemonSets of railmate?",
 				 err.msg);
 			uv_timer_set_repeat(timer, LOCK_SLOW_MS);
 		}

@@ -13,38 +13,43 @@ struct config;
 struct err;
 
 struct daemon_options {
-	const char *root;	   /* "/" */
-	const char *kubelet_dir;   /* /var/lib/kubelet/device-plugins */
-	const char *kubelet_root;  /* /var/lib/kubelet */
-	const char *cgroup_dir;	   /* /sys/fs/cgroup; NULL: whether containers run is not looked at */
-	const char *devinfo_dir;   /* NULL: no device-info files */
+	const char *root;	  /* "/" */
+	const char *kubelet_dir;  /* /var/lib/kubelet/device-plugins */
+	const char *kubelet_root; /* /var/lib/kubelet */
+	const char *cgroup_dir;	 /* /sys/fs/cgroup; NULL: whether containers run is not looked at */
+	const char *devinfo_dir; /* NULL: no device-info files */
 	const char *control_socket; /* for railmatectl explain and railmate-cni; NULL: none */
-	const char *run_dir;	   /* /run/railmate: files that are mounted into containers; the same path on the host; NULL: none */
-	const char *netns_dir;	   /* /run/netns: the network namespaces of pods; NULL: they are not looked into */
-	const char *state_dir;	   /* /var/lib/railmate: the ledger; NULL: memory only */
-	const char *cdi_dir;	   /* the runtime's, for pools that bind late: /var/run/cdi */
+	const char *run_dir; /* /run/railmate: files that are mounted into containers; the same path
+				on the host; NULL: none */
+	const char *netns_dir; /* /run/netns: the network namespaces of pods; NULL: they are not
+				  looked into */
+	const char *state_dir; /* /var/lib/railmate: the ledger; NULL: memory only */
+	const char *cdi_dir;   /* the runtime's, for pools that bind late: /var/run/cdi */
 	enum plugin_cdi cdi;
-	bool ask_runtime;	   /* does it do CDI? */
+	bool ask_runtime;	    /* does it do CDI? */
 	const char *runtime_socket; /* NULL: where runtimes usually have it, below root */
 	enum plugin_registration registration;
-	bool pod_resources;	   /* ask the kubelet which GPUs a container got */
-	unsigned pod_resources_timeout_ms; /* the kubelet's sync loop waits meanwhile (kubelet.md §1.1) */
-	bool predict_gpus;	   /* ask the GPU plugin which GPUs will come */
-	const char *gpu_plugin;	   /* its socket; NULL: found by its name */
-	struct specs_options specs; /* who tells what pods ask for */
-	const char *ready_file;	   /* there while this daemon is ready (ready.h); NULL: none */
-	unsigned empty_pool_seconds; /* an Event tells of a pool that is empty so long after the start; 0 never */
-	unsigned rescan_seconds;   /* the safety net beside the events; 0 never */
+	bool pod_resources;		   /* ask the kubelet which GPUs a container got */
+	unsigned pod_resources_timeout_ms; /* the kubelet's sync loop waits meanwhile (kubelet.md
+					      §1.1) */
+	bool predict_gpus;		   /* ask the GPU plugin which GPUs will come */
+	const char *gpu_plugin;		   /* its socket; NULL: found by its name */
+	struct specs_options specs;	   /* who tells what pods ask for */
+	const char *ready_file;	     /* there while this daemon is ready (ready.h); NULL: none */
+	unsigned empty_pool_seconds; /* an Event tells of a pool that is empty so long after the
+					start; 0 never */
+	unsigned rescan_seconds;     /* the safety net beside the events; 0 never */
 };
 
-/* The signals below wait for daemon_run(), or no longer. First of all in main(): SIGHUP would end a process that is not ready for it, and
- * the first process of a container would never get one that came before it was. */
+/* The signals below wait for daemon_run(), or no longer. First of all in main(): SIGHUP would end a
+ * process that is not ready for it, and the first process of a container would never get one that
+ * came before it was. */
 void daemon_hold_signals(bool hold);
 
 /*
- * Runs until SIGTERM or SIGINT; SIGHUP scans again. cfg is borrowed; pools that leave their binding open get one. To be called before any
- * other thread runs.
- * Returns 0, or a negative errno with a sentence.
+ * Runs until SIGTERM or SIGINT; SIGHUP scans again. cfg is borrowed; pools that leave their binding
+ * open get one. To be called before any other thread runs. Returns 0, or a negative errno with a
+ * sentence.
  */
 int daemon_run(const struct daemon_options *opt, struct config *cfg, struct err *err);
 

@@ -62,8 +62,8 @@ static void on_answer(void *arg, struct answer *answer)
 	uv_async_send(&e->answered);
 }
 
-static int find_ways(const struct emptypools *e, const char **ret_node, char **ret_url, char **ret_token,
-		     char **ret_ca, struct err *err)
+static int find_ways(const struct emptypools *e, const char **ret_node, char **ret_url,
+		     char **ret_token, char **ret_ca, struct err *err)
 {
 	_cleanup_free_ char *token = xasprintf("%s/token", e->who->service_account), *server = NULL;
 	int r;
@@ -192,8 +192,9 @@ static void on_answered(uv_async_t *async)
 		look_again(e);
 }
 
-struct emptypools *emptypools_start(struct uv_loop_s *loop, const struct specs_options *who, unsigned seconds,
-				    const struct node *(*newest)(void *ctx), void *ctx)
+struct emptypools *emptypools_start(struct uv_loop_s *loop, const struct specs_options *who,
+				    unsigned seconds, const struct node *(*newest)(void *ctx),
+				    void *ctx)
 {
 	struct emptypools *e = xcalloc(1, sizeof(*e));
 

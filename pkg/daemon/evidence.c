@@ -48,8 +48,9 @@ struct evidence {
 static const char *cdi_dir_obstacle(const char *dir, struct arena *a)
 {
 	if (str_eq(dir, CDI_DIR_DEFAULT) && rundir_is_in_image("/", dir))
-		return arena_printf(a, "%s is not a folder of the host (deploy/components/late mounts it)",
-				    dir);
+		return arena_printf(
+			a, "%s is not a folder of the host (deploy/components/late mounts it)",
+			dir);
 	if (access(dir, W_OK) == 0)
 		return NULL;
 	if (errno == ENOENT && access(dirname(arena_strdup(a, dir)), W_OK) == 0)
@@ -99,8 +100,8 @@ static bool is_patient(const struct evidence *e)
 
 static void ask_kubelet(void *arg);
 
-/* Its version is not told before we register. Get is on from 1.34; one that has it by its gate and passes no
- * CDI devices on is found out when it registers us (late_check_kubelet()). */
+/* Its version is not told before we register. Get is on from 1.34; one that has it by its gate and
+ * passes no CDI devices on is found out when it registers us (late_check_kubelet()). */
 static const char *no_get(const struct evidence *e)
 {
 	if (e->opt->cdi == CDI_ON)
@@ -110,7 +111,8 @@ static const char *no_get(const struct evidence *e)
 	       "is older than 1.34";
 }
 
-static void kubelet_told(void *arg, enum podres_result result, const struct pod_list *pods, const char *why)
+static void kubelet_told(void *arg, enum podres_result result, const struct pod_list *pods,
+			 const char *why)
 {
 	struct evidence *e = arg;
 	enum podres_support support = podres_support(e->podres);
@@ -124,8 +126,8 @@ static void kubelet_told(void *arg, enum podres_result result, const struct pod_
 		return;
 	}
 	if (support == PODRES_UNKNOWN)
-		e->facts.kubelet =
-			arena_printf(e->arena, "the kubelet's PodResources does not answer: %s", why);
+		e->facts.kubelet = arena_printf(
+			e->arena, "the kubelet's PodResources does not answer: %s", why);
 	else if (support == PODRES_NOTHING)
 		e->facts.kubelet = "this kubelet is older than 1.27";
 	else if (support == PODRES_LIST)
@@ -166,7 +168,8 @@ static const char *no_cdi(struct evidence *e, const struct runtime_answer *answe
 		return NULL;
 	if (answer->cdi == RUNTIME_NO_CDI)
 		return copy(e, answer->sentence);
-	return arena_printf(e->arena, "it cannot be told whether the container runtime reads CDI specs: %s",
+	return arena_printf(e->arena,
+			    "it cannot be told whether the container runtime reads CDI specs: %s",
 			    answer->sentence);
 }
 
@@ -177,7 +180,8 @@ static const char *passes_ids(struct evidence *e, const struct runtime_answer *a
 	if (answer->cni == RUNTIME_CNI_PASSES_IDS)
 		return arena_printf(e->arena, "%s, of which only railmate-cni can read slots",
 				    answer->cni_sentence);
-	return arena_printf(e->arena, "it cannot be told whether a CNI plugin would be handed a slot: %s",
+	return arena_printf(e->arena,
+			    "it cannot be told whether a CNI plugin would be handed a slot: %s",
 			    answer->cni_sentence);
 }
 
@@ -212,10 +216,12 @@ static void ask_runtime(void *arg)
 
 static void begin(void *arg)
 {
-	static const struct runtime_answer nobody = { .sentence = "--runtime-socket=none forbids to ask it",
-						      .cni_sentence = "--runtime-socket=none forbids to ask "
-								      "the container runtime",
-						      .cdi = RUNTIME_CDI_UNKNOWN };
+	static const struct runtime_answer nobody = {
+		.sentence = "--runtime-socket=none forbids to ask it",
+		.cni_sentence = "--runtime-socket=none forbids to ask "
+				"the container runtime",
+		.cdi = RUNTIME_CDI_UNKNOWN
+	};
 	struct evidence *e = arg;
 
 	e->since_ms = clock_mono_ms();
@@ -237,13 +243,14 @@ static void looked(void *arg, const struct runtime_answer *answer)
 	if (e->closing || e->warned || answer->cni != RUNTIME_CNI_PASSES_IDS)
 		return;
 	e->warned = true;
-	log_warn("binding",
-		 "%s, and came after binding auto chose late: pods with networks of such a resource do not "
-		 "start; set "
-		 "binding to early, or use railmate-cni and set it to late, and restart railmated when no "
-		 "container of "
-		 "this node holds VFs",
-		 answer->cni_sentence);
+	log_warn(
+		"binding",
+		"%s, and came after binding auto chose late: pods with networks of such a resource do not "
+		"start; set "
+		"binding to early, or use railmate-cni and set it to late, and restart railmated when no "
+		"container of "
+		"this node holds VFs",
+		answer->cni_sentence);
 }
 
 static void look(void *arg)
@@ -277,8 +284,9 @@ static void on_wake(uv_async_t *wake)
 	e->done(e->ctx);
 }
 
-struct evidence *evidence_new(struct uv_loop_s *loop, struct rpc *rpc, const struct daemon_options *opt,
-			      const char *pod_resources, void (*done)(void *ctx), void *ctx)
+struct evidence *evidence_new(struct uv_loop_s *loop, struct rpc *rpc,
+			      const struct daemon_options *opt, const char *pod_resources,
+			      void (*done)(void *ctx), void *ctx)
 {
 	struct evidence *e = xcalloc(1, sizeof(*e));
 

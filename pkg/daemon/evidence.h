@@ -1,6 +1,7 @@
 /*
- * What binding_decide() wants to know of this node, asked once at the start: is there a directory of CDI specs that can be written, what do
- * the container runtime and the kubelet say? What is not answered within some seconds is not known, and is in the way.
+ * What binding_decide() wants to know of this node, asked once at the start: is there a directory
+ * of CDI specs that can be written, what do the container runtime and the kubelet say? What is not
+ * answered within some seconds is not known, and is in the way.
  */
 #ifndef RAILMATE_DAEMON_EVIDENCE_H
 #define RAILMATE_DAEMON_EVIDENCE_H
@@ -11,14 +12,18 @@ struct evidence;
 struct rpc;
 struct uv_loop_s;
 
-/* All borrowed. done: once, on the main thread, after the return, unless everything is known by then. The handle goes with the loop's others.
- * [main thread] */
-struct evidence *evidence_new(struct uv_loop_s *loop, struct rpc *rpc, const struct daemon_options *opt,
-			      const char *pod_resources, void (*done)(void *ctx), void *ctx);
-const struct binding_facts *evidence_facts(const struct evidence *e); /* NULL: not all is known yet [main thread] */
-/* A pool is late by it: has a CNI plugin come since that hands device ids on? A warning says so, once. Cheap. [main thread] */
+/* All borrowed. done: once, on the main thread, after the return, unless everything is known by
+ * then. The handle goes with the loop's others. [main thread] */
+struct evidence *evidence_new(struct uv_loop_s *loop, struct rpc *rpc,
+			      const struct daemon_options *opt, const char *pod_resources,
+			      void (*done)(void *ctx), void *ctx);
+const struct binding_facts *
+evidence_facts(const struct evidence *e); /* NULL: not all is known yet [main thread] */
+/* A pool is late by it: has a CNI plugin come since that hands device ids on? A warning says so,
+ * once. Cheap. [main thread] */
 void evidence_look_again(struct evidence *e);
 void evidence_close(struct evidence *e); /* [rpc thread] */
-void evidence_free(struct evidence *e);	 /* when the loop is closed and the rpc thread has ended; NULL is fine */
+void evidence_free(struct evidence *e);	 /* when the loop is closed and the rpc thread has ended;
+					    NULL is fine */
 
 #endif

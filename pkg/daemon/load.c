@@ -97,7 +97,8 @@ int load_shared(const char *path, struct config *cfg, struct err *err)
 }
 
 /* What a scan does not read for everybody. */
-static void read_wanted(const struct sysroot *root, const struct config *cfg, struct hw_inventory *inv)
+static void read_wanted(const struct sysroot *root, const struct config *cfg,
+			struct hw_inventory *inv)
 {
 	bool pkeys = false, acpi = false;
 
@@ -113,13 +114,15 @@ static void read_wanted(const struct sysroot *root, const struct config *cfg, st
 		discover_acpi_indexes(root, inv);
 }
 
-int load_node_seeded(const struct sysroot *root, const struct config *cfg, const struct node *previous,
-		     const struct node_seed *seeds, size_t n, struct node **ret, struct err *err)
+int load_node_seeded(const struct sysroot *root, const struct config *cfg,
+		     const struct node *previous, const struct node_seed *seeds, size_t n,
+		     struct node **ret, struct err *err)
 {
 	struct hw_inventory *inv;
 	int r;
 
-	r = discover_host_again(root, cfg->gpus, cfg->n_gpus, previous ? previous->inv : NULL, &inv, err);
+	r = discover_host_again(root, cfg->gpus, cfg->n_gpus, previous ? previous->inv : NULL, &inv,
+				err);
 	if (r < 0)
 		return r;
 	read_wanted(root, cfg, inv);

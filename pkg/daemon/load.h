@@ -1,4 +1,5 @@
-/* From a root and a configuration file to a node: what the daemon and railmatectl both begin with. */
+/* From a root and a configuration file to a node: what the daemon and railmatectl both begin with.
+ */
 #ifndef RAILMATE_DAEMON_LOAD_H
 #define RAILMATE_DAEMON_LOAD_H
 
@@ -10,7 +11,8 @@ struct node;
 struct node_seed;
 struct sysroot;
 
-/* At most max bytes of a file of this machine (not below a root) as a heap string; -EFBIG names the limit. */
+/* At most max bytes of a file of this machine (not below a root) as a heap string; -EFBIG names the
+ * limit. */
 int load_file(const char *path, size_t max, char **ret, size_t *ret_len, struct err *err);
 /* path NULL: the built-in pool. */
 int load_config(const char *path, const char *default_prefix, struct config **ret, struct err *err);
@@ -19,10 +21,11 @@ int load_hints(const char *path, struct config *cfg, struct err *err);
 /* HCAs that containers share (config/shared.h) into cfg; path NULL: none. */
 int load_shared(const char *path, struct config *cfg, struct err *err);
 /* Scan below root and build the node; previous may be NULL. cfg outlives the node. */
-int load_node(const struct sysroot *root, const struct config *cfg, const struct node *previous, struct node **ret,
-	      struct err *err);
+int load_node(const struct sysroot *root, const struct config *cfg, const struct node *previous,
+	      struct node **ret, struct err *err);
 /* With what containers hold (pool/node.h). */
-int load_node_seeded(const struct sysroot *root, const struct config *cfg, const struct node *previous, const struct node_seed *seeds,
-		     size_t n, struct node **ret, struct err *err);
+int load_node_seeded(const struct sysroot *root, const struct config *cfg,
+		     const struct node *previous, const struct node_seed *seeds, size_t n,
+		     struct node **ret, struct err *err);
 
 #endif

@@ -53,8 +53,8 @@ static bool has_policy(const struct pool_config *cfg)
 /* What contradicts the port, with "; " between. */
 static bool contradicts(const struct pool_config *cfg, const struct hw_dcb *dcb, struct strbuf *out)
 {
-	bool any = hw_dcb_contradicts(dcb, policy_number(cfg, "NCCL_IB_TC"), policy_number(cfg, "NCCL_IB_SL"),
-				      out);
+	bool any = hw_dcb_contradicts(dcb, policy_number(cfg, "NCCL_IB_TC"),
+				      policy_number(cfg, "NCCL_IB_SL"), out);
 
 	for (size_t i = 0; i < ARRAY_LEN(classes); i++) {
 		_cleanup_strbuf_ struct strbuf how = STRBUF_INIT;
@@ -90,13 +90,14 @@ void qos_judge(qos_ask *ask, const struct node *node, const struct pool *pool, s
 		if (pf < 0 || pf == last || !node->inv->pci[pf].netdev)
 			continue;
 		last = pf;
-		if (ask(node->inv->pci[pf].netdev, &dcb, NULL) < 0 || !contradicts(pool->cfg, &dcb, &how))
+		if (ask(node->inv->pci[pf].netdev, &dcb, NULL) < 0 ||
+		    !contradicts(pool->cfg, &dcb, &how))
 			continue;
 		if (out->len)
 			others++;
 		else
-			strbuf_printf(out, "%s: on %s, %s", pool->cfg->resource, node->inv->pci[pf].netdev,
-				      strbuf_str(&how));
+			strbuf_printf(out, "%s: on %s, %s", pool->cfg->resource,
+				      node->inv->pci[pf].netdev, strbuf_str(&how));
 	}
 	if (others)
 		strbuf_printf(out, "; %zu more of its PFs contradict the pool's env, too", others);

@@ -1,6 +1,6 @@
 /*
- * A pool's NCCL_IB_TC or NCCL_IB_SL against DCB of the PFs that its VFs are on: packets that end on a priority where they are dropped are
- * slow in a way that nobody finds. Main thread.
+ * A pool's NCCL_IB_TC or NCCL_IB_SL against DCB of the PFs that its VFs are on: packets that end on
+ * a priority where they are dropped are slow in a way that nobody finds. Main thread.
  */
 #ifndef RAILMATE_DAEMON_QOS_H
 #define RAILMATE_DAEMON_QOS_H
@@ -18,7 +18,8 @@ struct strbuf;
 typedef int qos_ask(const char *netdev, struct hw_dcb *ret, struct err *err);
 
 struct qos *qos_new(qos_ask *ask);
-/* One warning for each pool whose policy contradicts a PF, when it is new. Asks about no pool that sets neither variable. */
+/* One warning for each pool whose policy contradicts a PF, when it is new. Asks about no pool that
+ * sets neither variable. */
 void qos_look(struct qos *q, const struct node *node);
 void qos_free(struct qos *q); /* NULL is fine */
 

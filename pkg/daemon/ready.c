@@ -58,11 +58,14 @@ static void say_to_systemd(struct ready *r)
 static void write_word(const char *file, const char *how)
 {
 	_cleanup_free_ char *temporary = xasprintf("%s.tmp", file), *text = xasprintf("%s\n", how);
-	const struct file_new f = { .dir = AT_FDCWD, .name = file, .temporary = temporary, .mode = 0644 };
+	const struct file_new f = {
+		.dir = AT_FDCWD, .name = file, .temporary = temporary, .mode = 0644
+	};
 	struct err err = { 0 };
 
 	if (file_write(&f, text, strlen(text), &err) < 0)
-		log_warn("daemon", "%s; railmatectl ready will say that this railmated is not ready",
+		log_warn("daemon",
+			 "%s; railmatectl ready will say that this railmated is not ready",
 			 err.msg);
 }
 

@@ -117,7 +117,8 @@ static void failed(struct candidate *c, const char *why)
 static void worked(struct candidate *c, size_t n_pods)
 {
 	if (!c->works)
-		log_info("specs", "what pods ask for is known from the %s: %zu pods", c->name, n_pods);
+		log_info("specs", "what pods ask for is known from the %s: %zu pods", c->name,
+			 n_pods);
 	c->works = true;
 	c->failures = 0;
 	c->avoid_until_ms = 0;
@@ -146,7 +147,8 @@ static void give_up(void *arg)
 {
 	struct ask *ask = arg;
 
-	conclude(ask, NULL, ask->err.code ? ask->err.msg : "nobody is there who tells what pods ask for");
+	conclude(ask, NULL,
+		 ask->err.code ? ask->err.msg : "nobody is there who tells what pods ask for");
 }
 
 static void try_next(struct ask *ask);
@@ -274,9 +276,10 @@ static void add_kubelet(struct specs *s, const struct specs_options *opt)
 		      : apiserver_url_of(ip && *ip ? ip : "127.0.0.1", KUBELET_PORT, "/pods");
 	c->insecure = opt->kubelet_insecure;
 	if (c->insecure)
-		log_warn("specs",
-			 "%s: its certificate is not checked, so it gets no token (--kubelet-insecure)",
-			 c->url);
+		log_warn(
+			"specs",
+			"%s: its certificate is not checked, so it gets no token (--kubelet-insecure)",
+			c->url);
 	if (opt->kubelet_ca) {
 		free(c->ca);
 		c->ca = xstrdup(opt->kubelet_ca);
@@ -314,7 +317,8 @@ static int add_api_server(struct specs *s, const struct specs_options *opt, stru
 	return 0;
 }
 
-static void add_what_there_is(struct specs *s, const struct specs_options *opt, const char *kubelet_root)
+static void add_what_there_is(struct specs *s, const struct specs_options *opt,
+			      const char *kubelet_root)
 {
 	_cleanup_free_ char *token = xasprintf("%s/token", opt->service_account);
 	struct err err = { 0 };
@@ -327,8 +331,8 @@ static void add_what_there_is(struct specs *s, const struct specs_options *opt, 
 		log_debug("specs", "the API server is not asked: %s", err.msg);
 }
 
-static int add_candidates(struct specs *s, const struct specs_options *opt, const char *kubelet_root,
-			  struct err *err)
+static int add_candidates(struct specs *s, const struct specs_options *opt,
+			  const char *kubelet_root, struct err *err)
 {
 	if (opt->way == SPECS_API_SERVER)
 		return add_api_server(s, opt, err);
@@ -363,8 +367,8 @@ void specs_load(struct specs *s)
 		failed(&s->v[i], err.msg);
 }
 
-int specs_open(struct rpc *rpc, const struct specs_options *opt, const char *kubelet_root, struct specs **ret,
-	       struct err *err)
+int specs_open(struct rpc *rpc, const struct specs_options *opt, const char *kubelet_root,
+	       struct specs **ret, struct err *err)
 {
 	struct specs *s;
 

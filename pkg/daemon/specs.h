@@ -1,7 +1,7 @@
 /*
- * Who tells what pods ask for: builds the sources that the command line names and makes one of them. With "auto" it asks the
- * best one first and the next when that fails; one that failed is left alone for a while, so that an admission does not wait
- * for what is known to fail.
+ * Who tells what pods ask for: builds the sources that the command line names and makes one of
+ * them. With "auto" it asks the best one first and the next when that fails; one that failed is
+ * left alone for a while, so that an admission does not wait for what is known to fail.
  */
 #ifndef RAILMATE_DAEMON_SPECS_H
 #define RAILMATE_DAEMON_SPECS_H
@@ -19,27 +19,31 @@ enum specs_way { SPECS_OFF, SPECS_PODS_API, SPECS_KUBELET, SPECS_API_SERVER, SPE
 
 struct specs_options {
 	enum specs_way way;
-	const char *kubelet_url;	/* without /pods; NULL: port 10250 of $NODE_IP, or of 127.0.0.1 */
-	const char *kubelet_ca;		/* NULL: the service account's */
+	const char *kubelet_url; /* without /pods; NULL: port 10250 of $NODE_IP, or of 127.0.0.1 */
+	const char *kubelet_ca;	 /* NULL: the service account's */
 	bool kubelet_insecure;
-	const char *node_name;		/* NULL: $NODE_NAME */
-	const char *service_account;	/* the folder with token and ca.crt */
+	const char *node_name;	     /* NULL: $NODE_NAME */
+	const char *service_account; /* the folder with token and ca.crt */
 };
 
 /*
- * What is asked for by name and cannot be built is an error; auto takes what there is. NULL for SPECS_OFF. opt is borrowed
- * until the return. Before rpc is busy, on any thread.
+ * What is asked for by name and cannot be built is an error; auto takes what there is. NULL for
+ * SPECS_OFF. opt is borrowed until the return. Before rpc is busy, on any thread.
  */
-int specs_open(struct rpc *rpc, const struct specs_options *opt, const char *kubelet_root, struct specs **ret,
-	       struct err *err);
+int specs_open(struct rpc *rpc, const struct specs_options *opt, const char *kubelet_root,
+	       struct specs **ret, struct err *err);
 const struct podspec_source *specs_source(const struct specs *s); /* NULL gives NULL */
-/* Who tells what ResourceClaims were given: the API server. NULL: there is none to ask; NULL gives NULL. */
+/* Who tells what ResourceClaims were given: the API server. NULL: there is none to ask; NULL gives
+ * NULL. */
 const struct draclaim_source *specs_claims(const struct specs *s);
-/* Is there anybody to ask? With auto and without a token not before a kubelet has the Pods API. Cheap; NULL: no. */
+/* Is there anybody to ask? With auto and without a token not before a kubelet has the Pods API.
+ * Cheap; NULL: no. */
 bool specs_are_there(const struct specs *s);
-/* Load what the first one to be asked needs: not on the rpc thread, which must not be using the source yet. NULL is fine. */
+/* Load what the first one to be asked needs: not on the rpc thread, which must not be using the
+ * source yet. NULL is fine. */
 void specs_load(struct specs *s);
-/* Ask once in advance, so that connections are up and failures are told at the start. On the rpc thread; NULL is fine. */
+/* Ask once in advance, so that connections are up and failures are told at the start. On the rpc
+ * thread; NULL is fine. */
 void specs_warm_up(struct specs *s);
 /* Fetches under way end as failed first. On the rpc thread; NULL is fine. */
 void specs_close(struct specs *s);

@@ -29,11 +29,13 @@ static int load(struct state *s, struct err *err)
 		return r;
 	}
 	if (note)
-		log_warn("ledger", "%s; it is rebuilt from CDI specs, map.json and the kubelet", note);
+		log_warn("ledger", "%s; it is rebuilt from CDI specs, map.json and the kubelet",
+			 note);
 	return 0;
 }
 
-/* The disk is no reason not to serve: without it, what is held is asked of the kubelet after a restart. */
+/* The disk is no reason not to serve: without it, what is held is asked of the kubelet after a
+ * restart. */
 static int open_ledger(struct state *s, const char *dir, struct err *err)
 {
 	int r = dir ? ledger_file_open(dir, 0, &s->file, err) : 0;
@@ -44,7 +46,8 @@ static int open_ledger(struct state *s, const char *dir, struct err *err)
 	if (r == 0 && dir)
 		r = load(s, err);
 	if (r < 0)
-		log_warn("ledger", "%s; the ledger is kept in memory, and the directory is tried again",
+		log_warn("ledger",
+			 "%s; the ledger is kept in memory, and the directory is tried again",
 			 err->msg);
 	s->away = r < 0 ? dir : NULL;
 	return 0;
@@ -58,9 +61,10 @@ static void note_seeds(struct state *s)
 	for (size_t i = 0; i < n; i++) {
 		const struct ledger_hold *hold = ledger_hold_at(s->ledger, i);
 
-		s->seeds[s->n_seeds++] = (struct node_seed) {
-			.resource = hold->resource, .vf = hold->vf, .rdma = hold->rdma, .driver = hold->driver
-		};
+		s->seeds[s->n_seeds++] = (struct node_seed) { .resource = hold->resource,
+							      .vf = hold->vf,
+							      .rdma = hold->rdma,
+							      .driver = hold->driver };
 	}
 }
 

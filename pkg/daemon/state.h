@@ -1,5 +1,6 @@
 /*
- * What is known from before this start: the ledger of --state-dir. Opened on the main thread; given to the rpc thread as a keeper.
+ * What is known from before this start: the ledger of --state-dir. Opened on the main thread; given
+ * to the rpc thread as a keeper.
  */
 #ifndef RAILMATE_DAEMON_STATE_H
 #define RAILMATE_DAEMON_STATE_H
@@ -17,21 +18,25 @@ struct rpc;
 struct sysroot;
 
 struct state {
-	struct ledger *ledger; /* NULL: there was none that could be read */
+	struct ledger *ledger;	  /* NULL: there was none that could be read */
 	struct ledger_file *file; /* NULL: memory only */
-	const char *away; /* the directory, borrowed, if it could not be opened */
+	const char *away;	  /* the directory, borrowed, if it could not be opened */
 	struct rdma_users *users; /* NULL: open devices are not seen */
 	struct node_seed *seeds;  /* what was held; the strings are the ledger's */
 	size_t n_seeds;
 };
 
-/* dir NULL: memory only. One that cannot be used is said in the log and tried again later. -EBUSY, with a sentence that names the
- * other daemon: it has the ledger; ret then is as before, and may be tried again. ret is zeroed, or comes from state_peek(). */
+/* dir NULL: memory only. One that cannot be used is said in the log and tried again later. -EBUSY,
+ * with a sentence that names the other daemon: it has the ledger; ret then is as before, and may be
+ * tried again. ret is zeroed, or comes from state_peek(). */
 int state_open(struct state *ret, const char *dir, const struct sysroot *root, struct err *err);
-/* Another daemon has the ledger of dir: what it holds by now becomes the seeds. A ledger that cannot be read is an empty one. */
+/* Another daemon has the ledger of dir: what it holds by now becomes the seeds. A ledger that
+ * cannot be read is an empty one. */
 void state_peek(struct state *ret, const char *dir);
-/* The ledger and its file go to the keeper, which says in the log what it has to say. users stays here. On the rpc thread. */
-struct keeper *state_make_keeper(struct state *s, struct rpc *rpc, const struct sysroot *root, void (*changed)(void *ctx), void *ctx);
+/* The ledger and its file go to the keeper, which says in the log what it has to say. users stays
+ * here. On the rpc thread. */
+struct keeper *state_make_keeper(struct state *s, struct rpc *rpc, const struct sysroot *root,
+				 void (*changed)(void *ctx), void *ctx);
 void state_close(struct state *s); /* when the rpc thread has ended */
 
 #endif

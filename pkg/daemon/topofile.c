@@ -46,7 +46,9 @@ static bool is_there(const char *path, const char *text)
 static int replace(const char *path, const char *text, struct err *err)
 {
 	_cleanup_free_ char *temporary = xasprintf("%s.tmp", path);
-	const struct file_new f = { .dir = AT_FDCWD, .name = path, .temporary = temporary, .mode = 0644 };
+	const struct file_new f = {
+		.dir = AT_FDCWD, .name = path, .temporary = temporary, .mode = 0644
+	};
 
 	return file_write(&f, text, strlen(text), err);
 }

@@ -1,13 +1,14 @@
 /*
- * The topology files below the run directory, which containers are shown (render/topofile.h): there while some pool of the node wants
- * them, whole at any moment.
+ * The topology files below the run directory, which containers are shown (render/topofile.h): there
+ * while some pool of the node wants them, whole at any moment.
  */
 #ifndef RAILMATE_DAEMON_TOPOFILE_H
 #define RAILMATE_DAEMON_TOPOFILE_H
 
 struct node;
 
-/* Makes them what the node asks for: written if they differ, removed if nobody wants them. Says in the log what it did. dir NULL: nothing. */
+/* Makes them what the node asks for: written if they differ, removed if nobody wants them. Says in
+ * the log what it did. dir NULL: nothing. */
 void topofile_keep(const char *dir, const struct node *node);
 
 #endif

@@ -57,8 +57,8 @@ void unlisted_add(struct unlisted *u, const struct node_seed *seed)
 
 	pthread_mutex_lock(&u->lock);
 	arrival = arena_alloc(u->arena, sizeof(*arrival));
-	arrival->seed = (struct node_seed) { copy(u, seed->resource), copy(u, seed->vf), copy(u, seed->rdma),
-					     copy(u, seed->driver) };
+	arrival->seed = (struct node_seed) { copy(u, seed->resource), copy(u, seed->vf),
+					     copy(u, seed->rdma), copy(u, seed->driver) };
 	STAILQ_INSERT_TAIL(&u->coming, arrival, next);
 	pthread_mutex_unlock(&u->lock);
 	uv_async_send(&u->wake);

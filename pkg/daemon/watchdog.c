@@ -35,9 +35,10 @@ static void give_up(struct watchdog *w)
 		w->hung(w->ctx);
 		return;
 	}
-	log_error("daemon",
-		  "the rpc thread has not answered for %u s: aborting, so that the kubelet is served again",
-		  TICKS_MAX * TICK_MS / 1000);
+	log_error(
+		"daemon",
+		"the rpc thread has not answered for %u s: aborting, so that the kubelet is served again",
+		TICKS_MAX * TICK_MS / 1000);
 	abort();
 }
 

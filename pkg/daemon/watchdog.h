@@ -1,7 +1,9 @@
 /*
- * Does the rpc thread still answer? The kubelet has no time limit on Allocate and GetPreferredAllocation, so a thread that hangs stops
- * every admission of the node. Asked each second on the main loop; after 10 s without an answer the process is aborted, and the DaemonSet
- * starts another one: running pods keep their VFs. Time in which the whole process was stopped does not count.
+ * Does the rpc thread still answer? The kubelet has no time limit on Allocate and
+ * GetPreferredAllocation, so a thread that hangs stops every admission of the node. Asked each
+ * second on the main loop; after 10 s without an answer the process is aborted, and the DaemonSet
+ * starts another one: running pods keep their VFs. Time in which the whole process was stopped does
+ * not count.
  */
 #ifndef RAILMATE_DAEMON_WATCHDOG_H
 #define RAILMATE_DAEMON_WATCHDOG_H
@@ -11,7 +13,9 @@ struct uv_loop_s;
 struct watchdog;
 
 /* hung: for tests; NULL: a line of log, then abort(). Main thread. */
-struct watchdog *watchdog_start(struct uv_loop_s *loop, struct rpc *rpc, unsigned tick_ms, void (*hung)(void *ctx), void *ctx);
-void watchdog_free(struct watchdog *w); /* when the loop has run for the last time, and rpc has ended; NULL is fine */
+struct watchdog *watchdog_start(struct uv_loop_s *loop, struct rpc *rpc, unsigned tick_ms,
+				void (*hung)(void *ctx), void *ctx);
+void watchdog_free(struct watchdog *w); /* when the loop has run for the last time, and rpc has
+					   ended; NULL is fine */
 
 #endif

@@ -80,7 +80,8 @@ static int read_text(const struct dir *d, const char *name, char *buf, size_t si
 	return 0;
 }
 
-int attr_u64(const struct dir *d, const char *name, int base, uint64_t max, uint64_t *ret, struct err *err)
+int attr_u64(const struct dir *d, const char *name, int base, uint64_t max, uint64_t *ret,
+	     struct err *err)
 {
 	char buf[64], *text;
 	int r = read_text(d, name, buf, sizeof(buf), &text, err);

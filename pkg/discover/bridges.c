@@ -1,6 +1,7 @@
 /*
- * Bridges that lie on the way to others and have no record: no entry of their own, or one that was skipped.
- * The way is known all the same, from the others' links, and distances must not depend on such a gap.
+ * Bridges that lie on the way to others and have no record: no entry of their own, or one that was
+ * skipped. The way is known all the same, from the others' links, and distances must not depend on
+ * such a gap.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +44,8 @@ static void find_gaps(struct scan *s, const char *path, struct gaps *gaps)
 			continue;
 		gaps->v = xgrow(gaps->v, &gaps->cap, gaps->n + 1, sizeof(*gaps->v));
 		gaps->v[gaps->n++] =
-			(struct gap) { bdf, arena_printf(s->arena, "%.*s", (int)(c + len - path), path) };
+			(struct gap) { bdf, arena_printf(s->arena, "%.*s", (int)(c + len - path),
+							 path) };
 	}
 }
 
@@ -77,8 +79,9 @@ static void make_bridge(const struct gap *gap, struct hw_pci *ret, struct place 
 {
 	*ret = hw_pci_unknown(gap->bdf);
 	ret->class_code = CLASS_PCI_BRIDGE;
-	*ret_place =
-		(struct place) { .path = gap->path, .numa = -1, .pf = gap->bdf, .offset = -1, .stride = -1 };
+	*ret_place = (struct place) {
+		.path = gap->path, .numa = -1, .pf = gap->bdf, .offset = -1, .stride = -1
+	};
 }
 
 /* Both are in order of address. now[i] is where record i goes. */
@@ -89,7 +92,8 @@ static void merge(struct scan *s, const struct gaps *gaps, int *now)
 	struct place *place = xcalloc(n, sizeof(*place));
 
 	for (size_t i = 0; i < n; i++) {
-		if (gap == gaps->n || (old < s->n_pci && bdf_cmp(s->pci[old].bdf, gaps->v[gap].bdf) < 0)) {
+		if (gap == gaps->n ||
+		    (old < s->n_pci && bdf_cmp(s->pci[old].bdf, gaps->v[gap].bdf) < 0)) {
 			pci[i] = s->pci[old];
 			place[i] = s->place[old];
 			now[old++] = (int)i;

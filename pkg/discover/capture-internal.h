@@ -1,6 +1,6 @@
 /*
- * A capture in progress: paths below the root in, lines out. What is not there is left out. capture.c has the machine and the classes,
- * capture_pci.c the PCI functions.
+ * A capture in progress: paths below the root in, lines out. What is not there is left out.
+ * capture.c has the machine and the classes, capture_pci.c the PCI functions.
  */
 #ifndef RAILMATE_DISCOVER_CAPTURE_INTERNAL_H
 #define RAILMATE_DISCOVER_CAPTURE_INTERNAL_H

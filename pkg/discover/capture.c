@@ -1,7 +1,8 @@
 /*
- * A machine → host.tree text: what discovery may read, and nothing else. Tables say which files, so a new
- * fact of a scan is one line here. A file that vanishes is left out; one whose reading fails with EINVAL (the
- * carrier of an interface that is switched off, the type of an empty GID slot) is written empty.
+ * A machine → host.tree text: what discovery may read, and nothing else. Tables say which files, so
+ * a new fact of a scan is one line here. A file that vanishes is left out; one whose reading fails
+ * with EINVAL (the carrier of an interface that is switched off, the type of an empty GID slot) is
+ * written empty.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +31,8 @@ int capture_bytes(const struct sysroot *root, const char *path, size_t max, stru
 	return 0;
 }
 
-static void put_value(struct capture *c, const char *path, enum scrub_kind scrub, struct strbuf *value)
+static void put_value(struct capture *c, const char *path, enum scrub_kind scrub,
+		      struct strbuf *value)
 {
 	if (c->scrubber)
 		scrubber_apply(c->scrubber, scrub, value);
@@ -71,11 +73,13 @@ void capture_names(const struct capture *c, const char *path, struct names *ret)
 
 /*
  * Where the entry "<dir>/<name>" really is: the link's text, resolved by hand so that the files
- * are written below the path that the link names. An entry that is no link is where it is. NULL: leads out.
+ * are written below the path that the link names. An entry that is no link is where it is. NULL:
+ * leads out.
  */
 static char *real_path(const char *dir, const char *name, const char *target)
 {
-	_cleanup_free_ char *all = target[0] == '/' ? xstrdup(target) : xasprintf("%s/%s", dir, target);
+	_cleanup_free_ char *all =
+		target[0] == '/' ? xstrdup(target) : xasprintf("%s/%s", dir, target);
 	struct strbuf path = STRBUF_INIT;
 	char *save = NULL;
 
@@ -110,8 +114,10 @@ char *capture_entry(struct capture *c, const char *dir, const char *name)
 	return real_path(dir, name, target);
 }
 
-/* Devices of a class: their links, and for those that are no PCI function's what is behind the link. */
-static void take_class(struct capture *c, const char *class, void (*take)(struct capture *c, const char *dir))
+/* Devices of a class: their links, and for those that are no PCI function's what is behind the
+ * link. */
+static void take_class(struct capture *c, const char *class,
+		       void (*take)(struct capture *c, const char *dir))
 {
 	_cleanup_names_ struct names names = NAMES_EMPTY;
 
@@ -127,8 +133,8 @@ static void take_class(struct capture *c, const char *class, void (*take)(struct
 	}
 }
 
-/* Only those of PCI functions (which have a class): bridges, ends of containers and virtio are nobody's
- * business. */
+/* Only those of PCI functions (which have a class): bridges, ends of containers and virtio are
+ * nobody's business. */
 static void take_netdevs(struct capture *c)
 {
 	_cleanup_names_ struct names names = NAMES_EMPTY;
@@ -145,7 +151,9 @@ static void take_netdevs(struct capture *c)
 
 static void take_nodes(struct capture *c)
 {
-	static const struct attribute files[] = { { "cpulist", 0 }, { "cpumap", 0 }, { "distance", 0 } };
+	static const struct attribute files[] = { { "cpulist", 0 },
+						  { "cpumap", 0 },
+						  { "distance", 0 } };
 	_cleanup_names_ struct names names = NAMES_EMPTY;
 
 	capture_names(c, "sys/devices/system/node", &names);
@@ -197,8 +205,9 @@ static void take_cpu(struct capture *c)
 /* Directories that say something by being there, also when nothing in them is taken. */
 static void take_directories(struct capture *c)
 {
-	static const char *const dirs[] = { "sys/class/misc", "sys/class/iommu", "sys/kernel/iommu_groups",
-					    "sys/module", "proc/driver/nvidia-fs" };
+	static const char *const dirs[] = { "sys/class/misc", "sys/class/iommu",
+					    "sys/kernel/iommu_groups", "sys/module",
+					    "proc/driver/nvidia-fs" };
 
 	for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
 		if (sysroot_exists(c->root, "%s", dirs[i]))
@@ -270,7 +279,8 @@ int hosttree_capture(const struct sysroot *root, bool scrub, struct strbuf *out,
 	lines_sort(&text);
 	if (text.len > CAPTURE_TEXT_MAX) {
 		strbuf_done(&text);
-		return err_set(err, EFBIG, "this machine's host.tree would be larger than %zu bytes",
+		return err_set(err, EFBIG,
+			       "this machine's host.tree would be larger than %zu bytes",
 			       CAPTURE_TEXT_MAX);
 	}
 	strbuf_add(out, strbuf_str(&text), text.len);

@@ -54,7 +54,9 @@ static const struct attribute port_files[] = {
 	{ "link_layer", 0 }, { "lid", 0 },	  { "sm_lid", 0 },
 };
 
-static const struct attribute verbs_files[] = { { "dev", 0 }, { "ibdev", 0 }, { "abi_version", 0 } };
+static const struct attribute verbs_files[] = { { "dev", 0 },
+						{ "ibdev", 0 },
+						{ "abi_version", 0 } };
 
 static void take_net(struct capture *c, const char *dir)
 {
@@ -72,9 +74,10 @@ static void take_slot(struct capture *c, const char *dir, int slot)
 	static const struct {
 		const char *folder;
 		enum scrub_kind scrub;
-	} tables[] = {
-		{ "gids", SCRUB_GID }, { "gid_attrs/types", 0 }, { "gid_attrs/ndevs", 0 }, { "pkeys", 0 }
-	};
+	} tables[] = { { "gids", SCRUB_GID },
+		       { "gid_attrs/types", 0 },
+		       { "gid_attrs/ndevs", 0 },
+		       { "pkeys", 0 } };
 
 	for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
 		_cleanup_free_ char *name = xasprintf("%s/%d", tables[i].folder, slot);
@@ -104,7 +107,8 @@ static void take_traffic_class(struct capture *c, const char *dir, const char *p
 void capture_rdma(struct capture *c, const char *dir)
 {
 	_cleanup_names_ struct names ports = NAMES_EMPTY;
-	_cleanup_free_ char *ports_dir = xasprintf("%s/ports", dir), *device = xasprintf("%s/device", dir);
+	_cleanup_free_ char *ports_dir = xasprintf("%s/ports", dir),
+			    *device = xasprintf("%s/device", dir);
 	char target[PATH_MAX];
 
 	line_dir(c->out, dir);
@@ -175,7 +179,8 @@ static void take_group(struct capture *c, const char *target)
 {
 	static const struct attribute files[] = { { "name", 0 }, { "type", 0 } };
 	const char *slash = strrchr(target, '/');
-	_cleanup_free_ char *group = xasprintf("sys/kernel/iommu_groups/%s", slash ? slash + 1 : target);
+	_cleanup_free_ char *group =
+		xasprintf("sys/kernel/iommu_groups/%s", slash ? slash + 1 : target);
 
 	capture_files(c, group, files, ARRAY_LEN(files));
 }
@@ -259,8 +264,8 @@ static void take_bridge_config(struct capture *c, const char *path)
 	line_bytes(c->out, path, value.s, value.len);
 }
 
-/* Of GPUs and NICs, whose spaces hold serial numbers and windows to other things, only what somebody will
- * read. */
+/* Of GPUs and NICs, whose spaces hold serial numbers and windows to other things, only what
+ * somebody will read. */
 static void take_device_config(struct capture *c, const char *dir, const char *path)
 {
 	_cleanup_strbuf_ struct strbuf value = STRBUF_INIT;
@@ -319,8 +324,8 @@ static bool is_card(const struct capture *c, const char *dir)
 	return card_is_read(&f);
 }
 
-/* What tells whose a data direct function is; serial numbers are nobody's business. What is malformed stays
- * so. */
+/* What tells whose a data direct function is; serial numbers are nobody's business. What is
+ * malformed stays so. */
 static void take_vpd(struct capture *c, const char *dir)
 {
 	_cleanup_free_ char *path = xasprintf("%s/vpd", dir);

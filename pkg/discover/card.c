@@ -1,8 +1,8 @@
 /*
- * Data Direct: a NIC whose transfers with GPUs are done by a PCI function elsewhere in the tree. What belongs
- * together is written in their VPD; reading one takes milliseconds to tens of them, so it is done on machines
- * that have such functions, of those and of the NICs that may have one, and once. Facts: rdma-core,
- * kernel-boot/rdma_topo; drivers/infiniband/hw/mlx5/data_direct.c.
+ * Data Direct: a NIC whose transfers with GPUs are done by a PCI function elsewhere in the tree.
+ * What belongs together is written in their VPD; reading one takes milliseconds to tens of them, so
+ * it is done on machines that have such functions, of those and of the NICs that may have one, and
+ * once. Facts: rdma-core, kernel-boot/rdma_topo; drivers/infiniband/hw/mlx5/data_direct.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -34,8 +34,8 @@ bool card_is_read(const struct hw_pci *f)
 static ssize_t read_vpd(const struct sysroot *root, struct bdf bdf, uint8_t buf[VPD_MAX])
 {
 	char addr[BDF_STRLEN];
-	_cleanup_close_ int fd = sysroot_openat(root, O_RDONLY | O_NONBLOCK, "sys/bus/pci/devices/%s/vpd",
-						bdf_format(bdf, addr));
+	_cleanup_close_ int fd = sysroot_openat(
+		root, O_RDONLY | O_NONBLOCK, "sys/bus/pci/devices/%s/vpd", bdf_format(bdf, addr));
 	size_t n = 0;
 	ssize_t got = 1;
 
@@ -77,7 +77,8 @@ static const struct hw_card *card_before(const struct hw_inventory *before, cons
 	for (size_t i = 0; before && i < before->n_card; i++) {
 		const struct hw_pci *was = &before->pci[before->card[i].pci];
 
-		if (!bdf_cmp(was->bdf, f->bdf) && was->vendor == f->vendor && was->device == f->device)
+		if (!bdf_cmp(was->bdf, f->bdf) && was->vendor == f->vendor &&
+		    was->device == f->device)
 			return &before->card[i];
 	}
 	return NULL;
@@ -109,7 +110,8 @@ static bool is_equal(const char *a, const char *b)
 }
 
 /* How many data direct functions have the card's V3, or else its VU; *ret: the last of them. */
-static size_t count_matches(const struct scan *s, const struct hw_card *card, bool by_vuid, int *ret)
+static size_t count_matches(const struct scan *s, const struct hw_card *card, bool by_vuid,
+			    int *ret)
 {
 	size_t n = 0;
 
@@ -117,7 +119,8 @@ static size_t count_matches(const struct scan *s, const struct hw_card *card, bo
 		const struct hw_card *other = &s->card[i];
 
 		if (!hw_is_data_direct(&s->pci[other->pci]) ||
-		    !(by_vuid ? is_equal(card->vuid, other->vuid) : is_equal(card->board, other->board)))
+		    !(by_vuid ? is_equal(card->vuid, other->vuid)
+			      : is_equal(card->board, other->board)))
 			continue;
 		*ret = other->pci;
 		n++;
@@ -144,10 +147,11 @@ static void find_direct(struct scan *s, struct hw_card *card)
 			"%s: %zu data direct functions are of its board (V3, VU); none is taken for its own",
 			addr, boards ? boards : n);
 	else
-		scan_note(s,
-			  "%s: no data direct function is of its board (V3, VU); taken to be where its PCI "
-			  "function is",
-			  addr);
+		scan_note(
+			s,
+			"%s: no data direct function is of its board (V3, VU); taken to be where its PCI "
+			"function is",
+			addr);
 }
 
 void scan_cards(struct scan *s, const struct hw_inventory *before)

@@ -34,7 +34,8 @@ static bool is_pod(const struct pod_names *p, const char *name)
 /* Where no pod is: what systemd runs, and what containers made. */
 static bool is_pruned(const char *name)
 {
-	return ends_with(name, ".service") || ends_with(name, ".scope") || ends_with(name, ".mount");
+	return ends_with(name, ".service") || ends_with(name, ".scope") ||
+	       ends_with(name, ".mount");
 }
 
 /* The text of a small file; -errno. */
@@ -53,8 +54,8 @@ static bool is_absent(int r)
 }
 
 /*
- * Both count what is below, too, and whoever asks: cgroup.procs hides the processes of other process
- * namespaces from a daemon in a container. A cgroup that is gone by now has none.
+ * Both count what is below, too, and whoever asks: cgroup.procs hides the processes of other
+ * process namespaces from a daemon in a container. A cgroup that is gone by now has none.
  */
 static int has_processes(int fd)
 {
@@ -109,7 +110,8 @@ static int walk(int fd, struct pod_names *p, int depth)
 	return is_absent(r) ? 0 : r;
 }
 
-/* Version 1 has one tree a controller; of them the kubelet needs, and counts in, that of the process numbers.
+/* Version 1 has one tree a controller; of them the kubelet needs, and counts in, that of the
+ * process numbers.
  */
 static int open_tree(const char *dir)
 {
@@ -125,7 +127,8 @@ static int open_tree(const char *dir)
 
 int cgroup_pod_runs(const char *dir, const char *uid)
 {
-	_cleanup_free_ char *plain = xasprintf("pod%s", uid), *systemd = xasprintf("-pod%s.slice", uid);
+	_cleanup_free_ char *plain = xasprintf("pod%s", uid),
+			    *systemd = xasprintf("-pod%s.slice", uid);
 	struct pod_names names = { plain, systemd, false };
 	int tree = open_tree(dir), r;
 

@@ -1,4 +1,5 @@
-/* Which netdevs and RDMA devices belong to which function, from the texts of the class directories' links. */
+/* Which netdevs and RDMA devices belong to which function, from the texts of the class directories'
+ * links. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +55,8 @@ static int add_link(void *arg, const char *name)
 		return 0;
 	}
 	map->links = xgrow(map->links, &map->cap, map->n + 1, sizeof(*map->links));
-	map->links[map->n++] = (struct class_link) { .bdf = bdf, .name = arena_strdup(f->s->arena, name) };
+	map->links[map->n++] =
+		(struct class_link) { .bdf = bdf, .name = arena_strdup(f->s->arena, name) };
 	return 0;
 }
 

@@ -1,4 +1,5 @@
-/* What the first processor of /proc/cpuinfo is. The whole file is long and slow to make on a large machine.
+/* What the first processor of /proc/cpuinfo is. The whole file is long and slow to make on a large
+ * machine.
  */
 #include <fcntl.h>
 #include <string.h>

@@ -20,8 +20,8 @@ static void *into_arena(struct arena *arena, void *table, size_t n, size_t size)
 }
 
 /*
- * A misc device. A tree that shows none at all (a running kernel always has some) does not tell; then it is
- * taken to be there, as the module is wherever RDMA is used.
+ * A misc device. A tree that shows none at all (a running kernel always has some) does not tell;
+ * then it is taken to be there, as the module is wherever RDMA is used.
  */
 static bool has_rdma_cm(const struct scan *s)
 {
@@ -72,7 +72,8 @@ static struct hw_inventory *finish(struct scan *s)
 }
 
 int discover_host_again(const struct sysroot *root, const struct gpu_match *gpus, size_t n_gpus,
-			const struct hw_inventory *before, struct hw_inventory **ret, struct err *err)
+			const struct hw_inventory *before, struct hw_inventory **ret,
+			struct err *err)
 {
 	_cleanup_close_ int top = sysroot_openat(root, O_RDONLY | O_DIRECTORY, ".");
 	struct scan s = {
@@ -84,7 +85,8 @@ int discover_host_again(const struct sysroot *root, const struct gpu_match *gpus
 	int r;
 
 	if (top < 0)
-		return err_set(err, -top, "root directory '%s': %s", sysroot_path(root), strerror(-top));
+		return err_set(err, -top, "root directory '%s': %s", sysroot_path(root),
+			       strerror(-top));
 	s.arena = arena_new(64 * 1024);
 	scan_numa(&s);
 	scan_classes(&s);

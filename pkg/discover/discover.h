@@ -1,4 +1,5 @@
-/* sysfs and procfs below a root → struct hw_inventory. The only reader of the machine's description. */
+/* sysfs and procfs below a root → struct hw_inventory. The only reader of the machine's
+ * description. */
 #ifndef RAILMATE_DISCOVER_DISCOVER_H
 #define RAILMATE_DISCOVER_DISCOVER_H
 
@@ -24,40 +25,44 @@ extern const size_t gpu_match_default_n;
 
 /*
  * Scan the machine below root. A device that cannot be read, contradicts itself or vanishes is left
- * out (or the one fact is) with a sentence in inv->notes; only an unusable root is an error. A tree without
- * PCI, NUMA or RDMA gives empty tables. gpus may be NULL: the built-in table.
- * Any thread; the result belongs to the caller (hw_inventory_free).
+ * out (or the one fact is) with a sentence in inv->notes; only an unusable root is an error. A tree
+ * without PCI, NUMA or RDMA gives empty tables. gpus may be NULL: the built-in table. Any thread;
+ * the result belongs to the caller (hw_inventory_free).
  */
 int discover_host(const struct sysroot *root, const struct gpu_match *gpus, size_t n_gpus,
 		  struct hw_inventory **ret, struct err *err);
 /*
- * The same, of a machine that was looked at before: what takes long and does not change (VPD) is taken from that inventory, also
- * that it could not be read. before: NULL, or unchanged for the call.
+ * The same, of a machine that was looked at before: what takes long and does not change (VPD) is
+ * taken from that inventory, also that it could not be read. before: NULL, or unchanged for the
+ * call.
  */
 int discover_host_again(const struct sysroot *root, const struct gpu_match *gpus, size_t n_gpus,
-			const struct hw_inventory *before, struct hw_inventory **ret, struct err *err);
+			const struct hw_inventory *before, struct hw_inventory **ret,
+			struct err *err);
 
 /*
- * Look at one function again, now: its driver, first RDMA device and uverbs node, never from a cache.
- * -ENOENT: the function is gone. Strings live in the struct.
+ * Look at one function again, now: its driver, first RDMA device and uverbs node, never from a
+ * cache. -ENOENT: the function is gone. Strings live in the struct.
  */
 struct function_now {
-	char driver[64];     /* "" none */
-	char rdma[64];	     /* "" none */
-	char uverbs[64];     /* "" none */
-	int physfn;	     /* 1: has a physfn link */
+	char driver[64]; /* "" none */
+	char rdma[64];	 /* "" none */
+	char uverbs[64]; /* "" none */
+	int physfn;	 /* 1: has a physfn link */
 };
 int discover_function_now(const struct sysroot *root, struct bdf bdf, struct function_now *ret,
 			  struct err *err);
 
 /* How user space reaches a function that a user-space driver is bound to. */
 struct user_io {
-	bool vfio;	/* needs /dev/vfio/vfio, too; else a uio driver */
-	char node[32];	/* "/dev/vfio/12", "/dev/uio3", as the container sees it; "": the kernel shows none */
-	char host[32];	/* the same on the host: "/dev/vfio/noiommu-12" without an IOMMU */
+	bool vfio;     /* needs /dev/vfio/vfio, too; else a uio driver */
+	char node[32]; /* "/dev/vfio/12", "/dev/uio3", as the container sees it; "": the kernel
+			  shows none */
+	char host[32]; /* the same on the host: "/dev/vfio/noiommu-12" without an IOMMU */
 };
 /* false: the driver (NULL: none) is no user-space driver. */
-bool discover_user_io(const struct sysroot *root, struct bdf bdf, const char *driver, struct user_io *ret);
+bool discover_user_io(const struct sysroot *root, struct bdf bdf, const char *driver,
+		      struct user_io *ret);
 
 /* The MAD nodes of a function's RDMA device, one a port: "umad4". How many. */
 #define UMADS_MAX     8
@@ -69,23 +74,29 @@ size_t discover_umads(const struct sysroot *root, struct bdf bdf, const char *rd
 struct gid_entry {
 	int index;
 	uint8_t gid[16];
-	char type[16];	 /* "IB/RoCE v1", "RoCE v2" */
+	char type[16]; /* "IB/RoCE v1", "RoCE v2" */
 	char ndev[64];
 };
 #define GID_TABLE_MAX 256
 int discover_gids(const struct sysroot *root, const char *rdma, int port,
 		  struct gid_entry ret[GID_TABLE_MAX], size_t *ret_n, struct err *err);
-/* The P_Key table of a port: non-zero entries in index order; returns their number (at most max). */
-size_t discover_pkeys(const struct sysroot *root, const char *rdma, int port, uint16_t *ret, size_t max);
+/* The P_Key table of a port: non-zero entries in index order; returns their number (at most max).
+ */
+size_t discover_pkeys(const struct sysroot *root, const char *rdma, int port, uint16_t *ret,
+		      size_t max);
 
-/* Fills hw_rdma.pkey of all RDMA devices with an InfiniBand port: a question to the firmware each, so not part of a scan. */
+/* Fills hw_rdma.pkey of all RDMA devices with an InfiniBand port: a question to the firmware each,
+ * so not part of a scan. */
 void discover_default_pkeys(const struct sysroot *root, struct hw_inventory *inv);
 /* Fills hw_pci.acpi_index of all functions: a system call each, and hardly a pool selects by it. */
 void discover_acpi_indexes(const struct sysroot *root, struct hw_inventory *inv);
 
-/* Sentence if libnuma on the live machine disagrees with the tables; empty buffer if it agrees or root is not live. */
-void discover_check_numa(const struct sysroot *root, const struct hw_inventory *inv, struct strbuf *out);
-/* "NVIDIA Corporation GH100 [H100 SXM5 80GB]" from pci.ids below root; NULL unknown. Heap string. */
+/* Sentence if libnuma on the live machine disagrees with the tables; empty buffer if it agrees or
+ * root is not live. */
+void discover_check_numa(const struct sysroot *root, const struct hw_inventory *inv,
+			 struct strbuf *out);
+/* "NVIDIA Corporation GH100 [H100 SXM5 80GB]" from pci.ids below root; NULL unknown. Heap string.
+ */
 char *discover_pci_name(const struct sysroot *root, uint16_t vendor, uint16_t device);
 
 #endif

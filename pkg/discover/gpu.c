@@ -10,10 +10,10 @@
 #define NVIDIA 0x10de
 
 /* VGA, 3D, other display controller; processing accelerator (MI300X). */
-#define VENDOR(id, name)                                                                                     \
-	{ id, 0x0300, name }, { id, 0x0302, name }, { id, 0x0380, name },                                    \
-	{                                                                                                    \
-		id, 0x1200, name                                                                             \
+#define VENDOR(id, name)                                                                           \
+	{ id, 0x0300, name }, { id, 0x0302, name }, { id, 0x0380, name },                          \
+	{                                                                                          \
+		id, 0x1200, name                                                                   \
 	}
 const struct gpu_match gpu_match_default[] = {
 	VENDOR(NVIDIA, "NVIDIA"),
@@ -46,7 +46,8 @@ static void take_line(struct scan *s, char *line, struct hw_gpu *gpu)
 
 	if ((value = value_of(line, "Model")) && *value)
 		gpu->model = arena_strdup(s->arena, value);
-	else if ((value = value_of(line, "GPU UUID")) && str_starts(value, "GPU-") && !strchr(value, '?'))
+	else if ((value = value_of(line, "GPU UUID")) && str_starts(value, "GPU-") &&
+		 !strchr(value, '?'))
 		gpu->uuid = arena_strdup(s->arena, value);
 	else if ((value = value_of(line, "Device Minor")) && str_to_int(value, &gpu->minor) < 0)
 		gpu->minor = -1;

@@ -15,7 +15,8 @@ enum scrub_kind {
 	SCRUB_GID,     /* the subnet prefix stays, unless it is an address of its own */
 	SCRUB_TEXT,    /* "scrubbed": free text, host names in it */
 	SCRUB_NVIDIA,  /* the UUID lines of an information file */
-	SCRUB_ROUTE,   /* gateways and networks of proc/net/route: default routes stay, without gateway */
+	SCRUB_ROUTE,   /* gateways and networks of proc/net/route: default routes stay, without
+			  gateway */
 	SCRUB_CMDLINE, /* the kernel's: only words about PCI, IOMMU and memory stay */
 	SCRUB_CONFIG,  /* the Device Serial Number capability of a configuration space */
 };

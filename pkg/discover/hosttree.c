@@ -1,7 +1,7 @@
 /*
- * host.tree text → files. Everything is checked before the first file is made: every line parses, no path is
- * absolute or has "..", no path occurs twice or goes through a link or a file of the same text. As dir
- * is empty at first, and links are made last, nothing can be written outside it.
+ * host.tree text → files. Everything is checked before the first file is made: every line parses,
+ * no path is absolute or has "..", no path occurs twice or goes through a link or a file of the
+ * same text. As dir is empty at first, and links are made last, nothing can be written outside it.
  */
 #include "discover/hosttree.h"
 
@@ -101,7 +101,8 @@ static bool is_safe_path(const char *path)
 	for (const char *p = path;; p++) {
 		size_t n = strcspn(p, "/");
 
-		if (!n || n > NAME_MAX || (n == 1 && p[0] == '.') || (n == 2 && p[0] == '.' && p[1] == '.'))
+		if (!n || n > NAME_MAX || (n == 1 && p[0] == '.') ||
+		    (n == 2 && p[0] == '.' && p[1] == '.'))
 			return false;
 		p += n;
 		if (!*p)
@@ -116,14 +117,15 @@ static int set_path(struct node *node, const char *s, size_t len, struct err *er
 	if (unescape(s, len, &path) < 0 || path.len != strlen(strbuf_str(&path)))
 		return err_set(err, EINVAL, "line %d: the path has a bad escape", node->line);
 	if (!is_safe_path(strbuf_str(&path)))
-		return err_set(err, EINVAL, "line %d: '%.80s' is not a plain path below the root", node->line,
-			       strbuf_str(&path));
+		return err_set(err, EINVAL, "line %d: '%.80s' is not a plain path below the root",
+			       node->line, strbuf_str(&path));
 	node->path = strbuf_steal(&path);
 	return 0;
 }
 
 /* Between path and value. An editor may have cut the blank behind the "=" of an empty value. */
-static int split(struct node *node, const char *line, size_t len, size_t *ret_path_len, struct err *err)
+static int split(struct node *node, const char *line, size_t len, size_t *ret_path_len,
+		 struct err *err)
 {
 	const char *mark = node->kind == 'l' ? " -> " : " = ";
 	const char *at = memmem(line, len, mark, strlen(mark));
@@ -145,11 +147,13 @@ static int check_value(const struct node *node, struct err *err)
 	_cleanup_strbuf_ struct strbuf value = STRBUF_INIT;
 
 	if (decode(node, &value) < 0)
-		return err_set(err, EINVAL, "line %d: the value of '%.80s' has a bad %s", node->line,
-			       node->path, node->kind == 'x' ? "hexadecimal digit" : "escape");
-	if (node->kind == 'l' && (!value.len || value.len != strlen(value.s) || value.len >= PATH_MAX))
-		return err_set(err, EINVAL, "line %d: the target of '%.80s' is not a path", node->line,
-			       node->path);
+		return err_set(err, EINVAL, "line %d: the value of '%.80s' has a bad %s",
+			       node->line, node->path,
+			       node->kind == 'x' ? "hexadecimal digit" : "escape");
+	if (node->kind == 'l' &&
+	    (!value.len || value.len != strlen(value.s) || value.len >= PATH_MAX))
+		return err_set(err, EINVAL, "line %d: the target of '%.80s' is not a path",
+			       node->line, node->path);
 	return 0;
 }
 
@@ -217,8 +221,10 @@ static int check_way(const struct tree *t, const struct node *node, struct err *
 		*slash = '\0';
 		up = find_node(t, path);
 		if (up && up->kind != 'd')
-			return err_set(err, EINVAL, "line %d: '%.80s' goes through the %s of line %d",
-				       node->line, node->path, up->kind == 'l' ? "link" : "file", up->line);
+			return err_set(err, EINVAL,
+				       "line %d: '%.80s' goes through the %s of line %d",
+				       node->line, node->path, up->kind == 'l' ? "link" : "file",
+				       up->line);
 	}
 	return 0;
 }
@@ -231,12 +237,13 @@ static int check_tree(struct tree *t, struct err *err)
 		qsort(t->nodes, t->n, sizeof(*t->nodes), by_path);
 	for (size_t i = 1; i < t->n; i++) {
 		if (!by_path(&t->nodes[i - 1], &t->nodes[i]))
-			return err_set(err, EINVAL, "line %d: '%.80s' is already in line %d",
-				       t->nodes[i].line > t->nodes[i - 1].line ? t->nodes[i].line
-									       : t->nodes[i - 1].line,
-				       t->nodes[i].path,
-				       t->nodes[i].line < t->nodes[i - 1].line ? t->nodes[i].line
-									       : t->nodes[i - 1].line);
+			return err_set(
+				err, EINVAL, "line %d: '%.80s' is already in line %d",
+				t->nodes[i].line > t->nodes[i - 1].line ? t->nodes[i].line
+									: t->nodes[i - 1].line,
+				t->nodes[i].path,
+				t->nodes[i].line < t->nodes[i - 1].line ? t->nodes[i].line
+									: t->nodes[i - 1].line);
 	}
 	for (size_t i = 0; i < t->n; i++) {
 		r = check_way(t, &t->nodes[i], err);
@@ -262,8 +269,8 @@ static int make_parents(int dir_fd, char *path)
 
 static int write_file(int dir_fd, const struct node *node)
 {
-	_cleanup_close_ int fd =
-		openat(dir_fd, node->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	_cleanup_close_ int fd = openat(dir_fd, node->path,
+					O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 	_cleanup_strbuf_ struct strbuf value = STRBUF_INIT;
 
 	if (fd < 0)
@@ -313,8 +320,8 @@ static int make_all(int dir_fd, const struct tree *t, bool links, struct err *er
 		if (r >= 0)
 			r = make_node(dir_fd, node);
 		if (r < 0)
-			return err_set(err, -r, "line %d: '%.80s' cannot be made: %s", node->line, node->path,
-				       strerror(-r));
+			return err_set(err, -r, "line %d: '%.80s' cannot be made: %s", node->line,
+				       node->path, strerror(-r));
 		last = node->path;
 		last_len = len;
 	}
@@ -341,7 +348,8 @@ int hosttree_unpack(const char *text, size_t len, const char *dir, struct err *e
 	int r;
 
 	if (len > TEXT_MAX)
-		return err_set(err, EFBIG, "a host.tree of %zu bytes is larger than the %zu allowed", len,
+		return err_set(err, EFBIG,
+			       "a host.tree of %zu bytes is larger than the %zu allowed", len,
 			       TEXT_MAX);
 	r = parse_text(text, len, &t, err);
 	if (r >= 0)

@@ -1,4 +1,5 @@
-/* libnuma reads the running kernel only and takes no root: good for a second opinion on the live machine. */
+/* libnuma reads the running kernel only and takes no root: good for a second opinion on the live
+ * machine. */
 #include <numa.h>
 
 #include "base/str.h"
@@ -22,7 +23,8 @@ static void check_distances(const struct hw_inventory *inv, struct strbuf *out)
 	}
 }
 
-void discover_check_numa(const struct sysroot *root, const struct hw_inventory *inv, struct strbuf *out)
+void discover_check_numa(const struct sysroot *root, const struct hw_inventory *inv,
+			 struct strbuf *out)
 {
 	int nodes;
 
@@ -36,7 +38,8 @@ void discover_check_numa(const struct sysroot *root, const struct hw_inventory *
 	}
 	nodes = numa_num_configured_nodes();
 	if (nodes != (int)inv->n_numa)
-		strbuf_printf(out, "libnuma counts %d NUMA nodes, sysfs shows %zu", nodes, inv->n_numa);
+		strbuf_printf(out, "libnuma counts %d NUMA nodes, sysfs shows %zu", nodes,
+			      inv->n_numa);
 	else
 		check_distances(inv, out);
 }

@@ -1,7 +1,7 @@
 /*
- * What libpci knows: the layout of configuration space and the names of devices. Config space is read through
- * the sysfs file at the few offsets needed: on real hardware each dword is a slow bus access, and libpci's
- * own scan would open every function again.
+ * What libpci knows: the layout of configuration space and the names of devices. Config space is
+ * read through the sysfs file at the few offsets needed: on real hardware each dword is a slow bus
+ * access, and libpci's own scan would open every function again.
  */
 #include <endian.h>
 #include <fcntl.h>

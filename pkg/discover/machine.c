@@ -1,4 +1,5 @@
-/* What is true of the machine as a whole: NUMA nodes, virtual or not, where the default route goes. */
+/* What is true of the machine as a whole: NUMA nodes, virtual or not, where the default route goes.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -69,7 +70,8 @@ static const int *read_distances(struct scan *s, int node)
 		return NULL;
 	if (n >= 0 && parse_distances(text, row, s->n_numa))
 		return row;
-	scan_note(s, "NUMA node %d: its distances are not %zu numbers; taken as unknown", node, s->n_numa);
+	scan_note(s, "NUMA node %d: its distances are not %zu numbers; taken as unknown", node,
+		  s->n_numa);
 	return NULL;
 }
 
@@ -85,7 +87,8 @@ static const char *read_cpumap(struct scan *s, int node)
 		return NULL;
 	if (n > 0 && !text[strspn(text, "0123456789abcdef,")])
 		return arena_strdup(s->arena, text);
-	scan_note(s, "NUMA node %d: its cpumap is no list of hexadecimal numbers; taken as unknown", node);
+	scan_note(s, "NUMA node %d: its cpumap is no list of hexadecimal numbers; taken as unknown",
+		  node);
 	return NULL;
 }
 
@@ -135,7 +138,8 @@ static bool cpu_says_hypervisor(const struct sysroot *root)
 	return line_has_word(text, "flags", "hypervisor");
 }
 
-/* DMI strings of virtual machines; NULL matches anything, `metal` marks vendors whose bare machines say so.
+/* DMI strings of virtual machines; NULL matches anything, `metal` marks vendors whose bare machines
+ * say so.
  */
 static const struct {
 	const char *vendor, *product;
@@ -164,8 +168,10 @@ static bool dmi_says_hypervisor(const struct sysroot *root)
 	if (sysroot_read(root, product, sizeof(product), "sys/class/dmi/id/product_name") < 0)
 		product[0] = '\0';
 	for (size_t i = 0; i < ARRAY_LEN(virtual_machines); i++) {
-		if ((!virtual_machines[i].vendor || str_starts(vendor, virtual_machines[i].vendor)) &&
-		    (!virtual_machines[i].product || str_starts(product, virtual_machines[i].product)))
+		if ((!virtual_machines[i].vendor ||
+		     str_starts(vendor, virtual_machines[i].vendor)) &&
+		    (!virtual_machines[i].product ||
+		     str_starts(product, virtual_machines[i].product)))
 			return !virtual_machines[i].metal || !strstr(product, ".metal");
 	}
 	return false;
@@ -185,8 +191,8 @@ static bool is_default_route(const char *line, char name[64])
 {
 	unsigned destination, gateway, flags, mask;
 
-	return sscanf(line, "%63s %8x %8x %4x %*s %*s %*s %8x", name, &destination, &gateway, &flags,
-		      &mask) == 5 &&
+	return sscanf(line, "%63s %8x %8x %4x %*s %*s %*s %8x", name, &destination, &gateway,
+		      &flags, &mask) == 5 &&
 	       !destination && !mask && (flags & 1);
 }
 
@@ -199,7 +205,8 @@ void scan_default_route(struct scan *s)
 	int n = sysroot_read(s->root, text, ROUTES_MAX, "proc/net/route");
 
 	if (n < 0 && n != -ENOENT)
-		scan_note(s, "proc/net/route cannot be read: %s; no default route is known", strerror(-n));
+		scan_note(s, "proc/net/route cannot be read: %s; no default route is known",
+			  strerror(-n));
 	if (n < 0)
 		return;
 	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {

@@ -1,4 +1,5 @@
-/* Network namespaces that are files of a directory, and what sysfs shows in one. Whoever uses this is in another namespace afterwards. */
+/* Network namespaces that are files of a directory, and what sysfs shows in one. Whoever uses this
+ * is in another namespace afterwards. */
 #ifndef RAILMATE_DISCOVER_NETNS_INTERNAL_H
 #define RAILMATE_DISCOVER_NETNS_INTERNAL_H
 
@@ -17,15 +18,18 @@ struct netns_walk {
 };
 
 /*
- * Enters each namespace of the directory but our own, the newest first, until fn (called inside, with the file's name) says that it has
- * seen enough. What is no namespace, or goes away meanwhile, is left out. -errno: the directory cannot be read.
+ * Enters each namespace of the directory but our own, the newest first, until fn (called inside,
+ * with the file's name) says that it has seen enough. What is no namespace, or goes away meanwhile,
+ * is left out. -errno: the directory cannot be read.
  */
-int netns_each(const char *dir, bool (*fn)(void *arg, const char *name), void *arg, struct netns_walk *ret);
+int netns_each(const char *dir, bool (*fn)(void *arg, const char *name), void *arg,
+	       struct netns_walk *ret);
 
 /* Who runs in a namespace says how much there is to read; more of anything is of no use to NCCL. */
 #define NETNS_CROWD_MAX 4096
 struct ifaddrs;
-/* The interfaces and addresses of the namespace we are in, for freeifaddrs(). -E2BIG: there are more than NETNS_CROWD_MAX. */
+/* The interfaces and addresses of the namespace we are in, for freeifaddrs(). -E2BIG: there are
+ * more than NETNS_CROWD_MAX. */
 int netns_addresses(struct ifaddrs **ret);
 
 /* The PCI function of a network interface of the namespace we are in; false: it has none. */
@@ -33,8 +37,8 @@ bool netns_function_of(const char *netdev, struct bdf *ret);
 int netns_mtu_of(const char *netdev); /* 0 unknown */
 
 /*
- * The live machine with the sysfs of the namespace we are in: a fresh one over /sys, in a mount namespace of this thread's own. To be
- * closed before the next namespace is entered.
+ * The live machine with the sysfs of the namespace we are in: a fresh one over /sys, in a mount
+ * namespace of this thread's own. To be closed before the next namespace is entered.
  */
 int netns_sysfs_open(struct sysroot **ret, struct err *err);
 void netns_sysfs_close(struct sysroot *root);

@@ -62,7 +62,8 @@ static void list(DIR *dir, struct entries *ret)
 	struct stat st;
 
 	while ((d = readdir(dir))) {
-		if (d->d_name[0] == '.' || fstatat(dirfd(dir), d->d_name, &st, 0) < 0 || !S_ISREG(st.st_mode))
+		if (d->d_name[0] == '.' || fstatat(dirfd(dir), d->d_name, &st, 0) < 0 ||
+		    !S_ISREG(st.st_mode))
 			continue;
 		ret->v = xgrow(ret->v, &ret->cap, ret->n + 1, sizeof(*ret->v));
 		ret->v[ret->n++] = (struct entry) { xstrdup(d->d_name), st.st_mtim };
@@ -105,7 +106,8 @@ static void close_dir(DIR **dir)
 	closedir(*dir);
 }
 
-int netns_each(const char *path, bool (*fn)(void *arg, const char *name), void *arg, struct netns_walk *ret)
+int netns_each(const char *path, bool (*fn)(void *arg, const char *name), void *arg,
+	       struct netns_walk *ret)
 {
 	_cleanup_(entries_done) struct entries entries = { NULL, 0, 0 };
 	DIR *opened = opendir(path);
@@ -166,7 +168,8 @@ int netns_mtu_of(const char *netdev)
 	return ask(netdev, SIOCGIFMTU, &ifr) < 0 ? 0 : ifr.ifr_mtu;
 }
 
-/* sysfs shows the namespace of whoever mounts it. Nobody else sees the mount, and it ends with the thread. */
+/* sysfs shows the namespace of whoever mounts it. Nobody else sees the mount, and it ends with the
+ * thread. */
 int netns_sysfs_open(struct sysroot **ret, struct err *err)
 {
 	static const unsigned long flags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;

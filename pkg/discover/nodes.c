@@ -1,5 +1,5 @@
-/* Device nodes beside the verbs node: of user-space drivers, and of MAD. Looked at when an answer depends on
- * them. */
+/* Device nodes beside the verbs node: of user-space drivers, and of MAD. Looked at when an answer
+ * depends on them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -31,8 +31,8 @@ static bool is_number(const char *s)
 	return *s && strlen(s) <= 10 && strspn(s, "0123456789") == strlen(s);
 }
 
-/* Without an IOMMU the group has a name, and its node is called noiommu-N; user space looks for N all the
- * same. */
+/* Without an IOMMU the group has a name, and its node is called noiommu-N; user space looks for N
+ * all the same. */
 static void find_group(const struct sysroot *root, const char *addr, struct user_io *ret)
 {
 	char group[16], name[32];
@@ -63,7 +63,8 @@ static void find_uio(const struct sysroot *root, const char *addr, struct user_i
 	snprintf(ret->host, sizeof(ret->host), "%s", ret->node);
 }
 
-bool discover_user_io(const struct sysroot *root, struct bdf bdf, const char *driver, struct user_io *ret)
+bool discover_user_io(const struct sysroot *root, struct bdf bdf, const char *driver,
+		      struct user_io *ret)
 {
 	char addr[BDF_STRLEN];
 

@@ -1,4 +1,5 @@
-/* One device, looked at again when an answer depends on it: nothing here comes from an earlier scan. */
+/* One device, looked at again when an answer depends on it: nothing here comes from an earlier
+ * scan. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -120,7 +121,8 @@ int discover_function_now(const struct sysroot *root, struct bdf bdf, struct fun
 	snprintf(path, sizeof(path), DEVICES "/%s", bdf_format(bdf, addr));
 	r = dir_open_path(root, path, &dev);
 	if (r < 0)
-		return err_set(err, -r, "PCI function %s %s", addr, r == -ENOENT ? "is gone" : strerror(-r));
+		return err_set(err, -r, "PCI function %s %s", addr,
+			       r == -ENOENT ? "is gone" : strerror(-r));
 	if (dir_link_name(&dev, "driver", now.driver, sizeof(now.driver)) < 0)
 		now.driver[0] = '\0';
 	r = dir_link(&dev, "physfn", text, sizeof(text));
@@ -137,7 +139,8 @@ static int parse_gid(const char *text, uint8_t gid[16])
 
 	for (int i = 0; i < 16; i++) {
 		const char *high = *text ? strchr(digits, tolower((unsigned char)*text++)) : NULL;
-		const char *low = high && *text ? strchr(digits, tolower((unsigned char)*text++)) : NULL;
+		const char *low =
+			high && *text ? strchr(digits, tolower((unsigned char)*text++)) : NULL;
 
 		if (!low)
 			return -EINVAL;
@@ -215,8 +218,8 @@ static void read_gids(const struct dir *port, struct gid_entry ret[GID_TABLE_MAX
 	*ret_len = n ? indices[n - 1] + 1 : 0;
 }
 
-int discover_gids(const struct sysroot *root, const char *rdma, int port, struct gid_entry ret[GID_TABLE_MAX],
-		  size_t *ret_n, struct err *err)
+int discover_gids(const struct sysroot *root, const char *rdma, int port,
+		  struct gid_entry ret[GID_TABLE_MAX], size_t *ret_n, struct err *err)
 {
 	_cleanup_dir_ struct dir dir = DIR_CLOSED;
 	char path[PATH_MAX];
@@ -241,13 +244,15 @@ static size_t read_pkeys(const struct dir *port, uint16_t *ret, size_t max)
 		while (len <= (size_t)indices[i])
 			ret[len++] = 0;
 		snprintf(name, sizeof(name), "pkeys/%d", indices[i]);
-		if (dir_read(port, name, text, sizeof(text)) > 0 && !str_to_u64(text, 16, UINT16_MAX, &key))
+		if (dir_read(port, name, text, sizeof(text)) > 0 &&
+		    !str_to_u64(text, 16, UINT16_MAX, &key))
 			ret[len - 1] = (uint16_t)key;
 	}
 	return len;
 }
 
-size_t discover_pkeys(const struct sysroot *root, const char *rdma, int port, uint16_t *ret, size_t max)
+size_t discover_pkeys(const struct sysroot *root, const char *rdma, int port, uint16_t *ret,
+		      size_t max)
 {
 	_cleanup_dir_ struct dir dir = DIR_CLOSED;
 	uint16_t table[PKEY_TABLE_MAX];
@@ -273,8 +278,8 @@ void discover_default_pkeys(const struct sysroot *root, struct hw_inventory *inv
 
 		if (!rdma->n_ports || rdma->ports[0].link != HW_LINK_IB)
 			continue;
-		if (sysroot_read(root, text, sizeof(text), RDMA_DIR "/%s/ports/%d/pkeys/0", rdma->name,
-				 rdma->ports[0].number) > 0 &&
+		if (sysroot_read(root, text, sizeof(text), RDMA_DIR "/%s/ports/%d/pkeys/0",
+				 rdma->name, rdma->ports[0].number) > 0 &&
 		    !str_to_u64(text, 16, UINT16_MAX, &key))
 			rdma->pkey = (uint16_t)key;
 	}

@@ -1,8 +1,8 @@
 /*
- * PCI functions: one flat pass over sys/bus/pci/devices. The text of each entry's link is the whole way from
- * the root complex to the function, so the tree is built in memory afterwards (place.c). Walking sys/devices
- * instead would open every directory on the way, and on Hyper-V the ways start below ACPI objects of any
- * depth.
+ * PCI functions: one flat pass over sys/bus/pci/devices. The text of each entry's link is the whole
+ * way from the root complex to the function, so the tree is built in memory afterwards (place.c).
+ * Walking sys/devices instead would open every directory on the way, and on Hyper-V the ways start
+ * below ACPI objects of any depth.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -35,8 +35,10 @@ static bool is_bridge(const struct hw_pci *f)
 	return f->class_code >> 16 == CLASS_BRIDGE;
 }
 
-/* 0x020000 and friends: without it there is no device. The sentence is complete, also for a missing file. */
-static int read_id(const struct function *fn, const char *name, uint64_t max, uint32_t *ret, struct err *err)
+/* 0x020000 and friends: without it there is no device. The sentence is complete, also for a missing
+ * file. */
+static int read_id(const struct function *fn, const char *name, uint64_t max, uint32_t *ret,
+		   struct err *err)
 {
 	uint64_t v = 0;
 	int r = attr_u64(&fn->dir, name, 16, max, &v, err);
@@ -44,7 +46,8 @@ static int read_id(const struct function *fn, const char *name, uint64_t max, ui
 	if (r == -ENOENT) {
 		char addr[BDF_STRLEN];
 
-		return err_set(err, ENOENT, "%s: %s is not there", bdf_format(fn->rec.bdf, addr), name);
+		return err_set(err, ENOENT, "%s: %s is not there", bdf_format(fn->rec.bdf, addr),
+			       name);
 	}
 	*ret = (uint32_t)v;
 	return r;
@@ -53,8 +56,9 @@ static int read_id(const struct function *fn, const char *name, uint64_t max, ui
 #define MODALIAS(word, byte) "pci:v" word "d" word "sv" word "sd" word "bc" byte "sc" byte "i" byte
 
 /*
- * One file for five that say the same; false: not there, or not just as the kernel writes it. (uevent has the
- * driver as well, but kernels of 2024 make its reader wait until a driver's probe is done.)
+ * One file for five that say the same; false: not there, or not just as the kernel writes it.
+ * (uevent has the driver as well, but kernels of 2024 make its reader wait until a driver's probe
+ * is done.)
  */
 static bool read_modalias(struct function *fn)
 {
@@ -62,11 +66,11 @@ static bool read_modalias(struct function *fn)
 	char text[64], again[64];
 
 	if (dir_read(&fn->dir, "modalias", text, sizeof(text)) < 0 ||
-	    sscanf(text, MODALIAS("%8x", "%2x"), &vendor, &device, &subvendor, &subdevice, &base, &sub,
-		   &interface) != 7)
+	    sscanf(text, MODALIAS("%8x", "%2x"), &vendor, &device, &subvendor, &subdevice, &base,
+		   &sub, &interface) != 7)
 		return false;
-	snprintf(again, sizeof(again), MODALIAS("%08X", "%02X"), vendor, device, subvendor, subdevice, base,
-		 sub, interface);
+	snprintf(again, sizeof(again), MODALIAS("%08X", "%02X"), vendor, device, subvendor,
+		 subdevice, base, sub, interface);
 	if (strcmp(text, again) != 0 || (vendor | device | subvendor | subdevice) > UINT16_MAX)
 		return false;
 	fn->rec.class_code = base << 16 | sub << 8 | interface;
@@ -137,9 +141,10 @@ static void read_numa(struct function *fn)
 	if (scan_numa_exists(fn->s, node))
 		fn->place.numa = node;
 	else
-		scan_note(fn->s,
-			  "%s: numa_node says '%d', a node that this machine does not have; taken as unknown",
-			  bdf_format(fn->rec.bdf, addr), node);
+		scan_note(
+			fn->s,
+			"%s: numa_node says '%d', a node that this machine does not have; taken as unknown",
+			bdf_format(fn->rec.bdf, addr), node);
 }
 
 /* Name at the end of a link such as driver; NULL without one. */
@@ -187,8 +192,8 @@ static void read_physfn(struct function *fn)
 }
 
 /*
- * The first netdev in name order. A PF in switchdev mode also shows the representors of its VFs ("pf0vf3")
- * in its directory: those are not it.
+ * The first netdev in name order. A PF in switchdev mode also shows the representors of its VFs
+ * ("pf0vf3") in its directory: those are not it.
  */
 static const char *pick_netdev(const struct function *fn, const struct names *names)
 {
@@ -203,7 +208,8 @@ static const char *pick_netdev(const struct function *fn, const struct names *na
 	return names->v[0];
 }
 
-/* "0" or "1"; the kernel answers EINVAL while the interface is switched off, and a capture of that is empty.
+/* "0" or "1"; the kernel answers EINVAL while the interface is switched off, and a capture of that
+ * is empty.
  */
 static int read_carrier(const struct dir *dev, const char *path)
 {
@@ -285,8 +291,8 @@ static void read_physical(struct function *fn)
 }
 
 /*
- * What it is comes last, or at least its vendor: a device that was pulled out while its other files were read
- * has none any more. What a PF names as its VF is no bridge, so that its kind can wait.
+ * What it is comes last, or at least its vendor: a device that was pulled out while its other files
+ * were read has none any more. What a PF names as its VF is no bridge, so that its kind can wait.
  */
 static int read_function(struct function *fn, struct err *err)
 {
@@ -336,8 +342,10 @@ static const char *way_beside_pf(const struct function *fn)
 		     : NULL;
 }
 
-/* The link's text; it must end in the name of its entry. A plain directory (a tree made by hand) has none. */
-static int read_way(struct function *fn, const struct dir *devices, const char *name, struct err *err)
+/* The link's text; it must end in the name of its entry. A plain directory (a tree made by hand)
+ * has none. */
+static int read_way(struct function *fn, const struct dir *devices, const char *name,
+		    struct err *err)
 {
 	char text[PATH_MAX];
 	const char *last;
@@ -360,7 +368,8 @@ static int read_way(struct function *fn, const struct dir *devices, const char *
 	return 0;
 }
 
-static int open_function(struct function *fn, const struct dir *devices, const char *name, struct err *err)
+static int open_function(struct function *fn, const struct dir *devices, const char *name,
+			 struct err *err)
 {
 	char path[PATH_MAX];
 	int r = read_way(fn, devices, name, err);
@@ -399,8 +408,8 @@ static bool may_pass(int r)
 	return r == -EMFILE || r == -ENFILE || r == -ENOMEM || r == -EIO;
 }
 
-static int scan_function(struct scan *s, const struct dir *devices, const char *name, struct bdf bdf,
-			 struct err *ret_err)
+static int scan_function(struct scan *s, const struct dir *devices, const char *name,
+			 struct bdf bdf, struct err *ret_err)
 {
 	struct function fn = {
 		.s = s,
@@ -460,7 +469,8 @@ static size_t sort_entries(struct scan *s, const struct names *names, struct ent
 		if (!bdf_parse(names->v[i], &ret[n].bdf))
 			ret[n++].name = names->v[i];
 		else
-			scan_note(s, DEVICES ": '%.40s' is not a PCI address; skipped", names->v[i]);
+			scan_note(s, DEVICES ": '%.40s' is not a PCI address; skipped",
+				  names->v[i]);
 	}
 	qsort(ret, n, sizeof(*ret), by_address);
 	return n;

@@ -148,14 +148,16 @@ static void put(uint8_t *bytes, unsigned at, uint32_t value, unsigned size)
 }
 
 /* Returns where the next capability would be. */
-static unsigned put_extended(uint8_t *bytes, unsigned at, unsigned id, uint16_t cap, uint16_t ctrl, bool last)
+static unsigned put_extended(uint8_t *bytes, unsigned at, unsigned id, uint16_t cap, uint16_t ctrl,
+			     bool last)
 {
 	put(bytes, at, id | 1U << 16 | (last ? 0 : (at + 8) << 20), 4);
 	put(bytes, at + PCI_ACS_CAP, cap | (uint32_t)ctrl << 16, 4);
 	return at + 8;
 }
 
-void pci_conf_excerpt(const struct pci_conf *c, uint16_t vendor, uint16_t device, struct strbuf *out)
+void pci_conf_excerpt(const struct pci_conf *c, uint16_t vendor, uint16_t device,
+		      struct strbuf *out)
 {
 	uint8_t bytes[FIRST_EXT_CAP + 16] = { 0 };
 	unsigned end = FIRST_EXT_CAP;
@@ -172,7 +174,8 @@ void pci_conf_excerpt(const struct pci_conf *c, uint16_t vendor, uint16_t device
 		put(bytes, PCIE_AT + PCI_EXP_DEVCTL, (uint32_t)c->devctl, 2);
 	}
 	if (c->has_acs)
-		end = put_extended(bytes, end, PCI_EXT_CAP_ID_ACS, c->acs_cap, c->acs_ctrl, !c->has_ats);
+		end = put_extended(bytes, end, PCI_EXT_CAP_ID_ACS, c->acs_cap, c->acs_ctrl,
+				   !c->has_ats);
 	if (c->has_ats)
 		end = put_extended(bytes, end, PCI_EXT_CAP_ID_ATS, c->ats_cap, c->ats_ctrl, true);
 	if (c->extended == PCI_CONF_READ && end == FIRST_EXT_CAP)

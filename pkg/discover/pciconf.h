@@ -1,8 +1,9 @@
 /*
- * What a function's configuration space says about transfers between devices: PCIe control, ACS, ATS. Read at the few
- * offsets that matter: on real hardware each dword is a slow bus access, and some devices take a read of everything
- * badly. sysfs gives 64 bytes to anybody, 256 to CAP_SYS_ADMIN, and 4096 where the firmware has told of the extended
- * space; what ends earlier is unknown, not off.
+ * What a function's configuration space says about transfers between devices: PCIe control, ACS,
+ * ATS. Read at the few offsets that matter: on real hardware each dword is a slow bus access, and
+ * some devices take a read of everything badly. sysfs gives 64 bytes to anybody, 256 to
+ * CAP_SYS_ADMIN, and 4096 where the firmware has told of the extended space; what ends earlier is
+ * unknown, not off.
  */
 #ifndef RAILMATE_DISCOVER_PCICONF_H
 #define RAILMATE_DISCOVER_PCICONF_H
@@ -22,15 +23,17 @@ enum pci_conf_state {
 
 struct pci_conf {
 	enum pci_conf_state classic, extended;
-	int flags, devctl;	/* of the PCIe capability; -1 unknown, or there is none */
+	int flags, devctl; /* of the PCIe capability; -1 unknown, or there is none */
 	uint32_t devcap;
-	bool has_acs, has_ats;	/* false means something only when extended is READ */
+	bool has_acs, has_ats; /* false means something only when extended is READ */
 	uint16_t acs_cap, acs_ctrl, ats_cap, ats_ctrl;
 };
 
 /* path: of the file, below the root. Any thread. */
 struct pci_conf discover_pci_conf(const struct sysroot *root, const char *path);
-/* A configuration space that says the same and nothing else, for a snapshot; nothing when there is nothing to say. */
-void pci_conf_excerpt(const struct pci_conf *conf, uint16_t vendor, uint16_t device, struct strbuf *out);
+/* A configuration space that says the same and nothing else, for a snapshot; nothing when there is
+ * nothing to say. */
+void pci_conf_excerpt(const struct pci_conf *conf, uint16_t vendor, uint16_t device,
+		      struct strbuf *out);
 
 #endif

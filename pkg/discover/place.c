@@ -1,4 +1,5 @@
-/* What the functions are to each other: parents, VFs of PFs, effective NUMA nodes. Pure but for its notes. */
+/* What the functions are to each other: parents, VFs of PFs, effective NUMA nodes. Pure but for its
+ * notes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,11 +21,12 @@ static bool parse_root(const char *component, struct bdf *ret)
 }
 
 /*
- * ../../../devices/pci0000:3a/0000:3a:00.0/0000:3b:00.2: every address but the last is a bridge above. VMD
- * puts a second root complex below a function ("…/0000:80:05.5/pci10000:00/…"); the first one is where it
- * hangs.
+ * ../../../devices/pci0000:3a/0000:3a:00.0/0000:3b:00.2: every address but the last is a bridge
+ * above. VMD puts a second root complex below a function ("…/0000:80:05.5/pci10000:00/…"); the
+ * first one is where it hangs.
  */
-static void read_components(struct scan *s, int i, char *path, struct bdf *above, int max, int *ret_n)
+static void read_components(struct scan *s, int i, char *path, struct bdf *above, int max,
+			    int *ret_n)
 {
 	struct hw_pci *f = &s->pci[i];
 	char *save = NULL;
@@ -65,8 +67,8 @@ static void read_ways(struct scan *s, int *chain)
 	}
 }
 
-/* Ways that contradict each other could make a ring. A parent's way is shorter than its child's, so no ring
- * remains. */
+/* Ways that contradict each other could make a ring. A parent's way is shorter than its child's, so
+ * no ring remains. */
 static void set_parents(struct scan *s, const int *chain)
 {
 	char a[BDF_STRLEN], b[BDF_STRLEN];
@@ -75,10 +77,11 @@ static void set_parents(struct scan *s, const int *chain)
 		int up = s->place[i].path ? chain[i] : -1;
 
 		if (up >= 0 && s->place[up].depth >= s->place[i].depth) {
-			scan_note(s,
-				  "%s: claims to be below %s, whose own path says otherwise; taken as on the "
-				  "root bus",
-				  bdf_format(s->pci[i].bdf, a), bdf_format(s->pci[up].bdf, b));
+			scan_note(
+				s,
+				"%s: claims to be below %s, whose own path says otherwise; taken as on the "
+				"root bus",
+				bdf_format(s->pci[i].bdf, a), bdf_format(s->pci[up].bdf, b));
 			up = -1;
 		}
 		s->pci[i].parent = up;
@@ -138,7 +141,8 @@ static int index_by_address(const struct hw_pci *pf, const struct place *place, 
 		return -1;
 	if (!distance)
 		return 0;
-	if (place->stride <= 0 || distance % place->stride || distance / place->stride >= pf->sriov_total)
+	if (place->stride <= 0 || distance % place->stride ||
+	    distance / place->stride >= pf->sriov_total)
 		return -1;
 	return distance / place->stride;
 }
@@ -160,7 +164,8 @@ static void set_vfs(struct scan *s)
 			continue;
 		f->vf_index = index_by_address(&s->pci[f->physfn], &s->place[f->physfn], f->bdf);
 		if (f->vf_index < 0)
-			scan_note(s, "%s: no virtfn link of its PF names it; its VF index is unknown",
+			scan_note(s,
+				  "%s: no virtfn link of its PF names it; its VF index is unknown",
 				  bdf_format(f->bdf, addr));
 	}
 }

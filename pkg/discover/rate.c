@@ -1,8 +1,8 @@
 /*
- * Rate limits of VFs, which an administrator sets on their PF. Some drivers show them in files of the PF,
- * sriov/<index>/: mlx5 of MLNX_OFED in `config` (its max_tx_rate explains itself instead), Intel's
- * out-of-tree drivers in `max_tx_rate`. The kernel's own drivers have no such files; the running kernel is
- * asked then, once for all VFs of a PF.
+ * Rate limits of VFs, which an administrator sets on their PF. Some drivers show them in files of
+ * the PF, sriov/<index>/: mlx5 of MLNX_OFED in `config` (its max_tx_rate explains itself instead),
+ * Intel's out-of-tree drivers in `max_tx_rate`. The kernel's own drivers have no such files; the
+ * running kernel is asked then, once for all VFs of a PF.
  */
 #include <errno.h>
 #include <limits.h>
@@ -51,7 +51,8 @@ static int read_max_tx_rate(const struct dir *sriov, int index, int *ret)
 	char path[32], text[128];
 
 	snprintf(path, sizeof(path), "%d/max_tx_rate", index);
-	if (dir_read(sriov, path, text, sizeof(text)) < 0 || str_to_int(str_trim(text), ret) < 0 || *ret < 0)
+	if (dir_read(sriov, path, text, sizeof(text)) < 0 || str_to_int(str_trim(text), ret) < 0 ||
+	    *ret < 0)
 		return -ENOENT;
 	return 0;
 }

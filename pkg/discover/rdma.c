@@ -1,7 +1,7 @@
 /*
- * RDMA devices. A hardware device is found below its function; the class directories come second, for soft
- * devices (rxe, siw), which live below sys/devices/virtual and name a netdev only. No names are kept
- * between scans: a uverbs number may move to another device when one is re-created.
+ * RDMA devices. A hardware device is found below its function; the class directories come second,
+ * for soft devices (rxe, siw), which live below sys/devices/virtual and name a netdev only. No
+ * names are kept between scans: a uverbs number may move to another device when one is re-created.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,8 @@ struct port_source {
 	const struct hw_port *shared; /* NULL: none */
 };
 
-static void port_file(const struct port_source *src, int port, const char *file, char path[PATH_MAX])
+static void port_file(const struct port_source *src, int port, const char *file,
+		      char path[PATH_MAX])
 {
 	snprintf(path, PATH_MAX, "%sports/%d%s%s", src->prefix, port, *file ? "/" : "", file);
 }
@@ -85,7 +86,8 @@ static bool has_port(const struct port_source *src, int port)
 	return fd >= 0;
 }
 
-static bool read_port(struct scan *s, const struct port_source *src, int number, struct hw_port *ret)
+static bool read_port(struct scan *s, const struct port_source *src, int number,
+		      struct hw_port *ret)
 {
 	char path[PATH_MAX];
 
@@ -99,8 +101,8 @@ static bool read_port(struct scan *s, const struct port_source *src, int number,
 	return true;
 }
 
-/* Ports count from 1 without gaps (include/rdma/ib_verbs.h, rdma_for_each_port); a VF has no more than its
- * PF. */
+/* Ports count from 1 without gaps (include/rdma/ib_verbs.h, rdma_for_each_port); a VF has no more
+ * than its PF. */
 static void read_ports(struct scan *s, const struct port_source *src, struct hw_rdma *rec)
 {
 	struct hw_port ports[MAX_PORTS];
@@ -112,7 +114,8 @@ static void read_ports(struct scan *s, const struct port_source *src, struct hw_
 	rec->ports = arena_copy(s->arena, ports, (size_t)n * sizeof(*ports));
 }
 
-void rdma_read_ports(const struct sysroot *root, const char *rdma, struct arena *arena, struct hw_rdma *ret)
+void rdma_read_ports(const struct sysroot *root, const char *rdma, struct arena *arena,
+		     struct hw_rdma *ret)
 {
 	struct scan s = { .root = root, .arena = arena };
 	_cleanup_dir_ struct dir ib = DIR_CLOSED;
@@ -154,8 +157,8 @@ static struct hw_rdma *match_uverbs(const struct dir *verbs, const char *prefix,
 
 #define VERBS_PREFIX "infiniband_verbs/"
 
-static void read_function_uverbs(struct scan *s, const struct dir *dev, struct bdf bdf, struct hw_rdma *recs,
-				 size_t n)
+static void read_function_uverbs(struct scan *s, const struct dir *dev, struct bdf bdf,
+				 struct hw_rdma *recs, size_t n)
 {
 	_cleanup_names_ struct names names = NAMES_EMPTY;
 
@@ -163,8 +166,9 @@ static void read_function_uverbs(struct scan *s, const struct dir *dev, struct b
 		return;
 	for (size_t i = 0; i < names.n; i++) {
 		/* With one of each there is no question. */
-		struct hw_rdma *rec =
-			names.n == 1 && n == 1 ? recs : match_uverbs(dev, VERBS_PREFIX, names.v[i], recs, n);
+		struct hw_rdma *rec = names.n == 1 && n == 1 ? recs
+							     : match_uverbs(dev, VERBS_PREFIX,
+									    names.v[i], recs, n);
 
 		if (rec)
 			rec->uverbs = arena_strdup(s->arena, names.v[i]);
@@ -198,8 +202,8 @@ static const char *below_sys(const char *way)
 	return way && str_starts(way, up) ? way + sizeof(up) - 1 : NULL;
 }
 
-void scan_function_rdma(struct scan *s, const struct dir *dev, const struct hw_pci *f, int pci, int pf,
-			const char *way)
+void scan_function_rdma(struct scan *s, const struct dir *dev, const struct hw_pci *f, int pci,
+			int pf, const char *way)
 {
 	_cleanup_names_ struct names names = NAMES_EMPTY;
 	struct port_source src = { .dir = dev, .shared = single_port(s, pf) };
@@ -236,7 +240,8 @@ static int function_of_netdev(const struct scan *s, const char *netdev)
 	char target[NAME_MAX + 1];
 	struct bdf bdf;
 
-	if (!sysroot_link_name(s->root, target, sizeof(target), "sys/class/net/%s/device", netdev) &&
+	if (!sysroot_link_name(s->root, target, sizeof(target), "sys/class/net/%s/device",
+			       netdev) &&
 	    !bdf_parse(target, &bdf))
 		return scan_find(s, bdf);
 	for (size_t i = 0; i < s->n_pci; i++) {
@@ -246,7 +251,8 @@ static int function_of_netdev(const struct scan *s, const char *netdev)
 	return -1;
 }
 
-/* A netdev of this name, if it is in our network namespace: a foreign one may only share the name. */
+/* A netdev of this name, if it is in our network namespace: a foreign one may only share the name.
+ */
 static void place_soft(struct scan *s, const char *name, struct hw_rdma *rec)
 {
 	char netdev[64];
@@ -268,7 +274,8 @@ static void place_by_device(struct scan *s, const char *target, struct hw_rdma *
 	if (rec->pci >= 0)
 		rec->netdev = s->pci[rec->pci].netdev;
 	else
-		scan_note(s, "RDMA device %s: its device '%.40s' is no PCI function of this machine",
+		scan_note(s,
+			  "RDMA device %s: its device '%.40s' is no PCI function of this machine",
 			  rec->name, target);
 }
 
@@ -281,7 +288,8 @@ static void add_class_device(struct scan *s, const struct dir *class, const char
 
 	if (r < 0) {
 		if (r != -ENOTDIR) /* "abi_version" beside the links */
-			scan_note(s, "RDMA device %s: cannot be opened: %s; skipped", name, strerror(-r));
+			scan_note(s, "RDMA device %s: cannot be opened: %s; skipped", name,
+				  strerror(-r));
 		return;
 	}
 	rec = add_rdma(s, name, -1);

@@ -1,8 +1,9 @@
 /*
- * openat2(RESOLVE_IN_ROOT) for kernels before 5.6 and for seccomp profiles that deny it. Every component is
- * opened with O_PATH | O_NOFOLLOW below the directory before it; a link's text takes the link's place in what
- * is left of the path. ".." goes back to a descriptor we already hold, never through the file system, and
- * stops at the root; an absolute link starts at the root again. The stack of descriptors is the path so far.
+ * openat2(RESOLVE_IN_ROOT) for kernels before 5.6 and for seccomp profiles that deny it. Every
+ * component is opened with O_PATH | O_NOFOLLOW below the directory before it; a link's text takes
+ * the link's place in what is left of the path. ".." goes back to a descriptor we already hold,
+ * never through the file system, and stops at the root; an absolute link starts at the root again.
+ * The stack of descriptors is the path so far.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +37,8 @@ static void climb_to(struct walk *w, int depth)
 		close(w->fds[--w->depth]);
 }
 
-/* The next component into name; 1, 0 when nothing is left, or -errno. Repeated slashes count as one. */
+/* The next component into name; 1, 0 when nothing is left, or -errno. Repeated slashes count as
+ * one. */
 static int next_component(struct walk *w, char name[NAME_MAX + 1])
 {
 	const char *p = w->rest + strspn(w->rest, "/");
@@ -79,7 +81,8 @@ static int follow(struct walk *w, int link_fd)
 	return 0;
 }
 
-/* One component that is neither "." nor "..". 1: it was the last, and *ret is what the caller wants. */
+/* One component that is neither "." nor "..". 1: it was the last, and *ret is what the caller
+ * wants. */
 static int step(struct walk *w, const char *name, int flags, int *ret)
 {
 	_cleanup_close_ int fd = openat(current(w), name, O_PATH | O_NOFOLLOW | O_CLOEXEC);

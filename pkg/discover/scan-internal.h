@@ -1,7 +1,7 @@
 /*
- * One scan in progress: the tables grow here and move into the inventory's arena at the end. Each phase is a
- * file: machine.c (NUMA, hypervisor, routes), cpu.c, pci.c (functions), virtfn.c (of PFs), place.c (links between functions),
- * card.c (VPD), rate.c (of VFs), rdma.c, gpu.c.
+ * One scan in progress: the tables grow here and move into the inventory's arena at the end. Each
+ * phase is a file: machine.c (NUMA, hypervisor, routes), cpu.c, pci.c (functions), virtfn.c (of
+ * PFs), place.c (links between functions), card.c (VPD), rate.c (of VFs), rdma.c, gpu.c.
  */
 #ifndef RAILMATE_DISCOVER_SCAN_INTERNAL_H
 #define RAILMATE_DISCOVER_SCAN_INTERNAL_H
@@ -14,11 +14,11 @@
 
 /* What placing a function needs beyond its record; same index as the record. */
 struct place {
-	const char *path;     /* text of its link in sys/bus/pci/devices; NULL: a plain directory */
-	int depth;	      /* PCI addresses in path */
-	int numa;	      /* its own node, -1 */
-	struct bdf pf;	      /* what physfn names, when is_vf */
-	int offset, stride;   /* sriov_offset, sriov_stride of a PF; -1 unknown */
+	const char *path;   /* text of its link in sys/bus/pci/devices; NULL: a plain directory */
+	int depth;	    /* PCI addresses in path */
+	int numa;	    /* its own node, -1 */
+	struct bdf pf;	    /* what physfn names, when is_vf */
+	int offset, stride; /* sriov_offset, sriov_stride of a PF; -1 unknown */
 };
 
 /* Entries of a directory in name order. */
@@ -26,7 +26,10 @@ struct names {
 	char **v;
 	size_t n, cap;
 };
-#define NAMES_EMPTY { NULL, 0, 0 }
+#define NAMES_EMPTY                                                                                \
+	{                                                                                          \
+		NULL, 0, 0                                                                         \
+	}
 
 /* "<name> of this class belongs to function bdf", from the text of the class directory's link. */
 struct class_link {
@@ -35,7 +38,8 @@ struct class_link {
 	bool taken; /* its function was asked for it */
 };
 
-/* Every device of one class that has a PCI function, sorted by function, then name; and the names of the others. */
+/* Every device of one class that has a PCI function, sorted by function, then name; and the names
+ * of the others. */
 struct class_map {
 	struct class_link *links;
 	size_t n, cap;
@@ -58,14 +62,22 @@ struct scan {
 	bool saw_vmbus;
 	struct class_map classes[CLASS_MAX];
 
-	struct hw_pci *pci;	 size_t n_pci, cap_pci;
-	struct place *place;	 size_t cap_place;
-	struct hw_rdma *rdma;	 size_t n_rdma, cap_rdma;
-	struct hw_gpu *gpu;	 size_t n_gpu, cap_gpu;
-	struct hw_card *card;	 size_t n_card, cap_card;
-	struct hw_numa *numa;	 size_t n_numa, cap_numa;
-	struct vf_link *vf;	 size_t n_vf, cap_vf;
-	const char **notes;	 size_t n_notes, cap_notes;
+	struct hw_pci *pci;
+	size_t n_pci, cap_pci;
+	struct place *place;
+	size_t cap_place;
+	struct hw_rdma *rdma;
+	size_t n_rdma, cap_rdma;
+	struct hw_gpu *gpu;
+	size_t n_gpu, cap_gpu;
+	struct hw_card *card;
+	size_t n_card, cap_card;
+	struct hw_numa *numa;
+	size_t n_numa, cap_numa;
+	struct vf_link *vf;
+	size_t n_vf, cap_vf;
+	const char **notes;
+	size_t n_notes, cap_notes;
 };
 
 void scan_note(struct scan *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -78,10 +90,11 @@ int names_of(const struct dir *d, struct names *ret);
 int names_below(const struct dir *up, const char *sub, struct names *ret);
 
 /*
- * A number in a file. -ENOENT: no such file, without a sentence; any other failure has one that names
- * the device, the file and the value.
+ * A number in a file. -ENOENT: no such file, without a sentence; any other failure has one that
+ * names the device, the file and the value.
  */
-int attr_u64(const struct dir *d, const char *name, int base, uint64_t max, uint64_t *ret, struct err *err);
+int attr_u64(const struct dir *d, const char *name, int base, uint64_t max, uint64_t *ret,
+	     struct err *err);
 int attr_int(const struct dir *d, const char *name, int *ret, struct err *err);
 /* The same, with the sentence going to the notes; `fallback` when there is no number. */
 int scan_int(struct scan *s, const struct dir *d, const char *name, int max, int fallback);
@@ -99,9 +112,10 @@ struct hw_cpu scan_cpu(struct scan *s);
 void scan_default_route(struct scan *s);
 
 /*
- * Names of a function's devices of one class. Reading a link of the class directory costs a third of opening and
- * listing a directory of the function, so that is asked first; the function's own directory decides
- * where the class directory has nothing (a tree without it, or two functions that claim one name).
+ * Names of a function's devices of one class. Reading a link of the class directory costs a third
+ * of opening and listing a directory of the function, so that is asked first; the function's own
+ * directory decides where the class directory has nothing (a tree without it, or two functions that
+ * claim one name).
  */
 void scan_classes(struct scan *s);
 void classes_done(struct scan *s);
@@ -110,41 +124,52 @@ int scan_class_names(struct scan *s, enum class_kind kind, const struct dir *dev
 /* What no function took, in name order. */
 void scan_class_rest(const struct scan *s, enum class_kind kind, struct names *ret);
 
-int scan_pci(struct scan *s, struct err *err); /* negative: the bus could not be read, which may pass */
+int scan_pci(struct scan *s,
+	     struct err *err); /* negative: the bus could not be read, which may pass */
 int scan_find(const struct scan *s, struct bdf bdf); /* among the functions committed so far; -1 */
 /* Adds to s->vf, sorted by address, what the PF says whose record will be pci[index]. */
-void scan_virtfns(struct scan *s, const struct dir *dir, struct bdf pf, int index, const struct place *place);
+void scan_virtfns(struct scan *s, const struct dir *dir, struct bdf pf, int index,
+		  const struct place *place);
 const struct vf_link *scan_vf_link(const struct scan *s, struct bdf vf); /* NULL: no PF named it */
-/* Gives every bridge that others' ways name a record: before scan_place(). Moves the functions' indices. */
+/* Gives every bridge that others' ways name a record: before scan_place(). Moves the functions'
+ * indices. */
 void scan_missing_bridges(struct scan *s);
 void scan_place(struct scan *s);
-/* VPD, and which data direct function is whose: after scan_place(). What `before` knows of the same functions is not read. */
-bool card_is_read(const struct hw_pci *f); /* is this function's VPD read, where there is Data Direct? */
+/* VPD, and which data direct function is whose: after scan_place(). What `before` knows of the same
+ * functions is not read. */
+bool card_is_read(
+	const struct hw_pci *f); /* is this function's VPD read, where there is Data Direct? */
 void scan_cards(struct scan *s, const struct hw_inventory *before);
 /* Rate limits of VFs: after scan_place(). */
 void scan_rates(struct scan *s);
 const char *rate_line(const char *config); /* the line of sriov/<index>/config that says it; NULL */
 
 /*
- * RDMA devices of the function f whose directory is open, as pci[pci]. pf is its PF's index or -1: a VF sits
- * on its PF's port, whose link layer and rate are then known already.
+ * RDMA devices of the function f whose directory is open, as pci[pci]. pf is its PF's index or -1:
+ * a VF sits on its PF's port, whose link layer and rate are then known already.
  */
 /* `way` is the text of the function's link; NULL: none. */
-void scan_function_rdma(struct scan *s, const struct dir *dev, const struct hw_pci *f, int pci, int pf, const char *way);
+void scan_function_rdma(struct scan *s, const struct dir *dev, const struct hw_pci *f, int pci,
+			int pf, const char *way);
 /* Those that no function owns: soft devices, and whatever only the class directory shows. */
 void scan_class_rdma(struct scan *s);
 /* The netdev on which a soft RDMA device sits; -ENOENT when it names none. */
 int rdma_soft_netdev(const struct sysroot *root, const char *rdma, char *buf, size_t size);
 /* The ports of one device, now; a fact that cannot be read is unknown. */
-void rdma_read_ports(const struct sysroot *root, const char *rdma, struct arena *arena, struct hw_rdma *ret);
-/* Both tables of a port, now: GIDs without empty slots, P_Keys index by index. Empty where there is no such port. */
+void rdma_read_ports(const struct sysroot *root, const char *rdma, struct arena *arena,
+		     struct hw_rdma *ret);
+/* Both tables of a port, now: GIDs without empty slots, P_Keys index by index. Empty where there is
+ * no such port. */
 #define PKEY_TABLE_MAX 1024
 struct port_tables {
-	struct gid_entry *gids;	size_t n_gids;
+	struct gid_entry *gids;
+	size_t n_gids;
 	int gid_table_len; /* slots */
-	uint16_t *pkeys;	size_t n_pkeys;
+	uint16_t *pkeys;
+	size_t n_pkeys;
 };
-void rdma_read_tables(const struct sysroot *root, const char *rdma, int port, struct arena *arena, struct port_tables *ret);
+void rdma_read_tables(const struct sysroot *root, const char *rdma, int port, struct arena *arena,
+		      struct port_tables *ret);
 /* The verbs device that serves ret->rdma, by the class of all of them. */
 void find_class_uverbs(const struct sysroot *root, struct function_now *ret);
 bool is_file_name(const char *name); /* one path component, not . or .. */

@@ -1,6 +1,7 @@
 /*
- * Made-up values for what names a machine or its owner. The n-th different original of a kind becomes the
- * n-th made-up value, so what was equal stays equal, and the order of a capture makes the result repeatable.
+ * Made-up values for what names a machine or its owner. The n-th different original of a kind
+ * becomes the n-th made-up value, so what was equal stays equal, and the order of a capture makes
+ * the result repeatable.
  */
 #include <search.h>
 #include <stdint.h>
@@ -53,7 +54,8 @@ static int by_original(const void *a, const void *b)
 {
 	const struct replaced *ra = a, *rb = b;
 
-	return ra->kind != rb->kind ? (int)ra->kind - (int)rb->kind : strcmp(ra->original, rb->original);
+	return ra->kind != rb->kind ? (int)ra->kind - (int)rb->kind
+				    : strcmp(ra->original, rb->original);
 }
 
 static int number_of(struct scrubber *s, enum scrub_kind kind, const char *original, size_t len)
@@ -86,7 +88,8 @@ static void put(struct strbuf *value, const char *text)
 		strbuf_putc(value, '\n');
 }
 
-static void scrub_number(struct scrubber *s, enum scrub_kind kind, const char *prefix, struct strbuf *value)
+static void scrub_number(struct scrubber *s, enum scrub_kind kind, const char *prefix,
+			 struct strbuf *value)
 {
 	char text[64];
 	int n;
@@ -95,13 +98,15 @@ static void scrub_number(struct scrubber *s, enum scrub_kind kind, const char *p
 		return;
 	n = number_of(s, kind, value->s, strcspn(value->s, "\n"));
 	if (kind == SCRUB_MAC)
-		snprintf(text, sizeof(text), "02:00:00:%02x:%02x:%02x", n >> 16 & 255, n >> 8 & 255, n & 255);
+		snprintf(text, sizeof(text), "02:00:00:%02x:%02x:%02x", n >> 16 & 255, n >> 8 & 255,
+			 n & 255);
 	else
 		snprintf(text, sizeof(text), "%s%04x:%04x", prefix, n >> 16 & 0xffff, n & 0xffff);
 	put(value, text);
 }
 
-/* Link-local and IPv4-mapped prefixes say what kind of GID it is and stay; any other is replaced as a whole.
+/* Link-local and IPv4-mapped prefixes say what kind of GID it is and stay; any other is replaced as
+ * a whole.
  */
 static void scrub_gid(struct scrubber *s, struct strbuf *value)
 {
@@ -119,7 +124,8 @@ static void scrub_gid(struct scrubber *s, struct strbuf *value)
 
 /* Calls fn for every line of value, which it appends to a new text. */
 static void each_line(struct scrubber *s, struct strbuf *value,
-		      void (*fn)(struct scrubber *s, const char *line, size_t len, struct strbuf *out))
+		      void (*fn)(struct scrubber *s, const char *line, size_t len,
+				 struct strbuf *out))
 {
 	struct strbuf out = STRBUF_INIT;
 
@@ -193,10 +199,16 @@ static void scrub_config(struct strbuf *value)
 /* Addresses of disks, names of images and passwords stand beside what matters. */
 static void scrub_cmdline(struct strbuf *value)
 {
-	static const char *const kept[] = {
-		"pci=",	 "iommu=",	    "iommu.",	"intel_iommu=",	       "amd_iommu=",
-		"pcie_", "numa_balancing=", "hugepage", "default_hugepagesz=", "transparent_hugepage="
-	};
+	static const char *const kept[] = { "pci=",
+					    "iommu=",
+					    "iommu.",
+					    "intel_iommu=",
+					    "amd_iommu=",
+					    "pcie_",
+					    "numa_balancing=",
+					    "hugepage",
+					    "default_hugepagesz=",
+					    "transparent_hugepage=" };
 	_cleanup_free_ char *words = strbuf_steal(value);
 	char *save, *word;
 

@@ -1,8 +1,8 @@
 /*
- * Directories held open. A scan of two thousand functions is a hundred thousand system calls, so each
- * directory is resolved once and its files are opened by their short name beside it. Names below a held directory
- * are opened without following links (O_NOFOLLOW), which keeps them inside the root at no cost; only where that
- * finds a link does the path go through the root again.
+ * Directories held open. A scan of two thousand functions is a hundred thousand system calls, so
+ * each directory is resolved once and its files are opened by their short name beside it. Names
+ * below a held directory are opened without following links (O_NOFOLLOW), which keeps them inside
+ * the root at no cost; only where that finds a link does the path go through the root again.
  */
 #ifndef RAILMATE_DISCOVER_SYSROOT_INTERNAL_H
 #define RAILMATE_DISCOVER_SYSROOT_INTERNAL_H
@@ -22,13 +22,17 @@ struct dir {
 	const char *name;     /* borrowed */
 	int fd;
 };
-#define DIR_CLOSED { NULL, NULL, NULL, -1 }
+#define DIR_CLOSED                                                                                 \
+	{                                                                                          \
+		NULL, NULL, NULL, -1                                                               \
+	}
 
 /* The path as a sentence names it: no leading slash. Cut short if it does not fit. */
 void dir_path(const struct dir *d, char *buf, size_t size);
 
 int dir_open_path(const struct sysroot *root, const char *path, struct dir *ret);
-int dir_open(const struct dir *up, const char *name, struct dir *ret); /* up and name must outlive ret */
+int dir_open(const struct dir *up, const char *name,
+	     struct dir *ret); /* up and name must outlive ret */
 void dir_close(const struct dir *d);
 #define _cleanup_dir_ __attribute__((cleanup(dir_close)))
 
@@ -40,7 +44,8 @@ int dir_link(const struct dir *d, const char *name, char *buf, size_t size);
 int dir_link_name(const struct dir *d, const char *name, char *buf, size_t size);
 int dir_each(const struct dir *d, int (*fn)(void *arg, const char *name), void *arg);
 
-/* Opens path below root->fd by walking it component by component: what RESOLVE_IN_ROOT does in the kernel. */
+/* Opens path below root->fd by walking it component by component: what RESOLVE_IN_ROOT does in the
+ * kernel. */
 int resolve_in_root(int root_fd, const char *path, int flags);
 
 #endif

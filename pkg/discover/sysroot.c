@@ -26,7 +26,8 @@ static int openat2_in_root(int fd, const char *path, int flags, uint64_t resolve
 	struct open_how how = { .flags = (uint64_t)(flags | O_CLOEXEC), .resolve = resolve };
 	long r;
 
-	/* EAGAIN: a rename elsewhere raced with "..", the kernel could not tell whether we stayed inside. */
+	/* EAGAIN: a rename elsewhere raced with "..", the kernel could not tell whether we stayed
+	 * inside. */
 	for (int tries = 0; tries < 100; tries++) {
 		r = syscall(SYS_openat2, fd, path, &how, sizeof(how));
 		if (r >= 0 || (errno != EAGAIN && errno != EINTR))
@@ -93,8 +94,8 @@ static int open_path(const struct sysroot *root, const char *path, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-static __attribute__((format(printf, 3, 0))) int open_formatted(const struct sysroot *root, int flags,
-								const char *fmt, va_list ap)
+static __attribute__((format(printf, 3, 0))) int
+open_formatted(const struct sysroot *root, int flags, const char *fmt, va_list ap)
 {
 	char path[PATH_MAX];
 	int n = vsnprintf(path, sizeof(path), fmt, ap);
@@ -213,7 +214,8 @@ int sysroot_link_name(const struct sysroot *root, char *buf, size_t size, const 
 	va_end(ap);
 	if (fd < 0)
 		return fd;
-	/* With an empty name the kernel says ENOENT for what is not a link; the caller knows it exists. */
+	/* With an empty name the kernel says ENOENT for what is not a link; the caller knows it
+	 * exists. */
 	n = read_link(fd, "", target, sizeof(target));
 	if (n == -ENOENT)
 		return -EINVAL;
@@ -238,8 +240,8 @@ bool sysroot_exists(const struct sysroot *root, const char *fmt, ...)
 	return fd >= 0;
 }
 
-int sysroot_each(const struct sysroot *root, const char *path, int (*fn)(void *arg, const char *name),
-		 void *arg)
+int sysroot_each(const struct sysroot *root, const char *path,
+		 int (*fn)(void *arg, const char *name), void *arg)
 {
 	_cleanup_dir_ struct dir d = DIR_CLOSED;
 	int r = dir_open_path(root, path, &d);

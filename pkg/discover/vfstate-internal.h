@@ -1,4 +1,5 @@
-/* vf_look() with its ways into namespaces as parameters, so that a test can have namespaces without VFs. */
+/* vf_look() with its ways into namespaces as parameters, so that a test can have namespaces without
+ * VFs. */
 #ifndef RAILMATE_DISCOVER_VFSTATE_INTERNAL_H
 #define RAILMATE_DISCOVER_VFSTATE_INTERNAL_H
 
@@ -12,7 +13,8 @@ struct vf_ways {
 	void (*sysfs_close)(struct sysroot *root);
 };
 
-int vf_look_by(const struct vf_ways *ways, const struct sysroot *root, const char *netns_dir, const struct bdf *bdfs, size_t n,
-	       struct arena *arena, struct vf_state *ret, struct err *err);
+int vf_look_by(const struct vf_ways *ways, const struct sysroot *root, const char *netns_dir,
+	       const struct bdf *bdfs, size_t n, struct arena *arena, struct vf_state *ret,
+	       struct err *err);
 
 #endif

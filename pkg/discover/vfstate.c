@@ -25,7 +25,8 @@ struct look {
 	struct arena *arena;
 	struct vf_state *states;
 	size_t n, n_missing; /* whose netdev is not found yet */
-	const char *crowded; /* a namespace that was not read because there is too much in it; NULL: none */
+	const char *crowded; /* a namespace that was not read because there is too much in it; NULL:
+				none */
 };
 
 /* --- addresses --- */
@@ -37,13 +38,17 @@ static bool address_of(const struct ifaddrs *i, struct ip_addr *ret)
 	const uint8_t *bytes, *mask = NULL;
 	size_t n;
 
-	if (!i->ifa_addr || (i->ifa_addr->sa_family != AF_INET && i->ifa_addr->sa_family != AF_INET6))
+	if (!i->ifa_addr ||
+	    (i->ifa_addr->sa_family != AF_INET && i->ifa_addr->sa_family != AF_INET6))
 		return false;
 	n = i->ifa_addr->sa_family == AF_INET ? 4 : 16;
-	bytes = n == 4 ? (const uint8_t *)&((const struct sockaddr_in *)(const void *)i->ifa_addr)->sin_addr
-		       : ((const struct sockaddr_in6 *)(const void *)i->ifa_addr)->sin6_addr.s6_addr;
+	bytes = n == 4 ? (const uint8_t *)&((const struct sockaddr_in *)(const void *)i->ifa_addr)
+				 ->sin_addr
+		       : ((const struct sockaddr_in6 *)(const void *)i->ifa_addr)
+				 ->sin6_addr.s6_addr;
 	if (i->ifa_netmask)
-		mask = n == 4 ? (const uint8_t *)&((const struct sockaddr_in *)(const void *)i->ifa_netmask)
+		mask = n == 4 ? (const uint8_t *)&(
+					(const struct sockaddr_in *)(const void *)i->ifa_netmask)
 					->sin_addr
 			      : ((const struct sockaddr_in6 *)(const void *)i->ifa_netmask)
 					->sin6_addr.s6_addr;
@@ -56,7 +61,8 @@ static bool address_of(const struct ifaddrs *i, struct ip_addr *ret)
 }
 
 /* Those of the namespace we are in. */
-static const struct ip_addr *addresses(const struct ifaddrs *all, struct arena *arena, size_t *ret_n)
+static const struct ip_addr *addresses(const struct ifaddrs *all, struct arena *arena,
+				       size_t *ret_n)
 {
 	struct ip_addr *v;
 	size_t n = 0;
@@ -89,7 +95,9 @@ static int netns_mode(const struct sysroot *root)
 
 	if (sysroot_read(root, text, sizeof(text), NETNS_MODE) < 0)
 		return -1;
-	return str_eq(text, "N") ? 1 : str_eq(text, "Y") ? 0 : -1; /* "share device among net namespaces" */
+	return str_eq(text, "N")   ? 1
+	       : str_eq(text, "Y") ? 0
+				   : -1; /* "share device among net namespaces" */
 }
 
 static const struct hw_port *port_of(const struct hw_rdma *rdma)
@@ -141,16 +149,18 @@ static void read_netdev(struct look *l, struct vf_state *s)
 	uint64_t mtu;
 
 	snprintf(path, sizeof(path), DEVICES "/%s", bdf_format(s->bdf, addr));
-	if (dir_open_path(l->root, path, &dev) < 0 || names_below(&dev, "net", &netdevs) < 0 || !netdevs.n)
+	if (dir_open_path(l->root, path, &dev) < 0 || names_below(&dev, "net", &netdevs) < 0 ||
+	    !netdevs.n)
 		return;
 	s->netdev = arena_strdup(l->arena, netdevs.v[0]);
-	if (sysroot_read_u64(l->root, 10, &mtu, "sys/class/net/%s/mtu", s->netdev) == 0 && mtu <= INT_MAX)
+	if (sysroot_read_u64(l->root, 10, &mtu, "sys/class/net/%s/mtu", s->netdev) == 0 &&
+	    mtu <= INT_MAX)
 		s->mtu = (int)mtu;
 }
 
 /*
- * The class of verbs devices is the same in every network namespace: it still names an RDMA device that was
- * moved away.
+ * The class of verbs devices is the same in every network namespace: it still names an RDMA device
+ * that was moved away.
  */
 static void read_verbs(struct look *l, struct vf_state *s)
 {
@@ -170,21 +180,25 @@ static void read_verbs(struct look *l, struct vf_state *s)
 /* --- the host --- */
 
 /* Without a driver it has no interface anywhere; one for InfiniBand has none but IPoIB's. */
-static bool has_interface(const struct look *l, const struct function_now *now, const struct vf_state *s)
+static bool has_interface(const struct look *l, const struct function_now *now,
+			  const struct vf_state *s)
 {
 	if (s->rdma && s->link == HW_LINK_IB)
 		return sysroot_exists(l->root, IPOIB);
 	return now->driver[0] != '\0';
 }
 
-static int look_here(struct look *l, struct bdf bdf, int exclusive, struct vf_state *s, struct err *err)
+static int look_here(struct look *l, struct bdf bdf, int exclusive, struct vf_state *s,
+		     struct err *err)
 {
 	struct function_now now;
 	int r = discover_function_now(l->root, bdf, &now, err);
 
 	if (r < 0)
 		return r;
-	*s = (struct vf_state) { .bdf = bdf, .seen = VF_SEEN_HOST, .port = 1, .exclusive = exclusive };
+	*s = (struct vf_state) {
+		.bdf = bdf, .seen = VF_SEEN_HOST, .port = 1, .exclusive = exclusive
+	};
 	set_rdma(l, l->root, &now, s);
 	read_netdev(l, s);
 	if (!s->netdev && has_interface(l, &now, s))
@@ -240,8 +254,9 @@ static bool guid_of(const struct finding *f, const char *netdev, char ret[20])
 		if (!ll || ll->sll_family != AF_PACKET || ll->sll_halen != 6 ||
 		    strcmp(i->ifa_name, netdev) != 0)
 			continue;
-		snprintf(ret, 20, "%02x%02x:%02xff:fe%02x:%02x%02x", ll->sll_addr[0] ^ 2, ll->sll_addr[1],
-			 ll->sll_addr[2], ll->sll_addr[3], ll->sll_addr[4], ll->sll_addr[5]);
+		snprintf(ret, 20, "%02x%02x:%02xff:fe%02x:%02x%02x", ll->sll_addr[0] ^ 2,
+			 ll->sll_addr[1], ll->sll_addr[2], ll->sll_addr[3], ll->sll_addr[4],
+			 ll->sll_addr[5]);
 		return true;
 	}
 	return false;
@@ -260,7 +275,8 @@ static int is_soft_of(void *arg, const char *rdma)
 	struct soft_search *s = arg;
 	char text[64];
 
-	if (strlen(rdma) >= sizeof(s->now.rdma) || sysroot_exists(s->root, RDMA_DIR "/%s/device", rdma) ||
+	if (strlen(rdma) >= sizeof(s->now.rdma) ||
+	    sysroot_exists(s->root, RDMA_DIR "/%s/device", rdma) ||
 	    rdma_soft_netdev(s->root, rdma, text, sizeof(text)) < 0 || !str_eq(text, s->netdev) ||
 	    sysroot_read(s->root, text, sizeof(text), RDMA_DIR "/%s/node_guid", rdma) < 0 ||
 	    !str_eq(text, s->guid))
@@ -302,7 +318,8 @@ static void look_for_moved(struct finding *f, struct vf_state *s)
 	s->seen = VF_SEEN_OUTSIDE;
 	s->netns = NULL;
 	s->why = arena_printf(
-		f->l->arena, "its RDMA device is in the network namespace %s, whose sysfs cannot be seen: %s",
+		f->l->arena,
+		"its RDMA device is in the network namespace %s, whose sysfs cannot be seen: %s",
 		f->name, f->err.msg);
 }
 
@@ -367,22 +384,25 @@ static bool look_inside(void *arg, const char *name)
 
 /* --- */
 
-static const char *why_missing(const struct look *l, const char *dir, const struct netns_walk *walk, int r)
+static const char *why_missing(const struct look *l, const char *dir, const struct netns_walk *walk,
+			       int r)
 {
 	if (!l->ways->live)
 		return "its network interface is not here, and namespaces are those of another machine";
 	if (!dir)
 		return "its network interface is in another network namespace, and none is looked into";
 	if (r < 0)
-		return arena_printf(l->arena,
-				    "its network interface is in another network namespace, and %s: %s", dir,
-				    strerror(-r));
+		return arena_printf(
+			l->arena,
+			"its network interface is in another network namespace, and %s: %s", dir,
+			strerror(-r));
 	if (walk->refused)
-		return arena_printf(l->arena,
-				    "its network interface is in another network namespace, which cannot be "
-				    "entered: %s%s",
-				    strerror(walk->refused),
-				    walk->refused == EPERM ? " (it takes CAP_SYS_ADMIN)" : "");
+		return arena_printf(
+			l->arena,
+			"its network interface is in another network namespace, which cannot be "
+			"entered: %s%s",
+			strerror(walk->refused),
+			walk->refused == EPERM ? " (it takes CAP_SYS_ADMIN)" : "");
 	if (l->crowded)
 		return arena_printf(
 			l->arena,
@@ -395,11 +415,13 @@ static const char *why_missing(const struct look *l, const char *dir, const stru
 			"its network interface is in another network namespace, and no file of %s is "
 			"one: is it mounted with the propagation HostToContainer?",
 			dir);
-	return arena_printf(l->arena, "its network interface is in none of the %zu network namespaces of %s",
+	return arena_printf(l->arena,
+			    "its network interface is in none of the %zu network namespaces of %s",
 			    walk->n_entered, dir);
 }
 
-/* InfiniBand without an IPoIB interface, or moved without one: nothing is missing but the interface. */
+/* InfiniBand without an IPoIB interface, or moved without one: nothing is missing but the
+ * interface. */
 static void settle_missing(struct look *l, const char *why)
 {
 	for (size_t i = 0; i < l->n; i++) {
@@ -418,7 +440,8 @@ static void settle_missing(struct look *l, const char *why)
 }
 
 int vf_look_by(const struct vf_ways *ways, const struct sysroot *root, const char *netns_dir,
-	       const struct bdf *bdfs, size_t n, struct arena *arena, struct vf_state *ret, struct err *err)
+	       const struct bdf *bdfs, size_t n, struct arena *arena, struct vf_state *ret,
+	       struct err *err)
 {
 	struct look l = { ways, root, arena, ret, n, 0, NULL };
 	int exclusive = netns_mode(root), r;

@@ -1,6 +1,7 @@
 /*
- * Which functions a PF names as its VFs: virtfn0, virtfn1, …, links in its directory. A link is a system
- * call, and there may be hundreds; the kernel computes where they lead from offset and stride, and so can we.
+ * Which functions a PF names as its VFs: virtfn0, virtfn1, …, links in its directory. A link is a
+ * system call, and there may be hundreds; the kernel computes where they lead from offset and
+ * stride, and so can we.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,8 +61,8 @@ static bool read_link(const struct pf *pf, const char *name, struct vf_link *ret
 	last = last ? last + 1 : target;
 	if (bdf_parse(last, &ret->vf) < 0)
 		return false;
-	ret->beside =
-		last == target + 3 && str_starts(target, "../") && !strcmp(last, bdf_format(ret->vf, addr));
+	ret->beside = last == target + 3 && str_starts(target, "../") &&
+		      !strcmp(last, bdf_format(ret->vf, addr));
 	return true;
 }
 
@@ -78,8 +79,10 @@ static int by_vf(const void *a, const void *b)
 	return bdf_cmp(((const struct vf_link *)a)->vf, ((const struct vf_link *)b)->vf);
 }
 
-/* Offset and stride are the same for all: where two links lead where these say, the others need no look. */
-void scan_virtfns(struct scan *s, const struct dir *dir, struct bdf bdf, int index, const struct place *place)
+/* Offset and stride are the same for all: where two links lead where these say, the others need no
+ * look. */
+void scan_virtfns(struct scan *s, const struct dir *dir, struct bdf bdf, int index,
+		  const struct place *place)
 {
 	const struct pf pf = { dir, bdf, index, place };
 	_cleanup_names_ struct names names = NAMES_EMPTY;
@@ -87,15 +90,15 @@ void scan_virtfns(struct scan *s, const struct dir *dir, struct bdf bdf, int ind
 
 	dir_each(dir, add_if_virtfn, &names);
 	names_sort(&names);
-	in_a_row =
-		names.n > 2 && is_as_predicted(&pf, names.v[0]) && is_as_predicted(&pf, names.v[names.n - 1]);
+	in_a_row = names.n > 2 && is_as_predicted(&pf, names.v[0]) &&
+		   is_as_predicted(&pf, names.v[names.n - 1]);
 	for (size_t i = 0; i < names.n; i++) {
 		struct vf_link link;
 		char addr[BDF_STRLEN];
 
 		if (!(in_a_row ? predict : read_link)(&pf, names.v[i], &link)) {
-			scan_note(s, "%s: %s is not a link to a PCI address; ignored", bdf_format(bdf, addr),
-				  names.v[i]);
+			scan_note(s, "%s: %s is not a link to a PCI address; ignored",
+				  bdf_format(bdf, addr), names.v[i]);
 			continue;
 		}
 		s->vf = xgrow(s->vf, &s->cap_vf, s->n_vf + 1, sizeof(*s->vf));

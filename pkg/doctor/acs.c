@@ -71,8 +71,8 @@ static const char *acs_words(const struct doctor_facts *f, int pci)
 	return arena_strdup(f->arena, strbuf_str(&text));
 }
 
-/* Redirecting is what ports do where requests come in from below: those of switches, and root ports where the
- * way goes over the root complex. An unknown type counts. */
+/* Redirecting is what ports do where requests come in from below: those of switches, and root ports
+ * where the way goes over the root complex. An unknown type counts. */
 static bool is_ingress(const struct doctor_facts *f, int bridge)
 {
 	int type = f->pci[bridge].port_type;
@@ -85,15 +85,16 @@ static bool is_direct(const struct doctor_facts *f, int bridge, int gpu, int nic
 {
 	uint16_t ctrl = f->pci[bridge].acs_ctrl;
 
-	return ctrl & PCI_ACS_DT && !(ctrl & (PCI_ACS_TB | PCI_ACS_EC)) && doctor_ats_is_on(&f->pci[gpu]) &&
-	       doctor_ats_is_on(&f->pci[nic]);
+	return ctrl & PCI_ACS_DT && !(ctrl & (PCI_ACS_TB | PCI_ACS_EC)) &&
+	       doctor_ats_is_on(&f->pci[gpu]) && doctor_ats_is_on(&f->pci[nic]);
 }
 
 static bool names_bridge(const struct doctor_facts *f, int bridge)
 {
 	const char *value = doctor_boot_value(f, "pci=");
 
-	return value && strstr(value, "disable_acs_redir=") && strstr(value, doctor_address(f, bridge));
+	return value && strstr(value, "disable_acs_redir=") &&
+	       strstr(value, doctor_address(f, bridge));
 }
 
 static const struct doctor_advice *redirect_advice(const struct doctor_facts *f, int bridge,
@@ -106,8 +107,8 @@ static const struct doctor_advice *redirect_advice(const struct doctor_facts *f,
 	return names_bridge(f, bridge) ? &acs_on_despite : &acs_on;
 }
 
-static void say_redirects(const struct doctor_facts *f, struct doctor_report *r, int bridge, int gpu, int nic,
-			  enum topo_class class)
+static void say_redirects(const struct doctor_facts *f, struct doctor_report *r, int bridge,
+			  int gpu, int nic, enum topo_class class)
 {
 	const struct doctor_advice *advice = redirect_advice(f, bridge, class);
 	const char *who = doctor_address(f, bridge);
@@ -117,7 +118,8 @@ static void say_redirects(const struct doctor_facts *f, struct doctor_report *r,
 		doctor_address(f, gpu), doctor_address(f, nic), topo_class_name(class));
 
 	if (advice == &acs_on)
-		found->kernel_arg = arena_printf(doctor_report_arena(r), "pci=disable_acs_redir=%s", who);
+		found->kernel_arg =
+			arena_printf(doctor_report_arena(r), "pci=disable_acs_redir=%s", who);
 }
 
 /* Each bridge is judged for the first pair that it is between. */
@@ -127,8 +129,8 @@ struct acs_walk {
 	enum topo_class class; /* of the pair */
 };
 
-static void judge_acs_bridge(const struct doctor_facts *f, struct doctor_report *r, struct acs_walk *w,
-			     int bridge, int gpu, int nic)
+static void judge_acs_bridge(const struct doctor_facts *f, struct doctor_report *r,
+			     struct acs_walk *w, int bridge, int gpu, int nic)
 {
 	const struct doctor_pci *p = &f->pci[bridge];
 	const char *who = doctor_address(f, bridge);
@@ -140,7 +142,8 @@ static void judge_acs_bridge(const struct doctor_facts *f, struct doctor_report 
 	if (!known)
 		doctor_find(r, DOCTOR_UNKNOWN, &acs_unknown, who,
 			    "%s, between GPU %s and NIC %s: its configuration space %s.", who,
-			    doctor_address(f, gpu), doctor_address(f, nic), doctor_why_unread(p->config_ext));
+			    doctor_address(f, gpu), doctor_address(f, nic),
+			    doctor_why_unread(p->config_ext));
 	else if (!p->has_acs || !(p->acs_ctrl & ACS_BAD))
 		return;
 	else if (is_direct(f, bridge, gpu, nic))
@@ -149,8 +152,8 @@ static void judge_acs_bridge(const struct doctor_facts *f, struct doctor_report 
 		say_redirects(f, r, bridge, gpu, nic, w->class);
 }
 
-static void judge_acs_pair(const struct doctor_facts *f, struct doctor_report *r, struct acs_walk *w, int gpu,
-			   int nic)
+static void judge_acs_pair(const struct doctor_facts *f, struct doctor_report *r,
+			   struct acs_walk *w, int gpu, int nic)
 {
 	int way[WAY_MAX], common;
 	size_t n = doctor_way(f->inv, gpu, nic, way, &common);
@@ -167,8 +170,8 @@ static void judge_acs_pair(const struct doctor_facts *f, struct doctor_report *r
 }
 
 /* The nearest pairs first: a bridge that is on two ways counts for the shorter one. */
-static void judge_acs_class(const struct doctor_facts *f, struct doctor_report *r, struct acs_walk *w,
-			    enum topo_class class)
+static void judge_acs_class(const struct doctor_facts *f, struct doctor_report *r,
+			    struct acs_walk *w, enum topo_class class)
 {
 	int nearest[MAX_NEAREST];
 
@@ -186,8 +189,9 @@ static void run_acs(const struct doctor_facts *f, struct doctor_report *r)
 	struct acs_walk w = { .seen = seen };
 
 	if (topo_flattened_vm(f->topo)) {
-		doctor_find(r, DOCTOR_UNKNOWN, &acs_hidden, "host",
-			    "This virtual machine does not show the switches between GPUs and NICs.");
+		doctor_find(
+			r, DOCTOR_UNKNOWN, &acs_hidden, "host",
+			"This virtual machine does not show the switches between GPUs and NICs.");
 		return;
 	}
 	for (enum topo_class c = TOPO_PIX; c < TOPO_CLASS_MAX; c++)
@@ -196,10 +200,11 @@ static void run_acs(const struct doctor_facts *f, struct doctor_report *r)
 		doctor_find(r, DOCTOR_PASS, &acs_direct, "host",
 			    "Bridges that redirect, with DT and ATS: %zu.", w.direct);
 	if (w.judged && r->n == r->first && f->inv->hypervisor)
-		doctor_find(r, DOCTOR_UNKNOWN, &acs_hidden, "host",
-			    "The %zu bridges that this virtual machine sees redirect nothing; the host's are "
-			    "hidden.",
-			    w.judged);
+		doctor_find(
+			r, DOCTOR_UNKNOWN, &acs_hidden, "host",
+			"The %zu bridges that this virtual machine sees redirect nothing; the host's are "
+			"hidden.",
+			w.judged);
 	else if (w.judged && r->n == r->first)
 		doctor_find(
 			r, DOCTOR_PASS, &acs_fine, "host",

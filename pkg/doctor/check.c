@@ -12,7 +12,8 @@
 #include "doctor/doctor-internal.h"
 #include "doctor/net.h"
 
-/* In the order of printing: what must be there, where it is, how it is wired, what the host adds. */
+/* In the order of printing: what must be there, where it is, how it is wired, what the host adds.
+ */
 static const struct {
 	const struct doctor_check *checks;
 	const size_t *n;
@@ -90,7 +91,8 @@ const char *doctor_fix_on(const struct doctor_advice *a, enum doctor_platform p)
 /* --- findings --- */
 
 struct doctor_finding *doctor_find(struct doctor_report *r, enum doctor_verdict v,
-				   const struct doctor_advice *a, const char *subject, const char *fmt, ...)
+				   const struct doctor_advice *a, const char *subject,
+				   const char *fmt, ...)
 {
 	struct doctor_finding *f;
 	char text[1024];
@@ -174,8 +176,10 @@ static int refuse_id(const char *id, struct err *err)
 	for (size_t i = 0; i < doctor_n_checks(); i++)
 		strbuf_printf(&all, "%s%s", i ? ", " : "", doctor_check_at(i)->id);
 	if (!*id)
-		return err_set(err, EINVAL, "an empty name of a check; there are: %s", strbuf_str(&all));
-	return err_set(err, EINVAL, "there is no check '%.40s'; there are: %s", id, strbuf_str(&all));
+		return err_set(err, EINVAL, "an empty name of a check; there are: %s",
+			       strbuf_str(&all));
+	return err_set(err, EINVAL, "there is no check '%.40s'; there are: %s", id,
+		       strbuf_str(&all));
 }
 
 /* Marks the checks of "a,b"; each comma has a name on both sides. */
@@ -198,7 +202,8 @@ static int mark(const char *only, bool *marked, struct err *err)
 	return 0;
 }
 
-int doctor_run(const struct doctor_facts *f, const char *only, struct doctor_report **ret, struct err *err)
+int doctor_run(const struct doctor_facts *f, const char *only, struct doctor_report **ret,
+	       struct err *err)
 {
 	_cleanup_free_ bool *marked = xcalloc(doctor_n_checks(), sizeof(*marked));
 	struct doctor_report *r;

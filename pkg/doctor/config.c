@@ -62,7 +62,8 @@ const char *doctor_why_unread(enum doctor_config config)
 	static const char *const words[] = {
 		[DOCTOR_CONFIG_UNREAD] = "was not asked",
 		[DOCTOR_CONFIG_NONE] = "cannot be read",
-		[DOCTOR_CONFIG_SHORT] = "ends before it (without CAP_SYS_ADMIN the kernel shows 64 bytes)",
+		[DOCTOR_CONFIG_SHORT] =
+			"ends before it (without CAP_SYS_ADMIN the kernel shows 64 bytes)",
 		[DOCTOR_CONFIG_BROKEN] = "makes no sense",
 		[DOCTOR_CONFIG_READ] = "has none",
 	};

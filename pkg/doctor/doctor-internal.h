@@ -7,7 +7,9 @@
 
 struct hw_pci;
 
-#define TABLE(name) extern const struct doctor_check name[]; extern const size_t name##_n
+#define TABLE(name)                                                                                \
+	extern const struct doctor_check name[];                                                   \
+	extern const size_t name##_n
 TABLE(doctor_place_checks);
 TABLE(doctor_iommu_checks);
 TABLE(doctor_acs_checks);
@@ -37,26 +39,29 @@ bool doctor_ats_is_on(const struct doctor_pci *p);
 /* "cannot be read": behind "its configuration space". */
 const char *doctor_why_unread(enum doctor_config config);
 /* The fix for what only root sees. */
-#define DOCTOR_NEED_PRIVILEGE "Run it as root with CAP_SYS_ADMIN on the node itself, or in a privileged pod."
+#define DOCTOR_NEED_PRIVILEGE                                                                      \
+	"Run it as root with CAP_SYS_ADMIN on the node itself, or in a privileged pod."
 
 enum { /* PCI Express base specification; linux/pci_regs.h */
-	PORT_ENDPOINT = 0,
-	PORT_ROOT = 4,
-	PORT_UPSTREAM = 5,
-	PORT_DOWNSTREAM = 6,
-	PORT_INTEGRATED = 9,
+       PORT_ENDPOINT = 0,
+       PORT_ROOT = 4,
+       PORT_UPSTREAM = 5,
+       PORT_DOWNSTREAM = 6,
+       PORT_INTEGRATED = 9,
 };
 int doctor_mps(int devctl);  /* bytes of the largest payload */
 int doctor_mrrs(int devctl); /* bytes of the largest read request */
 
 /*
- * The bridges between two functions, from a's side to b's: all up to the bridge that both are below, that one
- * included; without one, all up to the root buses. *ret_common: the common one's index in ret, or -1.
+ * The bridges between two functions, from a's side to b's: all up to the bridge that both are
+ * below, that one included; without one, all up to the root buses. *ret_common: the common one's
+ * index in ret, or -1.
  */
 #define WAY_MAX 64 /* more than any real tree has */
 size_t doctor_way(const struct hw_inventory *inv, int a, int b, int ret[WAY_MAX], int *ret_common);
 /* Of f->nic the nearest to a function, all of the same class; returns their number, at most max. */
-size_t doctor_nearest(const struct doctor_facts *f, int pci, int *ret, size_t max, enum topo_class *ret_class);
+size_t doctor_nearest(const struct doctor_facts *f, int pci, int *ret, size_t max,
+		      enum topo_class *ret_class);
 
 /* "GPU 0000:1b:00.0 [H100]": an arena string. */
 const char *doctor_gpu_name(const struct doctor_facts *f, size_t gpu);
@@ -66,7 +71,8 @@ const char *doctor_address(const struct doctor_facts *f, int pci);
 bool doctor_has_vendor(const struct doctor_facts *f, const char *vendor);
 /* Is this one of the words of the kernel's command line? Neither when that is unknown. */
 enum doctor_answer doctor_boot_word(const struct doctor_host *h, const char *word);
-/* The values of all words that start with key ("pci="), joined by commas: an arena string; NULL: none. */
+/* The values of all words that start with key ("pci="), joined by commas: an arena string; NULL:
+ * none. */
 const char *doctor_boot_value(const struct doctor_facts *f, const char *key);
 
 #endif

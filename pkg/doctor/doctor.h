@@ -1,16 +1,17 @@
 /*
  * What of this machine keeps NCCL from being fast or right: facts in, findings out.
  *
- *   facts.c (and net_*.c) read the machine into struct doctor_facts; absent and unreadable are different values.
- *   Every check is a row { id, title, about, run }: a pure function of the facts that says doctor_find().
- *   text.c, json.c and manifest.c print what was found.
+ *   facts.c (and net_*.c) read the machine into struct doctor_facts; absent and unreadable are
+ * different values. Every check is a row { id, title, about, run }: a pure function of the facts
+ * that says doctor_find(). text.c, json.c and manifest.c print what was found.
  *
- * A check says as many findings as there are things to say: one for each device in trouble, or a single PASS for all;
- * none at all when there is nothing here that it is about (AMD's on a machine without AMD GPUs). What cannot be read
- * is DOCTOR_UNKNOWN, never "off" and never a PASS.
+ * A check says as many findings as there are things to say: one for each device in trouble, or a
+ * single PASS for all; none at all when there is nothing here that it is about (AMD's on a machine
+ * without AMD GPUs). What cannot be read is DOCTOR_UNKNOWN, never "off" and never a PASS.
  *
- * To add checks: a file with a table of rows, `extern` below, and its line in check.c (tables[]); facts of your own
- * are a struct of your own behind a pointer in doctor_facts, NULL as long as nobody gathered them.
+ * To add checks: a file with a table of rows, `extern` below, and its line in check.c (tables[]);
+ * facts of your own are a struct of your own behind a pointer in doctor_facts, NULL as long as
+ * nobody gathered them.
  *
  * Strings live in the report's or the facts' arena, or are static. One thread.
  */
@@ -29,7 +30,8 @@ struct strbuf;
 struct sysroot;
 struct topo;
 
-/* From good to bad; a check's verdict is that of its worst finding, the doctor's that of its worst check. */
+/* From good to bad; a check's verdict is that of its worst finding, the doctor's that of its worst
+ * check. */
 enum doctor_verdict { DOCTOR_PASS, DOCTOR_UNKNOWN, DOCTOR_WARN, DOCTOR_FAIL, DOCTOR_VERDICT_MAX };
 const char *doctor_verdict_name(enum doctor_verdict v); /* "PASS" */
 
@@ -38,48 +40,50 @@ const char *doctor_verdict_name(enum doctor_verdict v); /* "PASS" */
 enum doctor_answer { DOCTOR_NO, DOCTOR_YES, DOCTOR_DONT_KNOW };
 
 enum doctor_iommu {
-	DOCTOR_IOMMU_UNKNOWN,	/* in a group, whose type cannot be read */
-	DOCTOR_IOMMU_NONE,	/* in no group, on a machine that shows its groups or has none */
-	DOCTOR_IOMMU_IDENTITY,	/* passthrough */
-	DOCTOR_IOMMU_DMA,	/* translated, strict */
-	DOCTOR_IOMMU_DMA_FQ,	/* translated, lazy */
-	DOCTOR_IOMMU_BLOCKED,	/* a driver of user space has it, or may have */
+	DOCTOR_IOMMU_UNKNOWN,  /* in a group, whose type cannot be read */
+	DOCTOR_IOMMU_NONE,     /* in no group, on a machine that shows its groups or has none */
+	DOCTOR_IOMMU_IDENTITY, /* passthrough */
+	DOCTOR_IOMMU_DMA,      /* translated, strict */
+	DOCTOR_IOMMU_DMA_FQ,   /* translated, lazy */
+	DOCTOR_IOMMU_BLOCKED,  /* a driver of user space has it, or may have */
 	DOCTOR_IOMMU_OTHER,
 };
 
-/* What the configuration space says of a function. Without CAP_SYS_ADMIN there are 64 bytes of it. */
+/* What the configuration space says of a function. Without CAP_SYS_ADMIN there are 64 bytes of it.
+ */
 enum doctor_config {
-	DOCTOR_CONFIG_UNREAD,	/* nobody asked: not on a way between a GPU and a NIC */
-	DOCTOR_CONFIG_NONE,	/* there is no such file, or it cannot be opened */
-	DOCTOR_CONFIG_SHORT,	/* ends before what was wanted: no privilege, or no ECAM */
-	DOCTOR_CONFIG_BROKEN,	/* all ones, or a list that leads nowhere: the function does not answer */
+	DOCTOR_CONFIG_UNREAD, /* nobody asked: not on a way between a GPU and a NIC */
+	DOCTOR_CONFIG_NONE,   /* there is no such file, or it cannot be opened */
+	DOCTOR_CONFIG_SHORT,  /* ends before what was wanted: no privilege, or no ECAM */
+	DOCTOR_CONFIG_BROKEN, /* all ones, or a list that leads nowhere: the function does not
+				 answer */
 	DOCTOR_CONFIG_READ,
 };
 
-struct doctor_pci {		/* one for each of inv->pci, same index */
+struct doctor_pci { /* one for each of inv->pci, same index */
 	enum doctor_iommu iommu;
-	enum doctor_config config;	/* of the classic part, which has the PCIe capability */
-	enum doctor_config config_ext;	/* of the extended part, which has ACS and ATS */
-	int port_type;		/* PCIe device/port type; -1 unknown or no PCIe capability */
-	int devctl;		/* PCIe Device Control; -1 */
-	int mps_supported;	/* bytes; -1 */
-	bool has_acs, has_ats;	/* false means something only when config_ext is READ */
+	enum doctor_config config;     /* of the classic part, which has the PCIe capability */
+	enum doctor_config config_ext; /* of the extended part, which has ACS and ATS */
+	int port_type;		       /* PCIe device/port type; -1 unknown or no PCIe capability */
+	int devctl;		       /* PCIe Device Control; -1 */
+	int mps_supported;	       /* bytes; -1 */
+	bool has_acs, has_ats;	       /* false means something only when config_ext is READ */
 	uint16_t acs_ctrl, ats_ctrl;
 };
 
-struct doctor_host {		/* NULL and DONT_KNOW: could not be read */
+struct doctor_host { /* NULL and DONT_KNOW: could not be read */
 	const char *cmdline;
-	const char *kernel;	/* "6.8.0-31-generic" */
-	int kernel_major, kernel_minor;	/* -1 */
-	int iommu_units;	/* entries of sys/class/iommu; -1: no such directory */
-	const char *iommu_kind;	/* "dmar", "ivhd", "smmu", "other"; NULL: none */
-	int iommu_groups;	/* -1: no such directory */
+	const char *kernel;		/* "6.8.0-31-generic" */
+	int kernel_major, kernel_minor; /* -1 */
+	int iommu_units;		/* entries of sys/class/iommu; -1: no such directory */
+	const char *iommu_kind;		/* "dmar", "ivhd", "smmu", "other"; NULL: none */
+	int iommu_groups;		/* -1: no such directory */
 	enum doctor_answer peermem;	/* nvidia_peermem, or what NCCL takes for it */
-	enum doctor_answer nvidia_open;	/* the open kernel modules */
-	enum doctor_answer amd_peer;	/* peer memory of amdkfd, or a kernel that has its interface */
-	enum doctor_answer amd_dmabuf;	/* the kernel is built with what RCCL wants for dmabuf */
-	enum doctor_answer nvidia_fs;	/* GPUDirect Storage */
-	int numa_balancing;	/* -1, 0, 1, 2 */
+	enum doctor_answer nvidia_open; /* the open kernel modules */
+	enum doctor_answer amd_peer; /* peer memory of amdkfd, or a kernel that has its interface */
+	enum doctor_answer amd_dmabuf; /* the kernel is built with what RCCL wants for dmabuf */
+	enum doctor_answer nvidia_fs;  /* GPUDirect Storage */
+	int numa_balancing;	       /* -1, 0, 1, 2 */
 };
 
 struct doctor_net; /* doctor/net.h */
@@ -88,17 +92,19 @@ struct doctor_facts {
 	struct arena *arena;
 	const struct hw_inventory *inv;
 	const struct topo *topo;
-	bool live;			/* the running machine: netlink and our own limits make sense */
-	enum doctor_answer container;	/* we run in one: own limits are the container's */
+	bool live; /* the running machine: netlink and our own limits make sense */
+	enum doctor_answer container; /* we run in one: own limits are the container's */
 	struct doctor_pci *pci;
-	const int *nic;			/* where containers' VFs are: PFs with VFs, VFs without a visible PF; when there */
-	size_t n_nic;			/* are none, what could be such a PF. Indices of inv->pci, by address */
+	const int *nic; /* where containers' VFs are: PFs with VFs, VFs without a visible PF; when
+			   there */
+	size_t n_nic;	/* are none, what could be such a PF. Indices of inv->pci, by address */
 	struct doctor_host host;
 	const struct doctor_net *net;
 };
 
 /* What cannot be read is unknown: this cannot fail. inv and topo are borrowed by the facts. */
-struct doctor_facts *doctor_gather(const struct sysroot *root, const struct hw_inventory *inv, const struct topo *topo);
+struct doctor_facts *doctor_gather(const struct sysroot *root, const struct hw_inventory *inv,
+				   const struct topo *topo);
 void doctor_facts_free(struct doctor_facts *f); /* NULL is fine */
 
 /* --- findings --- */
@@ -107,8 +113,9 @@ enum doctor_platform { DOCTOR_GRUB, DOCTOR_OPENSHIFT, DOCTOR_TALOS, DOCTOR_PLATF
 const char *doctor_platform_name(enum doctor_platform p); /* "grub", as in --fix-manifest */
 
 /*
- * Static and shared by findings of one kind: those are printed together. One sentence each. fix[DOCTOR_GRUB] is
- * Ubuntu's and RHEL's; NULL there: nothing to do (PASS only). NULL for another platform: the same as GRUB's.
+ * Static and shared by findings of one kind: those are printed together. One sentence each.
+ * fix[DOCTOR_GRUB] is Ubuntu's and RHEL's; NULL there: nothing to do (PASS only). NULL for another
+ * platform: the same as GRUB's.
  */
 struct doctor_advice {
 	const char *meaning; /* for NCCL */
@@ -119,7 +126,8 @@ struct doctor_report;
 struct doctor_check {
 	const char *id;	   /* "acs": lower case, digits, '-' */
 	const char *title; /* "ACS redirect between GPUs and NICs" */
-	const char *about; /* --explain: what is looked at, what each verdict means, what it needs; some sentences */
+	const char *about; /* --explain: what is looked at, what each verdict means, what it needs;
+			      some sentences */
 	void (*run)(const struct doctor_facts *f, struct doctor_report *r);
 };
 
@@ -129,12 +137,14 @@ struct doctor_finding {
 	const char *subject;  /* "0000:17:00.0", "mlx5_4 port 1", "host" */
 	const char *sentence; /* what was found; names the subject, ends with a full stop */
 	const struct doctor_advice *advice;
-	const char *kernel_arg; /* what the fix adds to the kernel's command line, for the manifest; NULL */
+	const char *kernel_arg; /* what the fix adds to the kernel's command line, for the manifest;
+				   NULL */
 };
 
 /* For run(): says a finding. The result is good until the next call; its kernel_arg may be set. */
-struct doctor_finding *doctor_find(struct doctor_report *r, enum doctor_verdict v, const struct doctor_advice *a,
-				   const char *subject, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+struct doctor_finding *doctor_find(struct doctor_report *r, enum doctor_verdict v,
+				   const struct doctor_advice *a, const char *subject,
+				   const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 struct arena *doctor_report_arena(const struct doctor_report *r);
 /* The worst that the running check has said so far; DOCTOR_PASS when nothing. */
 enum doctor_verdict doctor_worst_so_far(const struct doctor_report *r);
@@ -144,8 +154,10 @@ size_t doctor_n_checks(void);
 const struct doctor_check *doctor_check_at(size_t i);
 const struct doctor_check *doctor_check_by_id(const char *id); /* NULL */
 
-/* Runs the checks of only ("acs,iommu"; NULL: all). -EINVAL: a sentence that names the id nobody has. */
-int doctor_run(const struct doctor_facts *f, const char *only, struct doctor_report **ret, struct err *err);
+/* Runs the checks of only ("acs,iommu"; NULL: all). -EINVAL: a sentence that names the id nobody
+ * has. */
+int doctor_run(const struct doctor_facts *f, const char *only, struct doctor_report **ret,
+	       struct err *err);
 void doctor_report_free(struct doctor_report *r);
 void doctor_report_freep(struct doctor_report **r);
 #define _cleanup_doctor_report_ __attribute__((cleanup(doctor_report_freep)))
@@ -157,11 +169,14 @@ const struct doctor_finding *doctor_report_at(const struct doctor_report *r, siz
 
 void doctor_put_paragraph(struct strbuf *out, const char *text); /* wrapped as doctor_text() does */
 void doctor_text(const struct doctor_facts *f, const struct doctor_report *r, struct strbuf *out);
-void doctor_json(const struct doctor_facts *f, const struct doctor_report *r, struct json *j); /* a whole object */
-/* Can what this check finds be in a manifest? Of the others nothing is missing there when they are unknown. */
+void doctor_json(const struct doctor_facts *f, const struct doctor_report *r,
+		 struct json *j); /* a whole object */
+/* Can what this check finds be in a manifest? Of the others nothing is missing there when they are
+ * unknown. */
 bool doctor_is_for_manifest(const struct doctor_check *check);
-/* The host change that the findings ask for, ready to apply; false: they ask for none, and nothing was written. */
-bool doctor_manifest(const struct doctor_facts *f, const struct doctor_report *r, enum doctor_platform p,
-		     struct strbuf *out);
+/* The host change that the findings ask for, ready to apply; false: they ask for none, and nothing
+ * was written. */
+bool doctor_manifest(const struct doctor_facts *f, const struct doctor_report *r,
+		     enum doctor_platform p, struct strbuf *out);
 
 #endif

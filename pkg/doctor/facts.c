@@ -1,4 +1,5 @@
-/* Reads what the inventory does not have: IOMMU groups, configuration space, modules, the command line. */
+/* Reads what the inventory does not have: IOMMU groups, configuration space, modules, the command
+ * line. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -74,8 +75,8 @@ static bool any_exists(const struct sysroot *root, const char *const *paths, siz
 }
 
 /* An absent entry means something only where the directory of them is. */
-static enum doctor_answer any_of(const struct sysroot *root, const char *where, const char *const *paths,
-				 size_t n)
+static enum doctor_answer any_of(const struct sysroot *root, const char *where,
+				 const char *const *paths, size_t n)
 {
 	if (any_exists(root, paths, n))
 		return DOCTOR_YES;
@@ -118,8 +119,8 @@ static enum doctor_answer has_line(const struct sysroot *root, const char *path,
 }
 
 /*
- * Where no file tells, RCCL looks for the interface among the kernel's symbols, whose names are not hidden;
- * and for dmabuf at how the kernel was built.
+ * Where no file tells, RCCL looks for the interface among the kernel's symbols, whose names are not
+ * hidden; and for dmabuf at how the kernel was built.
  */
 static void read_amd(const struct sysroot *root, struct doctor_host *h)
 {
@@ -128,7 +129,8 @@ static void read_amd(const struct sysroot *root, struct doctor_host *h)
 
 	if (h->amd_peer != DOCTOR_YES)
 		h->amd_peer = has_line(root, "proc/kallsyms", " ib_register_peer_memory_client");
-	h->amd_dmabuf = notify == DOCTOR_YES ? has_line(root, config, "CONFIG_PCI_P2PDMA=y") : notify;
+	h->amd_dmabuf =
+		notify == DOCTOR_YES ? has_line(root, config, "CONFIG_PCI_P2PDMA=y") : notify;
 }
 
 static void read_modules(const struct sysroot *root, struct arena *arena, struct doctor_host *h)
@@ -154,11 +156,13 @@ static void read_host(const struct sysroot *root, struct arena *arena, struct do
 	read_peer_memory(root, h);
 	read_modules(root, arena, h);
 	h->numa_balancing = -1;
-	if (!sysroot_read_u64(root, 10, &balancing, "proc/sys/kernel/numa_balancing") && balancing < 8)
+	if (!sysroot_read_u64(root, 10, &balancing, "proc/sys/kernel/numa_balancing") &&
+	    balancing < 8)
 		h->numa_balancing = (int)balancing;
 }
 
-/* A container's root is an overlay, as a rule; engines leave a file, or the kubelet an environment. */
+/* A container's root is an overlay, as a rule; engines leave a file, or the kubelet an environment.
+ */
 static enum doctor_answer in_container(const struct sysroot *root)
 {
 	static const char *const signs[] = { ".dockerenv", "run/.containerenv",
@@ -169,9 +173,11 @@ static enum doctor_answer in_container(const struct sysroot *root)
 		return DOCTOR_DONT_KNOW;
 	if (getenv("KUBERNETES_SERVICE_HOST") || any_exists(root, signs, ARRAY_LEN(signs)))
 		return DOCTOR_YES;
-	if (sysroot_read(root, line, sizeof(line), "proc/1/comm") >= 0 && !strcmp(str_trim(line), "systemd"))
+	if (sysroot_read(root, line, sizeof(line), "proc/1/comm") >= 0 &&
+	    !strcmp(str_trim(line), "systemd"))
 		return DOCTOR_NO;
-	at = sysroot_read(root, line, sizeof(line), "proc/self/mounts") < 0 ? NULL : strstr(line, " / ");
+	at = sysroot_read(root, line, sizeof(line), "proc/self/mounts") < 0 ? NULL
+									    : strstr(line, " / ");
 	return !at ? DOCTOR_DONT_KNOW : str_starts(at, " / overlay ") ? DOCTOR_YES : DOCTOR_NO;
 }
 
@@ -195,7 +201,8 @@ static enum doctor_iommu type_of(const char *text)
 	return DOCTOR_IOMMU_UNKNOWN;
 }
 
-static enum doctor_iommu read_group(const struct sysroot *root, const struct doctor_facts *f, int pci)
+static enum doctor_iommu read_group(const struct sysroot *root, const struct doctor_facts *f,
+				    int pci)
 {
 	char addr[BDF_STRLEN], group[32], text[32];
 	int r = sysroot_link_name(root, group, sizeof(group), "sys/bus/pci/devices/%s/iommu_group",
@@ -204,7 +211,8 @@ static enum doctor_iommu read_group(const struct sysroot *root, const struct doc
 	if (r == -ENOENT)
 		return f->host.iommu_groups >= 0 || f->host.iommu_units >= 0 ? DOCTOR_IOMMU_NONE
 									     : DOCTOR_IOMMU_UNKNOWN;
-	if (r < 0 || sysroot_read(root, text, sizeof(text), "sys/kernel/iommu_groups/%s/type", group) < 0)
+	if (r < 0 ||
+	    sysroot_read(root, text, sizeof(text), "sys/kernel/iommu_groups/%s/type", group) < 0)
 		return DOCTOR_IOMMU_UNKNOWN;
 	return type_of(str_trim(text));
 }
@@ -220,13 +228,15 @@ static void read_way(const struct sysroot *root, const struct doctor_facts *f, i
 		doctor_read_config(root, f, pci);
 }
 
-/* GPUs, NICs and what is above them. Whether a VF has ATS matters where its addresses are translated. */
+/* GPUs, NICs and what is above them. Whether a VF has ATS matters where its addresses are
+ * translated. */
 static void read_functions(const struct sysroot *root, const struct doctor_facts *f)
 {
 	const struct hw_inventory *inv = f->inv;
 
 	for (size_t i = 0; i < inv->n_pci; i++)
-		f->pci[i] = (struct doctor_pci) { .port_type = -1, .devctl = -1, .mps_supported = -1 };
+		f->pci[i] =
+			(struct doctor_pci) { .port_type = -1, .devctl = -1, .mps_supported = -1 };
 	for (size_t i = 0; i < inv->n_gpu; i++)
 		read_way(root, f, inv->gpu[i].pci);
 	for (size_t i = 0; i < f->n_nic; i++)
@@ -244,7 +254,8 @@ static void read_functions(const struct sysroot *root, const struct doctor_facts
 
 enum { NIC_WITH_VFS, NIC_COULD_HAVE_VFS, NIC_OF_ANY_KIND, NIC_NOT };
 
-static int nic_kind(const struct hw_inventory *inv, int pci, const bool *has_vf, const bool *has_rdma)
+static int nic_kind(const struct hw_inventory *inv, int pci, const bool *has_vf,
+		    const bool *has_rdma)
 {
 	const struct hw_pci *p = &inv->pci[pci];
 

@@ -52,23 +52,27 @@ static void run_gpudirect(const struct doctor_facts *f, struct doctor_report *r)
 	if (!doctor_has_vendor(f, "NVIDIA"))
 		return;
 	if (h->peermem == DOCTOR_YES)
-		doctor_find(r, DOCTOR_PASS, &gdr_fine, "host", "Peer memory (nvidia_peermem) is loaded%s.",
+		doctor_find(r, DOCTOR_PASS, &gdr_fine, "host",
+			    "Peer memory (nvidia_peermem) is loaded%s.",
 			    dmabuf == DOCTOR_YES ? ", and dmabuf is possible" : "");
 	else if (dmabuf == DOCTOR_YES)
-		doctor_find(r, DOCTOR_PASS, &gdr_fine, "host",
-			    "The open kernel modules on kernel %s have dmabuf; nvidia_peermem is not needed.",
-			    h->kernel);
+		doctor_find(
+			r, DOCTOR_PASS, &gdr_fine, "host",
+			"The open kernel modules on kernel %s have dmabuf; nvidia_peermem is not needed.",
+			h->kernel);
 	else if (h->peermem == DOCTOR_NO && dmabuf == DOCTOR_NO)
-		doctor_find(r, DOCTOR_WARN, &gdr_none, "host", "nvidia_peermem is not loaded, and %s.",
-			    h->nvidia_open == DOCTOR_NO ? "the driver is not the open kernel modules"
-							: "the kernel is older than 5.12");
+		doctor_find(
+			r, DOCTOR_WARN, &gdr_none, "host", "nvidia_peermem is not loaded, and %s.",
+			h->nvidia_open == DOCTOR_NO ? "the driver is not the open kernel modules"
+						    : "the kernel is older than 5.12");
 	else
-		doctor_find(r, DOCTOR_UNKNOWN, &gdr_unknown, "host", "%s, and %s.",
-			    h->peermem == DOCTOR_NO ? "nvidia_peermem is not loaded"
-						    : "Whether nvidia_peermem is loaded is not visible",
-			    h->nvidia_open == DOCTOR_DONT_KNOW ? "the driver's flavour is not visible"
-			    : dmabuf == DOCTOR_NO	       ? "dmabuf is not possible"
-							       : "the kernel's version is not visible");
+		doctor_find(
+			r, DOCTOR_UNKNOWN, &gdr_unknown, "host", "%s, and %s.",
+			h->peermem == DOCTOR_NO ? "nvidia_peermem is not loaded"
+						: "Whether nvidia_peermem is loaded is not visible",
+			h->nvidia_open == DOCTOR_DONT_KNOW ? "the driver's flavour is not visible"
+			: dmabuf == DOCTOR_NO		   ? "dmabuf is not possible"
+							   : "the kernel's version is not visible");
 }
 
 /* --- gpudirect-amd --- */
@@ -102,17 +106,19 @@ static void run_gpudirect_amd(const struct doctor_facts *f, struct doctor_report
 	if (h->amd_peer == DOCTOR_YES)
 		doctor_find(r, DOCTOR_PASS, &amd_fine, "host", "Peer memory of amdkfd is there.");
 	else if (h->amd_dmabuf == DOCTOR_YES)
-		doctor_find(r, DOCTOR_PASS, &amd_fine, "host",
-			    "The kernel is built for dmabuf; older RCCL (2024) needs NCCL_DMABUF_ENABLE=1 "
-			    "for it.");
+		doctor_find(
+			r, DOCTOR_PASS, &amd_fine, "host",
+			"The kernel is built for dmabuf; older RCCL (2024) needs NCCL_DMABUF_ENABLE=1 "
+			"for it.");
 	else if (h->amd_peer == DOCTOR_NO && h->amd_dmabuf == DOCTOR_NO)
 		doctor_find(r, DOCTOR_WARN, &amd_none, "host",
 			    "Neither amdkfd's peer memory nor a kernel built for dmabuf.");
 	else
 		doctor_find(r, DOCTOR_UNKNOWN, &amd_unknown, "host",
 			    "Whether NICs reach GPU memory is not visible: %s.",
-			    h->amd_peer == DOCTOR_NO ? "no peer memory, and the kernel's build is unknown"
-						     : "the kernel's symbols cannot be read");
+			    h->amd_peer == DOCTOR_NO
+				    ? "no peer memory, and the kernel's build is unknown"
+				    : "the kernel's symbols cannot be read");
 }
 
 /* --- rccl-host --- */
@@ -147,7 +153,8 @@ static void judge_balancing(const struct doctor_facts *f, struct doctor_report *
 {
 	if (f->host.numa_balancing > 0)
 		doctor_find(r, DOCTOR_WARN, &rccl_balancing, "host",
-			    "NUMA balancing is on (kernel.numa_balancing=%d).", f->host.numa_balancing)
+			    "NUMA balancing is on (kernel.numa_balancing=%d).",
+			    f->host.numa_balancing)
 			->kernel_arg = "numa_balancing=disable";
 	else if (f->host.numa_balancing < 0 && f->inv->n_numa > 1)
 		doctor_find(r, DOCTOR_UNKNOWN, &rccl_unknown, "host",
@@ -167,13 +174,15 @@ static void run_rccl_host(const struct doctor_facts *f, struct doctor_report *r)
 		doctor_find(r, DOCTOR_UNKNOWN, &rccl_unknown, "host",
 			    "The kernel's command line is not visible.");
 	else if (doctor_boot_word(&f->host, "iommu=pt") == DOCTOR_NO && !no_iommu(&f->host))
-		doctor_find(r, DOCTOR_WARN, &rccl_iommu, "host", "The kernel's command line has no iommu=pt.")
+		doctor_find(r, DOCTOR_WARN, &rccl_iommu, "host",
+			    "The kernel's command line has no iommu=pt.")
 			->kernel_arg = "iommu=pt";
 	judge_balancing(f, r);
 	if (doctor_worst_so_far(r) == DOCTOR_PASS)
 		doctor_find(r, DOCTOR_PASS, &rccl_fine, "host",
 			    "%s, and NUMA balancing is off or has one node.",
-			    no_iommu(&f->host) ? "There is no IOMMU" : "iommu=pt is on the command line");
+			    no_iommu(&f->host) ? "There is no IOMMU"
+					       : "iommu=pt is on the command line");
 }
 
 /* --- storage --- */
@@ -207,7 +216,8 @@ static void run_storage(const struct doctor_facts *f, struct doctor_report *r)
 	enum doctor_answer a = f->host.nvidia_fs;
 
 	if (doctor_has_vendor(f, "NVIDIA"))
-		doctor_find(r, answers[a].verdict, answers[a].advice, "host", "%s", answers[a].sentence);
+		doctor_find(r, answers[a].verdict, answers[a].advice, "host", "%s",
+			    answers[a].sentence);
 }
 
 /* --- boot-args --- */
@@ -237,7 +247,8 @@ static const struct doctor_advice boot_buses = {
 };
 static const struct doctor_advice boot_no_ats = {
 	"Without ATS everything that the IOMMU translates or that ACS redirects takes the long way.",
-	{ "Take pci=noats out of GRUB_CMDLINE_LINUX.", "Take it out of the MachineConfig's kernelArguments.",
+	{ "Take pci=noats out of GRUB_CMDLINE_LINUX.",
+	  "Take it out of the MachineConfig's kernelArguments.",
 	  "Take it out of machine.install.extraKernelArgs." },
 };
 static const struct doctor_advice boot_unknown = {
@@ -282,7 +293,8 @@ static void run_boot_args(const struct doctor_facts *f, struct doctor_report *r)
 		return;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(mistakes); i++) {
-		const char *list = doctor_boot_value(f, mistakes[i].key), *element = mistakes[i].element;
+		const char *list = doctor_boot_value(f, mistakes[i].key),
+			   *element = mistakes[i].element;
 
 		if (list && (!element || list_has(list, element)))
 			doctor_find(r, DOCTOR_WARN, mistakes[i].advice, "host",

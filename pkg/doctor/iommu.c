@@ -83,8 +83,8 @@ struct tally {
 	size_t fine, ats; /* devices that need no line of their own */
 };
 
-static void judge_iommu(const struct doctor_facts *f, struct doctor_report *r, int pci, const char *name,
-			struct tally *t)
+static void judge_iommu(const struct doctor_facts *f, struct doctor_report *r, int pci,
+			const char *name, struct tally *t)
 {
 	const struct doctor_pci *p = &f->pci[pci];
 	const char *who = doctor_address(f, pci), *words = iommu_name(p->iommu);
@@ -99,25 +99,28 @@ static void judge_iommu(const struct doctor_facts *f, struct doctor_report *r, i
 		if (doctor_ats_is_on(p)) {
 			t->ats++;
 		} else if (asks_for_passthrough(&f->host)) {
-			doctor_find(r, DOCTOR_WARN, &iommu_translated_despite, who,
-				    "%s is in a group of type %s%s, although the command line asks for "
-				    "passthrough.",
-				    name, words, ats_words(p));
+			doctor_find(
+				r, DOCTOR_WARN, &iommu_translated_despite, who,
+				"%s is in a group of type %s%s, although the command line asks for "
+				"passthrough.",
+				name, words, ats_words(p));
 		} else {
-			doctor_find(r, DOCTOR_WARN, &iommu_translated, who, "%s is in a group of type %s%s.",
-				    name, words, ats_words(p))
+			doctor_find(r, DOCTOR_WARN, &iommu_translated, who,
+				    "%s is in a group of type %s%s.", name, words, ats_words(p))
 				->kernel_arg = passthrough_arg(&f->host);
 		}
 		break;
 	case DOCTOR_IOMMU_BLOCKED:
-		doctor_find(r, DOCTOR_FAIL, &iommu_blocked, who, "%s is in a group of type blocked.", name);
+		doctor_find(r, DOCTOR_FAIL, &iommu_blocked, who,
+			    "%s is in a group of type blocked.", name);
 		break;
 	default:
-		doctor_find(r, DOCTOR_UNKNOWN, &iommu_unknown, who,
-			    "%s: the type of its IOMMU group is %s%s.", name, words,
-			    asks_for_passthrough(&f->host)
-				    ? "; the command line asks for passthrough, which is a hint only"
-				    : "");
+		doctor_find(
+			r, DOCTOR_UNKNOWN, &iommu_unknown, who,
+			"%s: the type of its IOMMU group is %s%s.", name, words,
+			asks_for_passthrough(&f->host)
+				? "; the command line asks for passthrough, which is a hint only"
+				: "");
 	}
 }
 
@@ -138,16 +141,18 @@ static void judge_iommu_vfs_of(const struct doctor_facts *f, struct doctor_repor
 	}
 	if (!n)
 		return;
-	if (type == f->pci[pf].iommu && doctor_ats_is_on(&f->pci[first]) == doctor_ats_is_on(&f->pci[pf]))
+	if (type == f->pci[pf].iommu &&
+	    doctor_ats_is_on(&f->pci[first]) == doctor_ats_is_on(&f->pci[pf]))
 		t->fine += type == DOCTOR_IOMMU_NONE || type == DOCTOR_IOMMU_IDENTITY ? n : 0;
 	else
 		judge_iommu(f, r, first,
-			    arena_printf(f->arena, "VF %s, one of %zu of %s,", doctor_address(f, first), n,
-					 doctor_nic_name(f, pf)),
+			    arena_printf(f->arena, "VF %s, one of %zu of %s,",
+					 doctor_address(f, first), n, doctor_nic_name(f, pf)),
 			    t);
 }
 
-static void judge_iommu_vfs(const struct doctor_facts *f, struct doctor_report *r, int pf, struct tally *t)
+static void judge_iommu_vfs(const struct doctor_facts *f, struct doctor_report *r, int pf,
+			    struct tally *t)
 {
 	for (int type = 0; type <= DOCTOR_IOMMU_OTHER; type++)
 		judge_iommu_vfs_of(f, r, pf, (enum doctor_iommu)type, t);
@@ -168,7 +173,8 @@ static void run_iommu(const struct doctor_facts *f, struct doctor_report *r)
 			    "GPUs and NICs that are translated, with ATS: %zu.", t.ats);
 	if (t.fine && doctor_worst_so_far(r) == DOCTOR_PASS)
 		doctor_find(r, DOCTOR_PASS, &iommu_fine, "host",
-			    "%zu GPUs, NICs and VFs are in groups of type identity or in none.", t.fine);
+			    "%zu GPUs, NICs and VFs are in groups of type identity or in none.",
+			    t.fine);
 }
 
 const struct doctor_check doctor_iommu_checks[] = {

@@ -35,7 +35,8 @@ static void put_check(const struct doctor_report *r, const struct doctor_check *
 	json_begin_object(j);
 	json_kv_string(j, "id", c->id);
 	json_kv_string(j, "title", c->title);
-	json_kv_string(j, "verdict", verdict < 0 ? NULL : doctor_verdict_name((enum doctor_verdict)verdict));
+	json_kv_string(j, "verdict",
+		       verdict < 0 ? NULL : doctor_verdict_name((enum doctor_verdict)verdict));
 	json_key(j, "findings");
 	json_begin_array(j);
 	for (size_t i = 0; i < r->n; i++) {

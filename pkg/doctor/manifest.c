@@ -1,7 +1,7 @@
 /*
- * The kernel arguments that findings ask for, as what each platform takes. Several devices of one pci= option
- * are joined by ';', which ends a command in GRUB's own language, so such a value is quoted: GRUB takes the
- * quotes off, and where it does not, the kernel does.
+ * The kernel arguments that findings ask for, as what each platform takes. Several devices of one
+ * pci= option are joined by ';', which ends a command in GRUB's own language, so such a value is
+ * quoted: GRUB takes the quotes off, and where it does not, the kernel does.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -50,8 +50,8 @@ static void add_device(struct strbuf *list, const char *device)
 		strbuf_printf(list, "%s%s", list->len ? ";" : "", device);
 }
 
-/* The option counts once, the last one: what the command line has already goes along, if it is what it should
- * be. */
+/* The option counts once, the last one: what the command line has already goes along, if it is what
+ * it should be. */
 static void add_present(const struct doctor_facts *f, struct strbuf *list)
 {
 	const char *options = doctor_boot_value(f, "pci="),
@@ -133,9 +133,11 @@ static void put_grub(const struct args *a, struct strbuf *out)
 {
 	_cleanup_free_ char *all = joined(a);
 
-	strbuf_puts(out, "# /etc/default/grub.d/90-railmate.cfg, from railmatectl doctor.\n"
-			 "# Debian, Ubuntu: put it there, run update-grub, reboot.\n"
-			 "# RHEL and its kin do not read that folder; there it is this, and a reboot:\n");
+	strbuf_puts(
+		out,
+		"# /etc/default/grub.d/90-railmate.cfg, from railmatectl doctor.\n"
+		"# Debian, Ubuntu: put it there, run update-grub, reboot.\n"
+		"# RHEL and its kin do not read that folder; there it is this, and a reboot:\n");
 	strbuf_printf(out, "#   grubby --update-kernel=ALL --args='%s'\n", all);
 	strbuf_puts(out, "GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX ");
 	for (const char *c = all; *c; c++)
@@ -173,22 +175,24 @@ static void put_openshift(const struct args *a, struct strbuf *out)
 
 static void put_talos(const struct args *a, struct strbuf *out)
 {
-	strbuf_puts(out, "# From railmatectl doctor. talosctl patch machineconfig --patch @FILE, then "
-			 "talosctl upgrade with the\n"
-			 "# node's own installer image, which writes the boot entry. A node that boots by "
-			 "systemd-boot from an\n"
-			 "# image of the Image Factory takes them from the schematic "
-			 "(customization.extraKernelArgs) instead.\n"
-			 "# Talos 1.12 and later also wants grubUseUKICmdline: false beside extraKernelArgs; "
-			 "earlier ones do not know it.\n"
-			 "machine:\n"
-			 "  install:\n"
-			 "    extraKernelArgs:\n");
+	strbuf_puts(
+		out,
+		"# From railmatectl doctor. talosctl patch machineconfig --patch @FILE, then "
+		"talosctl upgrade with the\n"
+		"# node's own installer image, which writes the boot entry. A node that boots by "
+		"systemd-boot from an\n"
+		"# image of the Image Factory takes them from the schematic "
+		"(customization.extraKernelArgs) instead.\n"
+		"# Talos 1.12 and later also wants grubUseUKICmdline: false beside extraKernelArgs; "
+		"earlier ones do not know it.\n"
+		"machine:\n"
+		"  install:\n"
+		"    extraKernelArgs:\n");
 	put_list(a, "      ", out);
 }
 
-bool doctor_manifest(const struct doctor_facts *f, const struct doctor_report *r, enum doctor_platform p,
-		     struct strbuf *out)
+bool doctor_manifest(const struct doctor_facts *f, const struct doctor_report *r,
+		     enum doctor_platform p, struct strbuf *out)
 {
 	static void (*const put[])(const struct args *a, struct strbuf *out) = {
 		[DOCTOR_GRUB] = put_grub,

@@ -1,4 +1,5 @@
-/* What the checks of networks share: VFs in the same trouble are one finding for each PF, not a thousand. */
+/* What the checks of networks share: VFs in the same trouble are one finding for each PF, not a
+ * thousand. */
 #ifndef RAILMATE_DOCTOR_NET_INTERNAL_H
 #define RAILMATE_DOCTOR_NET_INTERNAL_H
 
@@ -8,7 +9,8 @@
 
 struct strbuf;
 
-/* What can be said of a VF: "VF 0000:17:00.2 (mlx5_4) <one>.", "3 of the 16 VFs of 0000:17:00.0 (mlx5_0) <many>: ...". */
+/* What can be said of a VF: "VF 0000:17:00.2 (mlx5_4) <one>.", "3 of the 16 VFs of 0000:17:00.0
+ * (mlx5_0) <many>: ...". */
 struct net_kind {
 	enum doctor_verdict verdict;
 	const struct doctor_advice *advice;
@@ -19,14 +21,16 @@ struct net_kind {
 /* The row of kinds that an RDMA device (index of inv->rdma) is, or NET_NOT_ABOUT. */
 typedef int net_judge(const struct doctor_facts *f, size_t rdma);
 /* Row 0 is how it should be, and said once for all. Says nothing when it is about no VF. */
-void net_judge_vfs(const struct doctor_facts *f, struct doctor_report *r, net_judge *judge, const struct net_kind *kinds);
+void net_judge_vfs(const struct doctor_facts *f, struct doctor_report *r, net_judge *judge,
+		   const struct net_kind *kinds);
 
 /* VFs that are for containers; seen from within one: for this one. */
 bool net_is_our_vf(const struct doctor_facts *f, size_t rdma);
 /* The port that doctor_rdma is about; NULL: it has none. */
 const struct hw_port *net_port(const struct doctor_facts *f, size_t rdma);
 enum hw_link net_link(const struct doctor_facts *f, size_t rdma);
-/* The RDMA device of a PF that containers' VFs are on (element of f->nic); -1: none, or the element is a VF itself. */
+/* The RDMA device of a PF that containers' VFs are on (element of f->nic); -1: none, or the element
+ * is a VF itself. */
 int net_pf_rdma(const struct doctor_facts *f, int pci);
 /* "0000:17:00.0 (mlx5_0, eth2)": an arena string. */
 const char *net_name(const struct doctor_facts *f, int pci);

@@ -1,4 +1,5 @@
-/* Ports, tables and netdevs from files; VFs and QoS from the running kernel; limits from our own process. */
+/* Ports, tables and netdevs from files; VFs and QoS from the running kernel; limits from our own
+ * process. */
 #include <errno.h>
 #include <net/if.h>
 #include <stdio.h>
@@ -58,7 +59,8 @@ static int read_traffic_class(const struct gather *g, const char *rdma, int port
 	char text[4096];
 	uint64_t tc;
 
-	if (sysroot_read(g->root, text, sizeof(text), RDMA_DIR "/%s/tc/%d/traffic_class", rdma, port) < 0 ||
+	if (sysroot_read(g->root, text, sizeof(text), RDMA_DIR "/%s/tc/%d/traffic_class", rdma,
+			 port) < 0 ||
 	    !str_starts(text, start))
 		return -1;
 	text[strcspn(text, "\n")] = '\0';
@@ -79,7 +81,8 @@ static void read_pkeys(const struct gather *g, const char *rdma, struct doctor_r
 	uint64_t first;
 	size_t n;
 
-	if (sysroot_read_u64(g->root, 16, &first, RDMA_DIR "/%s/ports/%d/pkeys/0", rdma, ret->port) < 0 ||
+	if (sysroot_read_u64(g->root, 16, &first, RDMA_DIR "/%s/ports/%d/pkeys/0", rdma,
+			     ret->port) < 0 ||
 	    first > UINT16_MAX)
 		return;
 	n = discover_pkeys(g->root, rdma, ret->port, keys, ARRAY_LEN(keys));
@@ -138,8 +141,8 @@ static struct doctor_rdma look_at_rdma(const struct gather *g, const struct hw_r
 
 /* --- netdevs --- */
 
-/* Without flags: the kernel answers a question for the carrier with EINVAL while the interface is off; a
- * capture of that is empty. */
+/* Without flags: the kernel answers a question for the carrier with EINVAL while the interface is
+ * off; a capture of that is empty. */
 static enum doctor_answer read_up(const struct gather *g, const char *netdev)
 {
 	uint64_t flags;
@@ -154,8 +157,8 @@ static enum doctor_answer read_up(const struct gather *g, const char *netdev)
 	return n < 0 ? DOCTOR_DONT_KNOW : DOCTOR_YES;
 }
 
-/* What a netdev is attached to is its master; Open vSwitch's is called ovs-system. A capture has no such
- * links. */
+/* What a netdev is attached to is its master; Open vSwitch's is called ovs-system. A capture has no
+ * such links. */
 static enum doctor_answer read_attached(const struct gather *g, const char *netdev)
 {
 	char name[64];
@@ -209,7 +212,8 @@ static int by_vf(const void *a, const void *b)
 	return ra->vf != rb->vf ? ra->vf - rb->vf : strcmp(ra->netdev, rb->netdev);
 }
 
-static void find_representors(const struct gather *g, const struct hw_pci *f, struct doctor_netdev *ret)
+static void find_representors(const struct gather *g, const struct hw_pci *f,
+			      struct doctor_netdev *ret)
 {
 	struct rep_search search = { .g = g };
 	char dir[64], addr[BDF_STRLEN];
@@ -250,7 +254,8 @@ static struct doctor_netdev look_at_netdev(const struct gather *g, const struct 
 	uint64_t mtu;
 
 	if (f->netdev) {
-		if (!sysroot_read_u64(g->root, 10, &mtu, NET_DIR "/%s/mtu", f->netdev) && mtu <= INT32_MAX)
+		if (!sysroot_read_u64(g->root, 10, &mtu, NET_DIR "/%s/mtu", f->netdev) &&
+		    mtu <= INT32_MAX)
 			ret.mtu = (int)mtu;
 		ret.up = read_up(g, f->netdev);
 		if (sysroot_read(g->root, text, sizeof(text), NET_DIR "/%s/address", f->netdev) > 0)
@@ -271,7 +276,8 @@ static int read_exclusive(const struct gather *g)
 	char text[8];
 	bool exclusive;
 
-	if (sysroot_read(g->root, text, sizeof(text), "sys/module/ib_core/parameters/netns_mode") > 0 &&
+	if (sysroot_read(g->root, text, sizeof(text), "sys/module/ib_core/parameters/netns_mode") >
+		    0 &&
 	    (*text == 'Y' || *text == 'N'))
 		return *text == 'N';
 	if (g->live && !netlink_rdma_exclusive(&exclusive, NULL))
@@ -288,7 +294,8 @@ static enum doctor_answer read_ipc_lock(const struct gather *g)
 	line = strstr(text, "\nCapEff:");
 	if (!line)
 		return DOCTOR_DONT_KNOW;
-	return strtoull(line + strlen("\nCapEff:"), NULL, 16) >> CAP_IPC_LOCK & 1 ? DOCTOR_YES : DOCTOR_NO;
+	return strtoull(line + strlen("\nCapEff:"), NULL, 16) >> CAP_IPC_LOCK & 1 ? DOCTOR_YES
+										  : DOCTOR_NO;
 }
 
 static void read_own_limits(const struct gather *g, struct doctor_net *net)
@@ -308,8 +315,8 @@ static void read_own_limits(const struct gather *g, struct doctor_net *net)
 	net->ipc_lock = read_ipc_lock(g);
 }
 
-const struct doctor_net *doctor_net_gather(const struct sysroot *root, const struct hw_inventory *inv,
-					   struct arena *arena)
+const struct doctor_net *doctor_net_gather(const struct sysroot *root,
+					   const struct hw_inventory *inv, struct arena *arena)
 {
 	const struct gather g = { root, inv, arena, sysroot_is_live(root) };
 	struct doctor_rdma *rdma = arena_array(arena, inv->n_rdma, sizeof(*rdma));

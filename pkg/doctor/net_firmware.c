@@ -9,7 +9,8 @@ static const struct doctor_advice firmware_mixed = {
 	"Cards of one model with different firmware differ in GID tables, congestion control and limits: "
 	"what works on one rail may "
 	"not on another.",
-	{ "Bring them to the same release (mlxfwmanager, mstflint, or the vendor's tool).", NULL, NULL },
+	{ "Bring them to the same release (mlxfwmanager, mstflint, or the vendor's tool).", NULL,
+	  NULL },
 };
 static const struct doctor_advice firmware_boards = {
 	"Cards of one model on different boards may differ in ports, speed and firmware settings.",
@@ -50,15 +51,16 @@ static size_t list_values(const struct doctor_facts *f, const struct hw_pci *mod
 	return different;
 }
 
-static bool compare_model(const struct doctor_facts *f, struct doctor_report *r, const struct hw_pci *model,
-			  text_of *text, const struct doctor_advice *advice, const char *what)
+static bool compare_model(const struct doctor_facts *f, struct doctor_report *r,
+			  const struct hw_pci *model, text_of *text,
+			  const struct doctor_advice *advice, const char *what)
 {
 	_cleanup_strbuf_ struct strbuf list = STRBUF_INIT;
 
 	if (list_values(f, model, text, &list) < 2)
 		return false;
-	doctor_find(r, DOCTOR_WARN, advice, "host", "PFs %04x:%04x have different %s: %s.", model->vendor,
-		    model->device, what, strbuf_str(&list));
+	doctor_find(r, DOCTOR_WARN, advice, "host", "PFs %04x:%04x have different %s: %s.",
+		    model->vendor, model->device, what, strbuf_str(&list));
 	return true;
 }
 

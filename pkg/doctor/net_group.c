@@ -94,8 +94,8 @@ static struct members gather_members(const struct doctor_facts *f, const int *ki
 	return m;
 }
 
-static void say_group(const struct doctor_facts *f, struct doctor_report *r, const int *kind_of, size_t first,
-		      const struct net_kind *kind)
+static void say_group(const struct doctor_facts *f, struct doctor_report *r, const int *kind_of,
+		      size_t first, const struct net_kind *kind)
 {
 	struct members m = gather_members(f, kind_of, first);
 	int pf = f->inv->pci[m.only].physfn;
@@ -104,12 +104,12 @@ static void say_group(const struct doctor_facts *f, struct doctor_report *r, con
 		doctor_find(r, kind->verdict, kind->advice, doctor_address(f, m.only), "VF %s %s.",
 			    net_name(f, m.only), kind->one);
 	else if (pf < 0)
-		doctor_find(r, kind->verdict, kind->advice, "host", "%zu of %zu VFs %s: %s.", m.n, m.of,
-			    kind->many, strbuf_str(&m.named));
+		doctor_find(r, kind->verdict, kind->advice, "host", "%zu of %zu VFs %s: %s.", m.n,
+			    m.of, kind->many, strbuf_str(&m.named));
 	else
 		doctor_find(r, kind->verdict, kind->advice, doctor_address(f, pf),
-			    "%zu of the %zu VFs of %s %s: %s.", m.n, m.of, net_name(f, pf), kind->many,
-			    strbuf_str(&m.named));
+			    "%zu of the %zu VFs of %s %s: %s.", m.n, m.of, net_name(f, pf),
+			    kind->many, strbuf_str(&m.named));
 	strbuf_done(&m.named);
 }
 

@@ -1,4 +1,5 @@
-/* Limits of this process that a container's programs have too: they mean something inside one only. */
+/* Limits of this process that a container's programs have too: they mean something inside one only.
+ */
 #include "base/mem.h"
 #include "base/str.h"
 #include "doctor/net-internal.h"
@@ -25,7 +26,8 @@ static const struct doctor_advice memlock_elsewhere = {
 	"process's.",
 	{ only_inside, NULL, NULL },
 };
-static const struct doctor_advice memlock_fine = { "Buffers of any size can be registered.", { NULL } };
+static const struct doctor_advice memlock_fine = { "Buffers of any size can be registered.",
+						   { NULL } };
 
 static void run_memlock(const struct doctor_facts *f, struct doctor_report *r)
 {
@@ -34,8 +36,9 @@ static void run_memlock(const struct doctor_facts *f, struct doctor_report *r)
 	if (!f->live || f->container == DOCTOR_NO)
 		return;
 	if (f->container != DOCTOR_YES)
-		doctor_find(r, DOCTOR_UNKNOWN, &memlock_elsewhere, "here",
-			    "Whether this is a container is not known, nor what it may lock in memory.");
+		doctor_find(
+			r, DOCTOR_UNKNOWN, &memlock_elsewhere, "here",
+			"Whether this is a container is not known, nor what it may lock in memory.");
 	else if (limit == -1 || f->net->ipc_lock == DOCTOR_YES)
 		doctor_find(r, DOCTOR_PASS, &memlock_fine, "container",
 			    "This container may lock any amount of memory%s.",
@@ -55,7 +58,8 @@ static const struct doctor_advice shm_small = {
 	"NCCL keeps tens of MB for each pair of ranks on a node there, data loaders more: \"Error while "
 	"creating shared memory "
 	"segment\", or a bus error.",
-	{ "Mount an emptyDir with medium: Memory (sizeLimit: 1Gi or more) at /dev/shm.", NULL, NULL },
+	{ "Mount an emptyDir with medium: Memory (sizeLimit: 1Gi or more) at /dev/shm.", NULL,
+	  NULL },
 };
 static const struct doctor_advice shm_elsewhere = {
 	"A container's /dev/shm has 64 MiB unless the pod says more, which is little for NCCL.",
@@ -73,11 +77,12 @@ static void run_shm(const struct doctor_facts *f, struct doctor_report *r)
 		doctor_find(r, DOCTOR_UNKNOWN, &shm_elsewhere, "here",
 			    "Whether this is a container, and has its own /dev/shm, is not known.");
 	else if (size < 0)
-		doctor_find(r, DOCTOR_UNKNOWN, &shm_small, "container", "The size of /dev/shm is not known.");
+		doctor_find(r, DOCTOR_UNKNOWN, &shm_small, "container",
+			    "The size of /dev/shm is not known.");
 	else
 		doctor_find(r, size > 64 * MIB ? DOCTOR_PASS : DOCTOR_WARN,
-			    size > 64 * MIB ? &shm_fine : &shm_small, "container", "/dev/shm has %lld MiB.",
-			    (long long)(size / MIB));
+			    size > 64 * MIB ? &shm_fine : &shm_small, "container",
+			    "/dev/shm has %lld MiB.", (long long)(size / MIB));
 }
 
 const struct doctor_check doctor_limit_checks[] = {

@@ -54,7 +54,8 @@ enum { PORT_FINE, PORT_NO_SM, PORT_DOWN, PORT_HERE_DOWN, PORT_IDLE, PORT_HIDDEN,
 
 static const struct net_kind port_kinds[] = {
 	[PORT_FINE] = { DOCTOR_PASS, &port_fine, "has an ACTIVE port", "have ACTIVE ports" },
-	[PORT_NO_SM] = { DOCTOR_FAIL, &port_no_sm, "has a port that the subnet manager has not made ACTIVE",
+	[PORT_NO_SM] = { DOCTOR_FAIL, &port_no_sm,
+			 "has a port that the subnet manager has not made ACTIVE",
 			 "have ports that the subnet manager has not made ACTIVE" },
 	[PORT_DOWN] = { DOCTOR_FAIL, &port_vf_down, "has a port that is not ACTIVE",
 			"have ports that are not ACTIVE" },
@@ -129,12 +130,13 @@ static void judge_pf(const struct doctor_facts *f, struct doctor_report *r, int 
 
 	if (is_down(f, rdma))
 		doctor_find(r, DOCTOR_FAIL, &port_pf_down, doctor_address(f, pci),
-			    "Port %d of %s is %s (%s).", port->number, net_name(f, pci), port->state,
+			    "Port %d of %s is %s (%s).", port->number, net_name(f, pci),
+			    port->state,
 			    port->phys_state ? port->phys_state : "physical state unknown");
 	else if (rate && rate < best)
 		doctor_find(r, DOCTOR_WARN, &port_slow, doctor_address(f, pci),
-			    "Port %d of %s runs at %d Gb/s, others of its model at %d.", port->number,
-			    net_name(f, pci), rate / 1000, best / 1000);
+			    "Port %d of %s runs at %d Gb/s, others of its model at %d.",
+			    port->number, net_name(f, pci), rate / 1000, best / 1000);
 }
 
 static void run_port(const struct doctor_facts *f, struct doctor_report *r)

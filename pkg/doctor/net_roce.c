@@ -1,4 +1,5 @@
-/* What RoCE wants of Ethernet: an MTU for full packets, a lossless priority that NCCL's DSCP leads to. */
+/* What RoCE wants of Ethernet: an MTU for full packets, a lossless priority that NCCL's DSCP leads
+ * to. */
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -27,7 +28,8 @@ static const struct doctor_advice mtu_mixed = {
 static const struct doctor_advice mtu_vf = {
 	"A VF's own MTU decides the size of its RoCE packets, whatever its PF has.",
 	{ "ip link set INTERFACE mtu 9000 on the VF, or the tuning CNI plugin (mtu) in the pod's network.",
-	  "Set mtu: 9000 in the SriovNetworkNodePolicy: the operator sets it on PF and VFs.", NULL },
+	  "Set mtu: 9000 in the SriovNetworkNodePolicy: the operator sets it on PF and VFs.",
+	  NULL },
 };
 static const struct doctor_advice mtu_unknown = {
 	"A small MTU costs bandwidth.",
@@ -60,7 +62,8 @@ static const struct net_kind mtu_kinds[] = {
 
 static int judge_vf_mtu(const struct doctor_facts *f, size_t rdma)
 {
-	int pci = f->inv->rdma[rdma].pci, pf = f->inv->pci[pci].physfn, mtu = f->net->netdev[pci].mtu;
+	int pci = f->inv->rdma[rdma].pci, pf = f->inv->pci[pci].physfn,
+	    mtu = f->net->netdev[pci].mtu;
 	int above = pf < 0 ? 0 : f->net->netdev[pf].mtu;
 
 	if (net_link(f, rdma) != HW_LINK_ETHERNET || !mtu)
@@ -77,16 +80,17 @@ static void judge_pf_mtu(const struct doctor_facts *f, struct doctor_report *r, 
 			    "The MTU of %s is not known.", net_name(f, pci));
 	else if (path_mtu(mtu) < FULL_MTU)
 		doctor_find(r, DOCTOR_WARN, &mtu_small, doctor_address(f, pci),
-			    "%s has the MTU %d, so RoCE packets carry %d bytes.", net_name(f, pci), mtu,
-			    path_mtu(mtu));
+			    "%s has the MTU %d, so RoCE packets carry %d bytes.", net_name(f, pci),
+			    mtu, path_mtu(mtu));
 	else
 		doctor_find(r, DOCTOR_PASS, &mtu_fine, doctor_address(f, pci),
-			    "%s has the MTU %d: RoCE packets carry %d bytes.", net_name(f, pci), mtu,
-			    FULL_MTU);
+			    "%s has the MTU %d: RoCE packets carry %d bytes.", net_name(f, pci),
+			    mtu, FULL_MTU);
 }
 
 /* Of those PFs whose MTU is known. */
-static void compare_mtus(const struct doctor_facts *f, struct doctor_report *r, const int *pfs, size_t n)
+static void compare_mtus(const struct doctor_facts *f, struct doctor_report *r, const int *pfs,
+			 size_t n)
 {
 	_cleanup_strbuf_ struct strbuf list = STRBUF_INIT;
 	bool differ = false;
@@ -167,8 +171,8 @@ static const struct doctor_advice qos_mixed = {
 static const struct doctor_advice qos_unknown = {
 	"Whether NCCL's packets are lossless is not known; only the PF's own interface tells, in the host's "
 	"network namespace.",
-	{ "Run it on the host; or look: mlnx_qos -i PF, dcb pfc show dev PF, dcb app show dev PF.", NULL,
-	  NULL },
+	{ "Run it on the host; or look: mlnx_qos -i PF, dcb pfc show dev PF, dcb app show dev PF.",
+	  NULL, NULL },
 };
 static const struct doctor_advice qos_fine = {
 	"With NCCL_IB_TC in this range (pool's env) NCCL's packets are lossless up to here; with its default "
@@ -183,7 +187,8 @@ static void put_lossless_dscps(const struct hw_dcb *dcb, struct strbuf *out)
 	int start = -1;
 
 	for (int dscp = 0; dscp <= HW_DCB_DSCPS; dscp++) {
-		bool lossless = dscp < HW_DCB_DSCPS && dcb->pfc & 1 << hw_dcb_priority(dcb, dscp << 2);
+		bool lossless =
+			dscp < HW_DCB_DSCPS && dcb->pfc & 1 << hw_dcb_priority(dcb, dscp << 2);
 
 		if (lossless && start < 0)
 			start = dscp;
@@ -199,7 +204,8 @@ static void put_lossless_dscps(const struct hw_dcb *dcb, struct strbuf *out)
 }
 
 /* The DSCPs that a port knows and where they go, for a person who wants one of them. */
-static void say_map(const struct doctor_facts *f, struct doctor_report *r, int pci, const struct hw_dcb *dcb)
+static void say_map(const struct doctor_facts *f, struct doctor_report *r, int pci,
+		    const struct hw_dcb *dcb)
 {
 	_cleanup_strbuf_ struct strbuf dscps = STRBUF_INIT, priorities = STRBUF_INIT;
 
@@ -207,9 +213,11 @@ static void say_map(const struct doctor_facts *f, struct doctor_report *r, int p
 	hw_dcb_put_priorities(dcb->pfc, &priorities);
 	if (!dscps.len)
 		doctor_find(r, DOCTOR_WARN, &qos_pcp, doctor_address(f, pci),
-			    "%s has PFC on priority %s, but %s.", net_name(f, pci), strbuf_str(&priorities),
-			    dcb->trust == HW_DCB_TRUST_PCP ? "trusts the VLAN priority and looks at no DSCP"
-							   : "its map leads no DSCP there");
+			    "%s has PFC on priority %s, but %s.", net_name(f, pci),
+			    strbuf_str(&priorities),
+			    dcb->trust == HW_DCB_TRUST_PCP
+				    ? "trusts the VLAN priority and looks at no DSCP"
+				    : "its map leads no DSCP there");
 	else
 		doctor_find(
 			r, DOCTOR_PASS, &qos_fine, doctor_address(f, pci),
@@ -225,9 +233,10 @@ static bool host_contradicts(const struct doctor_facts *f, struct doctor_report 
 
 	if (tc < 0 || !hw_dcb_contradicts(dcb, tc, -1, &how))
 		return false;
-	doctor_find(r, DOCTOR_WARN, &qos_contradiction, doctor_address(f, pci),
-		    "%s: the host marks all packets with the traffic class %d, whatever NCCL asks for; %s.",
-		    net_name(f, pci), tc, strbuf_str(&how));
+	doctor_find(
+		r, DOCTOR_WARN, &qos_contradiction, doctor_address(f, pci),
+		"%s: the host marks all packets with the traffic class %d, whatever NCCL asks for; %s.",
+		net_name(f, pci), tc, strbuf_str(&how));
 	return true;
 }
 
@@ -247,7 +256,8 @@ static void judge_qos(const struct doctor_facts *f, struct doctor_report *r, int
 		say_map(f, r, pci, &n->dcb);
 }
 
-static void compare_pfc(const struct doctor_facts *f, struct doctor_report *r, const int *pfs, size_t n)
+static void compare_pfc(const struct doctor_facts *f, struct doctor_report *r, const int *pfs,
+			size_t n)
 {
 	_cleanup_strbuf_ struct strbuf list = STRBUF_INIT;
 	bool differ = false;
@@ -265,8 +275,8 @@ static void compare_pfc(const struct doctor_facts *f, struct doctor_report *r, c
 		hw_dcb_put_priorities(pfc, &list);
 	}
 	if (differ)
-		doctor_find(r, DOCTOR_WARN, &qos_mixed, "host", "PFs have PFC on different priorities: %s.",
-			    strbuf_str(&list));
+		doctor_find(r, DOCTOR_WARN, &qos_mixed, "host",
+			    "PFs have PFC on different priorities: %s.", strbuf_str(&list));
 }
 
 static void run_qos(const struct doctor_facts *f, struct doctor_report *r)

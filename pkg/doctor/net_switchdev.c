@@ -39,7 +39,8 @@ static const char *looseness(const struct doctor_representor *rep)
 	return rep->attached == DOCTOR_NO ? "is attached to nothing" : NULL;
 }
 
-static size_t list_loose(const struct doctor_facts *f, int pci, struct strbuf *list, bool *ret_unknown)
+static size_t list_loose(const struct doctor_facts *f, int pci, struct strbuf *list,
+			 bool *ret_unknown)
 {
 	size_t n = 0;
 
@@ -47,7 +48,8 @@ static size_t list_loose(const struct doctor_facts *f, int pci, struct strbuf *l
 		const struct doctor_representor *rep = representor_of(&f->net->netdev[pci], vf);
 		const char *why = looseness(rep);
 
-		*ret_unknown |= rep && (rep->up == DOCTOR_DONT_KNOW || rep->attached == DOCTOR_DONT_KNOW);
+		*ret_unknown |=
+			rep && (rep->up == DOCTOR_DONT_KNOW || rep->attached == DOCTOR_DONT_KNOW);
 		if (why && n++ < NET_SHOWN)
 			strbuf_printf(list, "%sthat of VF %d %s", list->len ? ", " : "", vf, why);
 	}
@@ -63,16 +65,18 @@ static void judge_switchdev(const struct doctor_facts *f, struct doctor_report *
 	bool unknown = false;
 
 	if (list_loose(f, pci, &loose, &unknown))
-		doctor_find(r, DOCTOR_WARN, &switchdev_loose, who, "Representors of %s (switchdev): %s.",
-			    name, strbuf_str(&loose));
+		doctor_find(r, DOCTOR_WARN, &switchdev_loose, who,
+			    "Representors of %s (switchdev): %s.", name, strbuf_str(&loose));
 	else if (unknown)
-		doctor_find(r, DOCTOR_UNKNOWN, &switchdev_unknown, who,
-			    "%s is in switchdev mode; what its representors are attached to is not known.",
-			    name);
+		doctor_find(
+			r, DOCTOR_UNKNOWN, &switchdev_unknown, who,
+			"%s is in switchdev mode; what its representors are attached to is not known.",
+			name);
 	else
-		doctor_find(r, DOCTOR_PASS, &switchdev_fine, who,
-			    "%s is in switchdev mode, and every VF has a representor that is attached.",
-			    name);
+		doctor_find(
+			r, DOCTOR_PASS, &switchdev_fine, who,
+			"%s is in switchdev mode, and every VF has a representor that is attached.",
+			name);
 }
 
 static void run_switchdev(const struct doctor_facts *f, struct doctor_report *r)

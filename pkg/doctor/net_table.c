@@ -19,8 +19,8 @@ static const struct doctor_advice gid_none_yet = {
 	"NCCL needs a routable RoCE v2 GID, which comes with an IP address: the CNI plugin gives one when it "
 	"moves the VF into a pod. "
 	"For pods with hostNetwork the interface needs one here.",
-	{ "Run it in a pod that has the VF; for hostNetwork give the interface an address here.", NULL,
-	  NULL },
+	{ "Run it in a pod that has the VF; for hostNetwork give the interface an address here.",
+	  NULL, NULL },
 };
 static const struct doctor_advice gid_v1 = {
 	"RoCE v1 packets do not pass a router, and NCCL looks for RoCE v2 GIDs.",
@@ -33,28 +33,33 @@ static const struct doctor_advice gid_holes = {
 	"NCCL 2.21.5 to 2.26.1 stops with \"read failed in ncclIbRoceGetVersionNum: Invalid argument\" at a "
 	"slot that is empty or of "
 	"another network namespace.",
-	{ "Use NCCL 2.26.2 or later; or gid: fixed:N in the pool, which makes NCCL not search.", NULL, NULL },
+	{ "Use NCCL 2.26.2 or later; or gid: fixed:N in the pool, which makes NCCL not search.",
+	  NULL, NULL },
 };
 static const struct doctor_advice gid_several = {
 	"NCCL takes the one with the lowest index, which need not be that of the fabric.",
-	{ "Name the fabric's prefix in the pool (gidRange), or give the interface one address.", NULL, NULL },
+	{ "Name the fabric's prefix in the pool (gidRange), or give the interface one address.",
+	  NULL, NULL },
 };
 static const struct doctor_advice gid_unknown = {
 	"Without a routable RoCE v2 GID NCCL's connections fail.",
-	{ "Look on the host or in the pod: show_gids, or /sys/class/infiniband/DEVICE/ports/1/gids.", NULL,
-	  NULL },
+	{ "Look on the host or in the pod: show_gids, or /sys/class/infiniband/DEVICE/ports/1/gids.",
+	  NULL, NULL },
 };
 static const struct doctor_advice gid_fine = { "NCCL finds it by itself.", { NULL } };
 
 enum { GID_FINE, GID_NONE_HERE, GID_NONE_YET, GID_V1, GID_HOLES, GID_SEVERAL, GID_UNKNOWN };
 
 static const struct net_kind gid_kinds[] = {
-	[GID_FINE] = { DOCTOR_PASS, &gid_fine, "has a routable RoCE v2 GID", "have routable RoCE v2 GIDs" },
+	[GID_FINE] = { DOCTOR_PASS, &gid_fine, "has a routable RoCE v2 GID",
+		       "have routable RoCE v2 GIDs" },
 	[GID_NONE_HERE] = { DOCTOR_FAIL, &gid_none_here, "has no routable RoCE v2 GID",
 			    "have no routable RoCE v2 GID" },
-	[GID_NONE_YET] = { DOCTOR_UNKNOWN, &gid_none_yet, "has no IP address yet, so no routable RoCE v2 GID",
+	[GID_NONE_YET] = { DOCTOR_UNKNOWN, &gid_none_yet,
+			   "has no IP address yet, so no routable RoCE v2 GID",
 			   "have no IP addresses yet, so no routable RoCE v2 GIDs" },
-	[GID_V1] = { DOCTOR_WARN, &gid_v1, "has GIDs of RoCE v1 only", "have GIDs of RoCE v1 only" },
+	[GID_V1] = { DOCTOR_WARN, &gid_v1, "has GIDs of RoCE v1 only",
+		     "have GIDs of RoCE v1 only" },
 	[GID_HOLES] = { DOCTOR_WARN, &gid_holes, "has holes in its GID table",
 			"have holes in their GID tables" },
 	[GID_SEVERAL] = { DOCTOR_WARN, &gid_several, "has several routable RoCE v2 GIDs of IPv4",
@@ -159,8 +164,10 @@ static const struct net_kind pkey_kinds[] = {
 			"have keys of full members at index 0" },
 	[PKEY_LIMITED] = { DOCTOR_FAIL, &pkey_limited, "is a limited member of all its partitions",
 			   "are limited members of all their partitions" },
-	[PKEY_NONE] = { DOCTOR_FAIL, &pkey_limited, "has no partition key", "have no partition keys" },
-	[PKEY_INDEX] = { DOCTOR_WARN, &pkey_index, "has no key of a full member at index 0, but a later one",
+	[PKEY_NONE] = { DOCTOR_FAIL, &pkey_limited, "has no partition key",
+			"have no partition keys" },
+	[PKEY_INDEX] = { DOCTOR_WARN, &pkey_index,
+			 "has no key of a full member at index 0, but a later one",
 			 "have no keys of full members at index 0, but later ones" },
 	[PKEY_UNKNOWN] = { DOCTOR_UNKNOWN, &pkey_unknown, "does not show its partition keys",
 			   "do not show their partition keys" },
@@ -215,11 +222,13 @@ static void run_netns(const struct doctor_facts *f, struct doctor_report *r)
 	if (!f->inv->n_rdma)
 		return;
 	if (f->net->exclusive < 0)
-		doctor_find(r, DOCTOR_UNKNOWN, &netns_unknown, "host",
-			    "Whether RDMA devices are shared by all network namespaces is not known.");
+		doctor_find(
+			r, DOCTOR_UNKNOWN, &netns_unknown, "host",
+			"Whether RDMA devices are shared by all network namespaces is not known.");
 	else if (f->net->exclusive)
-		doctor_find(r, f->container == DOCTOR_YES ? DOCTOR_PASS : DOCTOR_WARN, &netns_exclusive,
-			    "host", "RDMA devices are in one network namespace each (mode exclusive).");
+		doctor_find(r, f->container == DOCTOR_YES ? DOCTOR_PASS : DOCTOR_WARN,
+			    &netns_exclusive, "host",
+			    "RDMA devices are in one network namespace each (mode exclusive).");
 	else
 		doctor_find(r, DOCTOR_PASS, &netns_shared, "host",
 			    "RDMA devices are shared by all network namespaces.");

@@ -37,11 +37,19 @@ static const struct doctor_advice identity_node_guid = {
 };
 static const struct doctor_advice identity_unknown = {
 	"A VF without a GUID or address never has an ACTIVE port.",
-	{ "Look on the host: ip link show PF; cat /sys/class/infiniband/DEVICE/node_guid.", NULL, NULL },
+	{ "Look on the host: ip link show PF; cat /sys/class/infiniband/DEVICE/node_guid.", NULL,
+	  NULL },
 };
 static const struct doctor_advice identity_fine = { "The fabric can tell them apart.", { NULL } };
 
-enum { IDENTITY_FINE, IDENTITY_GUID, IDENTITY_PORT_GUID, IDENTITY_MAC, IDENTITY_NODE_GUID, IDENTITY_UNKNOWN };
+enum {
+	IDENTITY_FINE,
+	IDENTITY_GUID,
+	IDENTITY_PORT_GUID,
+	IDENTITY_MAC,
+	IDENTITY_NODE_GUID,
+	IDENTITY_UNKNOWN
+};
 
 static const struct net_kind identity_kinds[] = {
 	[IDENTITY_FINE] = { DOCTOR_PASS, &identity_fine, "has a GUID or MAC address of its own",
@@ -77,7 +85,8 @@ static bool port_guid_is_zero(const struct doctor_rdma *d)
 {
 	static const uint8_t zero[8];
 
-	return d->n_gids && d->gids[0].index == 0 && !memcmp(d->gids[0].gid + 8, zero, sizeof(zero));
+	return d->n_gids && d->gids[0].index == 0 &&
+	       !memcmp(d->gids[0].gid + 8, zero, sizeof(zero));
 }
 
 static int judge_infiniband(const struct doctor_facts *f, size_t rdma)
@@ -93,7 +102,9 @@ static int judge_infiniband(const struct doctor_facts *f, size_t rdma)
 		return IDENTITY_FINE;
 	if (!admin || !admin->has_guids)
 		return IDENTITY_UNKNOWN;
-	return !admin->node_guid ? IDENTITY_GUID : !admin->port_guid ? IDENTITY_PORT_GUID : IDENTITY_FINE;
+	return !admin->node_guid   ? IDENTITY_GUID
+	       : !admin->port_guid ? IDENTITY_PORT_GUID
+				   : IDENTITY_FINE;
 }
 
 static int judge_identity(const struct doctor_facts *f, size_t rdma)
@@ -133,8 +144,8 @@ static const struct doctor_advice admin_limited = {
 static const struct doctor_advice admin_unknown = {
 	"A VF whose link the administrator disabled is never ACTIVE; a rate limit makes one rail slower than "
 	"NCCL believes.",
-	{ "Run it on the host, in the network namespace of the PFs: ip link show PF shows the same.", NULL,
-	  NULL },
+	{ "Run it on the host, in the network namespace of the PFs: ip link show PF shows the same.",
+	  NULL, NULL },
 };
 static const struct doctor_advice admin_fine = {
 	"Nothing that the administrator set keeps NCCL from the VFs.", { NULL }
@@ -178,8 +189,8 @@ static void say_limits(const struct doctor_facts *f, struct doctor_report *r, in
 	}
 	if (n && lowest == highest)
 		doctor_find(r, DOCTOR_PASS, &admin_limited, doctor_address(f, pf),
-			    "%zu of the %zu VFs of %s may send %d Mb/s at most.", n, of, net_name(f, pf),
-			    lowest);
+			    "%zu of the %zu VFs of %s may send %d Mb/s at most.", n, of,
+			    net_name(f, pf), lowest);
 	else if (n)
 		doctor_find(r, DOCTOR_PASS, &admin_limited, doctor_address(f, pf),
 			    "%zu of the %zu VFs of %s may send %d to %d Mb/s at most.", n, of,
@@ -195,19 +206,21 @@ static void judge_admin(const struct doctor_facts *f, struct doctor_report *r, i
 		count_admin(&n->vfs[i], &t);
 	if (n->why_no_vfs)
 		doctor_find(r, DOCTOR_UNKNOWN, &admin_unknown, doctor_address(f, pf),
-			    "What the administrator set for the VFs of %s is not known: %s.", net_name(f, pf),
-			    n->why_no_vfs);
+			    "What the administrator set for the VFs of %s is not known: %s.",
+			    net_name(f, pf), n->why_no_vfs);
 	else if (t.disabled)
-		doctor_find(r, DOCTOR_FAIL, &admin_disabled, doctor_address(f, pf),
-			    "%zu of the %zu VFs of %s have their link state set to disable: VF %s%s.",
-			    t.disabled, n->n_vfs, net_name(f, pf), strbuf_str(&t.disabled_list),
-			    t.disabled > NET_SHOWN ? " and more" : "");
+		doctor_find(
+			r, DOCTOR_FAIL, &admin_disabled, doctor_address(f, pf),
+			"%zu of the %zu VFs of %s have their link state set to disable: VF %s%s.",
+			t.disabled, n->n_vfs, net_name(f, pf), strbuf_str(&t.disabled_list),
+			t.disabled > NET_SHOWN ? " and more" : "");
 	else
-		doctor_find(r, DOCTOR_PASS, &admin_fine, doctor_address(f, pf),
-			    "No link of the %zu VFs of %s is disabled (%zu always up, the others follow the "
-			    "port); %zu "
-			    "are trusted, %zu have spoof checking.",
-			    n->n_vfs, net_name(f, pf), t.forced_up, t.trusted, t.checked);
+		doctor_find(
+			r, DOCTOR_PASS, &admin_fine, doctor_address(f, pf),
+			"No link of the %zu VFs of %s is disabled (%zu always up, the others follow the "
+			"port); %zu "
+			"are trusted, %zu have spoof checking.",
+			n->n_vfs, net_name(f, pf), t.forced_up, t.trusted, t.checked);
 	strbuf_done(&t.disabled_list);
 }
 
@@ -238,7 +251,8 @@ static const struct doctor_advice verbs_no_node = {
 	"the VF does not start.",
 	{ "systemctl restart systemd-udevd; udevadm trigger --subsystem-match=infiniband_verbs; look whether "
 	  "/dev is devtmpfs.",
-	  NULL, "Reboot the node: its /dev is made by the kernel, which always makes these nodes." },
+	  NULL,
+	  "Reboot the node: its /dev is made by the kernel, which always makes these nodes." },
 };
 static const struct doctor_advice verbs_none_here = {
 	"NCCL falls back to TCP: this container got no VF, or another part of the pod did.",
@@ -250,7 +264,8 @@ static const struct doctor_advice verbs_fine = { "Programs can open the VFs.", {
 enum { VERBS_FINE, VERBS_MISSING, VERBS_NO_NODE };
 
 static const struct net_kind verbs_kinds[] = {
-	[VERBS_FINE] = { DOCTOR_PASS, &verbs_fine, "has its verbs device", "have their verbs devices" },
+	[VERBS_FINE] = { DOCTOR_PASS, &verbs_fine, "has its verbs device",
+			 "have their verbs devices" },
 	[VERBS_MISSING] = { DOCTOR_FAIL, &verbs_missing, "has no verbs device (uverbsN)",
 			    "have no verbs device (uverbsN)" },
 	[VERBS_NO_NODE] = { DOCTOR_FAIL, &verbs_no_node,
@@ -275,8 +290,10 @@ static void run_verbs(const struct doctor_facts *f, struct doctor_report *r)
 		all += f->inv->rdma[i].pci >= 0 && hw_is_nic_vf(f->inv, f->inv->rdma[i].pci);
 	}
 	if (all && !ours)
-		doctor_find(r, DOCTOR_FAIL, &verbs_none_here, "host",
-			    "This container has the node of none of the %zu VFs that it sees in /sys.", all);
+		doctor_find(
+			r, DOCTOR_FAIL, &verbs_none_here, "host",
+			"This container has the node of none of the %zu VFs that it sees in /sys.",
+			all);
 	net_judge_vfs(f, r, judge_verbs, verbs_kinds);
 }
 

@@ -1,4 +1,5 @@
-/* What the ends and the bridges of a way are set to: relaxed ordering, payload and read request sizes. */
+/* What the ends and the bridges of a way are set to: relaxed ordering, payload and read request
+ * sizes. */
 #include <linux/pci_regs.h>
 
 #include "base/mem.h"
@@ -37,22 +38,24 @@ static bool is_lone_vf(const struct doctor_facts *f, int pci)
 	return f->inv->hypervisor && hw_is_nic_vf(f->inv, pci) && p->physfn < 0;
 }
 
-static void judge_ordering(const struct doctor_facts *f, struct doctor_report *r, int pci, const char *name,
-			   size_t *on)
+static void judge_ordering(const struct doctor_facts *f, struct doctor_report *r, int pci,
+			   const char *name, size_t *on)
 {
 	const struct doctor_pci *p = &f->pci[pci];
 	const char *who = doctor_address(f, pci);
 
 	if (is_lone_vf(f, pci))
-		doctor_find(r, DOCTOR_UNKNOWN, &ordering_of_pf, who, "%s is a VF whose PF is not here.",
-			    name);
+		doctor_find(r, DOCTOR_UNKNOWN, &ordering_of_pf, who,
+			    "%s is a VF whose PF is not here.", name);
 	else if (p->devctl < 0)
 		doctor_find(r, DOCTOR_UNKNOWN, &ordering_unknown, who,
-			    "%s: relaxed ordering is unknown, for its configuration space %s.", name,
+			    "%s: relaxed ordering is unknown, for its configuration space %s.",
+			    name,
 			    p->config == DOCTOR_CONFIG_READ ? "has no PCIe capability"
 							    : doctor_why_unread(p->config));
 	else if (!(p->devctl & PCI_EXP_DEVCTL_RELAX_EN))
-		doctor_find(r, DOCTOR_WARN, &ordering_off, who, "%s has relaxed ordering off.", name);
+		doctor_find(r, DOCTOR_WARN, &ordering_off, who, "%s has relaxed ordering off.",
+			    name);
 	else
 		*on += 1;
 }
@@ -104,9 +107,10 @@ static int nic_rate(const struct doctor_facts *f, int pci)
 	return rdma >= 0 && f->inv->rdma[rdma].n_ports ? f->inv->rdma[rdma].ports[0].rate_mbps : 0;
 }
 
-/* GPU, bridges, NIC; a lone VF's bits are not its own. Returns how many of them could not be read. */
-static size_t payload_of_way(const struct doctor_facts *f, int gpu, int nic, int *ret_min, int *ret_max,
-			     int *ret_at)
+/* GPU, bridges, NIC; a lone VF's bits are not its own. Returns how many of them could not be read.
+ */
+static size_t payload_of_way(const struct doctor_facts *f, int gpu, int nic, int *ret_min,
+			     int *ret_max, int *ret_at)
 {
 	int way[WAY_MAX + 2], common;
 	size_t n = doctor_way(f->inv, gpu, nic, way, &common), unread = 0;
@@ -129,7 +133,8 @@ static size_t payload_of_way(const struct doctor_facts *f, int gpu, int nic, int
 	return unread;
 }
 
-static void judge_payload(const struct doctor_facts *f, struct doctor_report *r, size_t gpu, size_t *fine)
+static void judge_payload(const struct doctor_facts *f, struct doctor_report *r, size_t gpu,
+			  size_t *fine)
 {
 	int nearest[MAX_NEAREST], pci = f->inv->gpu[gpu].pci, min, max, at = -1;
 	enum topo_class class;
@@ -138,10 +143,11 @@ static void judge_payload(const struct doctor_facts *f, struct doctor_report *r,
 	for (size_t i = 0; i < n && class <= TOPO_PHB; i++) {
 		unread += payload_of_way(f, pci, nearest[i], &min, &max, &at);
 		if (min != max) {
-			doctor_find(r, DOCTOR_WARN, &payload_unequal, doctor_address(f, at),
-				    "Between %s and %s packets of %d bytes are let in, but %s takes %d.",
-				    doctor_gpu_name(f, gpu), doctor_nic_name(f, nearest[i]), max,
-				    doctor_address(f, at), min);
+			doctor_find(
+				r, DOCTOR_WARN, &payload_unequal, doctor_address(f, at),
+				"Between %s and %s packets of %d bytes are let in, but %s takes %d.",
+				doctor_gpu_name(f, gpu), doctor_nic_name(f, nearest[i]), max,
+				doctor_address(f, at), min);
 			return;
 		}
 	}
@@ -159,8 +165,8 @@ static void judge_requests(const struct doctor_facts *f, struct doctor_report *r
 
 	if (devctl >= 0 && !is_lone_vf(f, nic) && rate >= FAST_NIC && doctor_mrrs(devctl) < 512)
 		doctor_find(r, DOCTOR_WARN, &requests_small, doctor_address(f, nic),
-			    "%s of %d Gb/s reads at most %d bytes at a time.", doctor_nic_name(f, nic),
-			    rate / 1000, doctor_mrrs(devctl));
+			    "%s of %d Gb/s reads at most %d bytes at a time.",
+			    doctor_nic_name(f, nic), rate / 1000, doctor_mrrs(devctl));
 }
 
 static void run_payload(const struct doctor_facts *f, struct doctor_report *r)

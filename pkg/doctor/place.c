@@ -46,8 +46,10 @@ static const struct doctor_advice drivers_fine = {
 
 static bool is_user_space(const char *driver)
 {
-	static const char *const names[] = { "vfio-pci", "uio_pci_generic", "igb_uio",
-					     "pci-stub", "mlx5_vfio_pci",   "nvgrace_gpu_vfio_pci" };
+	static const char *const names[] = {
+		"vfio-pci", "uio_pci_generic", "igb_uio",
+		"pci-stub", "mlx5_vfio_pci",   "nvgrace_gpu_vfio_pci"
+	};
 
 	for (size_t i = 0; driver && i < ARRAY_LEN(names); i++) {
 		if (!strcmp(driver, names[i]))
@@ -56,20 +58,22 @@ static bool is_user_space(const char *driver)
 	return false;
 }
 
-static void judge_driver(const struct doctor_facts *f, struct doctor_report *r, int pci, bool is_gpu)
+static void judge_driver(const struct doctor_facts *f, struct doctor_report *r, int pci,
+			 bool is_gpu)
 {
 	const struct hw_pci *p = &f->inv->pci[pci];
 	const char *who = doctor_address(f, pci), *kind = is_gpu ? "GPU" : "VF";
 
 	if (is_user_space(p->driver))
 		doctor_find(r, is_gpu ? DOCTOR_WARN : DOCTOR_FAIL,
-			    is_gpu ? &gpu_user_space : &user_space_driver, who, "%s %s is bound to %s.", kind,
-			    who, p->driver);
+			    is_gpu ? &gpu_user_space : &user_space_driver, who,
+			    "%s %s is bound to %s.", kind, who, p->driver);
 	else if (!p->driver)
 		doctor_find(r, DOCTOR_WARN, &no_driver, who, "%s %s has no driver.", kind, who);
 }
 
-/* A VF counts when its PF is one of those that containers' VFs are of, or is itself what the machine shows.
+/* A VF counts when its PF is one of those that containers' VFs are of, or is itself what the
+ * machine shows.
  */
 static bool is_our_vf(const struct doctor_facts *f, int pci)
 {
@@ -98,7 +102,8 @@ static void run_driver(const struct doctor_facts *f, struct doctor_report *r)
 	}
 	if (vfs + f->inv->n_gpu && doctor_worst_so_far(r) == DOCTOR_PASS)
 		doctor_find(r, DOCTOR_PASS, &drivers_fine, "host",
-			    "GPUs: %zu, VFs: %zu, all with a driver of the kernel.", f->inv->n_gpu, vfs);
+			    "GPUs: %zu, VFs: %zu, all with a driver of the kernel.", f->inv->n_gpu,
+			    vfs);
 }
 
 /* --- vfs --- */
@@ -172,14 +177,16 @@ static void run_vfs(const struct doctor_facts *f, struct doctor_report *r)
 				    doctor_nic_name(f, (int)i), inv->pci[i].sriov_total);
 		}
 		if (is_nearer(f, (int)i))
-			doctor_find(r, DOCTOR_WARN, &no_vfs, who,
-				    "%s has none of its %d VFs, and is nearer to a GPU than those that have.",
-				    doctor_nic_name(f, (int)i), inv->pci[i].sriov_total);
+			doctor_find(
+				r, DOCTOR_WARN, &no_vfs, who,
+				"%s has none of its %d VFs, and is nearer to a GPU than those that have.",
+				doctor_nic_name(f, (int)i), inv->pci[i].sriov_total);
 	}
 	if (!inv->n_rdma)
 		doctor_find(r, DOCTOR_FAIL, &no_nic, "host", "No RDMA device is here.");
 	else if (vfs)
-		doctor_find(r, DOCTOR_PASS, &vfs_fine, "host", "VFs: %zu, cards: %zu.", vfs, f->n_nic);
+		doctor_find(r, DOCTOR_PASS, &vfs_fine, "host", "VFs: %zu, cards: %zu.", vfs,
+			    f->n_nic);
 }
 
 /* --- path --- */
@@ -228,11 +235,11 @@ static void judge_path(const struct doctor_facts *f, struct doctor_report *r, si
 		return;
 	nic = doctor_nic_name(f, nearest[0]);
 	if (class <= TOPO_PXB)
-		doctor_find(r, DOCTOR_PASS, &path_near, who, "%s reaches %s by %s.", doctor_gpu_name(f, gpu),
-			    nic, topo_class_name(class));
+		doctor_find(r, DOCTOR_PASS, &path_near, who, "%s reaches %s by %s.",
+			    doctor_gpu_name(f, gpu), nic, topo_class_name(class));
 	else if (topo_flattened_vm(f->topo))
-		doctor_find(r, DOCTOR_UNKNOWN, &path_hidden, who, "%s: how far its NICs are is not visible.",
-			    doctor_gpu_name(f, gpu));
+		doctor_find(r, DOCTOR_UNKNOWN, &path_hidden, who,
+			    "%s: how far its NICs are is not visible.", doctor_gpu_name(f, gpu));
 	else if (class <= TOPO_NODE && is_on_c2c(&f->inv->gpu[gpu]))
 		doctor_find(r, DOCTOR_PASS, &path_c2c, who, "%s reaches %s by its CPU.",
 			    doctor_gpu_name(f, gpu), nic);
@@ -267,11 +274,13 @@ static const struct doctor_advice numa_fine = {
 	{ NULL },
 };
 
-static void judge_numa_known(const struct doctor_facts *f, struct doctor_report *r, int pci, const char *name)
+static void judge_numa_known(const struct doctor_facts *f, struct doctor_report *r, int pci,
+			     const char *name)
 {
 	if (topo_numa(f->topo, pci) < 0)
 		doctor_find(r, DOCTOR_WARN, &numa_unknown, doctor_address(f, pci),
-			    "%s is on no NUMA node, and this machine has %zu.", name, f->inv->n_numa);
+			    "%s is on no NUMA node, and this machine has %zu.", name,
+			    f->inv->n_numa);
 }
 
 static void judge_numa_near(const struct doctor_facts *f, struct doctor_report *r, size_t gpu)
@@ -350,8 +359,8 @@ static int best_speed(const struct hw_inventory *inv, int pci)
 	return above && above < own ? above : own;
 }
 
-static void judge_speed(const struct doctor_facts *f, struct doctor_report *r, int pci, const char *name,
-			size_t *slow)
+static void judge_speed(const struct doctor_facts *f, struct doctor_report *r, int pci,
+			const char *name, size_t *slow)
 {
 	int now = f->inv->pci[pci].link_mts, best = best_speed(f->inv, pci);
 
@@ -361,11 +370,12 @@ static void judge_speed(const struct doctor_facts *f, struct doctor_report *r, i
 		*slow += 1;
 	else
 		doctor_find(r, DOCTOR_WARN, &link_slow_nic, doctor_address(f, pci),
-			    "%s runs at %g GT/s, and %g would go.", name, now / 1000.0, best / 1000.0);
+			    "%s runs at %g GT/s, and %g would go.", name, now / 1000.0,
+			    best / 1000.0);
 }
 
-static void judge_link(const struct doctor_facts *f, struct doctor_report *r, int pci, const char *name,
-		       size_t *slow)
+static void judge_link(const struct doctor_facts *f, struct doctor_report *r, int pci,
+		       const char *name, size_t *slow)
 {
 	const struct hw_pci *p = &f->inv->pci[pci];
 	int max = p->link_width_max;
@@ -374,28 +384,31 @@ static void judge_link(const struct doctor_facts *f, struct doctor_report *r, in
 		doctor_find(r, DOCTOR_UNKNOWN, &link_unknown, doctor_address(f, pci),
 			    "%s does not tell its PCIe link.", name);
 	else if (p->link_width < max)
-		doctor_find(r, DOCTOR_WARN, &link_narrow, doctor_address(f, pci), "%s runs x%d of x%d.", name,
-			    p->link_width, max);
+		doctor_find(r, DOCTOR_WARN, &link_narrow, doctor_address(f, pci),
+			    "%s runs x%d of x%d.", name, p->link_width, max);
 	else
 		judge_speed(f, r, pci, name, slow);
 }
 
 /* The ports above it, where a narrow link is everybody's. */
-static void judge_uplinks(const struct doctor_facts *f, struct doctor_report *r, int pci, bool *seen)
+static void judge_uplinks(const struct doctor_facts *f, struct doctor_report *r, int pci,
+			  bool *seen)
 {
 	const struct hw_inventory *inv = f->inv;
 
 	for (int up = inv->pci[pci].parent; up >= 0 && !seen[up]; up = inv->pci[up].parent) {
 		const struct hw_pci *p = &inv->pci[up];
-		int above = p->parent >= 0 ? inv->pci[p->parent].link_width_max : 0, max = p->link_width_max;
+		int above = p->parent >= 0 ? inv->pci[p->parent].link_width_max : 0,
+		    max = p->link_width_max;
 
 		seen[up] = true;
 		if (f->pci[up].port_type != PORT_UPSTREAM || !p->link_width || !above || !max)
 			continue;
 		if (p->link_width < max && p->link_width < above)
 			doctor_find(r, DOCTOR_WARN, &link_narrow, doctor_address(f, up),
-				    "The switch at %s, above %s, runs x%d of x%d.", doctor_address(f, up),
-				    doctor_address(f, pci), p->link_width, max < above ? max : above);
+				    "The switch at %s, above %s, runs x%d of x%d.",
+				    doctor_address(f, up), doctor_address(f, pci), p->link_width,
+				    max < above ? max : above);
 	}
 }
 
@@ -416,8 +429,8 @@ static void run_link(const struct doctor_facts *f, struct doctor_report *r)
 		doctor_find(r, DOCTOR_PASS, &link_slow, "host",
 			    "GPUs' links below their speed just now: %zu.", slow);
 	else if (f->inv->n_gpu + f->n_nic && doctor_worst_so_far(r) == DOCTOR_PASS)
-		doctor_find(r, DOCTOR_PASS, &link_fine, "host", "Links at full width and speed: %zu.",
-			    f->inv->n_gpu + f->n_nic);
+		doctor_find(r, DOCTOR_PASS, &link_fine, "host",
+			    "Links at full width and speed: %zu.", f->inv->n_gpu + f->n_nic);
 }
 
 const struct doctor_check doctor_place_checks[] = {

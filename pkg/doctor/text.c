@@ -1,5 +1,5 @@
-/* The report for a tired operator: the verdict, then what is wrong, the worst first, then one line for what
- * is right. */
+/* The report for a tired operator: the verdict, then what is wrong, the worst first, then one line
+ * for what is right. */
 #include <stdio.h>
 #include <string.h>
 
@@ -76,7 +76,8 @@ static void put_trouble(const struct doctor_report *r, size_t first, struct strb
 	const struct doctor_finding *f = &r->findings[first];
 	size_t n = count_kind(r, first), shown = 0;
 
-	strbuf_printf(out, "\n%s %s: %s\n", doctor_verdict_name(f->verdict), f->check->id, f->check->title);
+	strbuf_printf(out, "\n%s %s: %s\n", doctor_verdict_name(f->verdict), f->check->id,
+		      f->check->title);
 	for (size_t i = first; i < r->n && shown < max_lines(f->verdict); i++) {
 		if (!doctor_same_kind(&r->findings[i], f))
 			continue;
@@ -109,7 +110,8 @@ static void put_level(const struct doctor_report *r, enum doctor_verdict v, stru
 }
 
 /* "WARN: acs, iommu" */
-static void put_checks_of(const struct doctor_report *r, int verdict, const char *label, struct strbuf *out)
+static void put_checks_of(const struct doctor_report *r, int verdict, const char *label,
+			  struct strbuf *out)
 {
 	_cleanup_strbuf_ struct strbuf names = STRBUF_INIT;
 
@@ -130,8 +132,9 @@ void doctor_text(const struct doctor_facts *f, const struct doctor_report *r, st
 	put_checks_of(r, DOCTOR_PASS, "  PASS:    ", out);
 	put_checks_of(r, -1, "  nothing to say: ", out);
 	if (f->container == DOCTOR_YES)
-		put_wrapped(out, "  ",
-			    "This is the view from inside a container: what it does not show is UNKNOWN.");
+		put_wrapped(
+			out, "  ",
+			"This is the view from inside a container: what it does not show is UNKNOWN.");
 	put_level(r, DOCTOR_FAIL, out);
 	put_level(r, DOCTOR_WARN, out);
 	put_level(r, DOCTOR_UNKNOWN, out);

@@ -40,7 +40,8 @@ size_t doctor_way(const struct hw_inventory *inv, int a, int b, int ret[WAY_MAX]
 	return n;
 }
 
-size_t doctor_nearest(const struct doctor_facts *f, int pci, int *ret, size_t max, enum topo_class *ret_class)
+size_t doctor_nearest(const struct doctor_facts *f, int pci, int *ret, size_t max,
+		      enum topo_class *ret_class)
 {
 	enum topo_class best = TOPO_CLASS_MAX;
 	size_t n = 0;
@@ -94,7 +95,8 @@ bool doctor_has_vendor(const struct doctor_facts *f, const char *vendor)
 
 /* --- the kernel's command line --- */
 
-/* The next word from *at on; its length, 0 at the end. A quoted blank belongs to its word, as in the kernel.
+/* The next word from *at on; its length, 0 at the end. A quoted blank belongs to its word, as in
+ * the kernel.
  */
 static size_t next_word(const char **at)
 {

@@ -60,11 +60,14 @@ static void build_object(struct walk *w, const json_t *json, struct item *out)
 	const char *key;
 	json_t *value;
 
-	/* jansson keeps the order of insertion, which is that of the text; no key is there twice. */
+	/* jansson keeps the order of insertion, which is that of the text; no key is there twice.
+	 */
 	json_object_foreach(object, key, value)
 	{
 		skip_mark(w, kid == kids ? '{' : ',');
-		*kid = (struct item) { .parent = out, .index = (size_t)(kid - kids), .line = w->line };
+		*kid = (struct item) { .parent = out,
+				       .index = (size_t)(kid - kids),
+				       .line = w->line };
 		kid->key = arena_strdup(w->arena, key);
 		skip_string(w);
 		skip_mark(w, ':');
@@ -99,9 +102,10 @@ static void build_list(struct walk *w, const json_t *json, struct item *out)
 static void build(struct walk *w, const json_t *json, struct item *out)
 {
 	static const enum item_type types[] = {
-		[JSON_OBJECT] = ITEM_OBJECT,  [JSON_ARRAY] = ITEM_LIST,	 [JSON_STRING] = ITEM_STRING,
-		[JSON_INTEGER] = ITEM_NUMBER, [JSON_REAL] = ITEM_NUMBER, [JSON_TRUE] = ITEM_BOOL,
-		[JSON_FALSE] = ITEM_BOOL,     [JSON_NULL] = ITEM_NULL,
+		[JSON_OBJECT] = ITEM_OBJECT, [JSON_ARRAY] = ITEM_LIST,
+		[JSON_STRING] = ITEM_STRING, [JSON_INTEGER] = ITEM_NUMBER,
+		[JSON_REAL] = ITEM_NUMBER,   [JSON_TRUE] = ITEM_BOOL,
+		[JSON_FALSE] = ITEM_BOOL,    [JSON_NULL] = ITEM_NULL,
 	};
 
 	out->type = types[json_typeof(json)];
@@ -142,7 +146,8 @@ const char *document_shown(const char *text, struct arena *arena)
 }
 
 /* jansson's sentence is about its own lexer; say first what it means for the file. */
-static int refuse_text(const char *name, const json_error_t *e, struct arena *arena, struct err *err)
+static int refuse_text(const char *name, const json_error_t *e, struct arena *arena,
+		       struct err *err)
 {
 	static const struct {
 		enum json_error_code code;
@@ -192,8 +197,9 @@ int document_parse(const char *text, size_t len, const char *name, struct arena 
 const char *item_type_name(enum item_type type)
 {
 	static const char *const names[ITEM_TYPE_MAX] = {
-		[ITEM_NULL] = "null",	    [ITEM_BOOL] = "true or false", [ITEM_NUMBER] = "a number",
-		[ITEM_STRING] = "a string", [ITEM_LIST] = "a list",	   [ITEM_OBJECT] = "an object",
+		[ITEM_NULL] = "null",	    [ITEM_BOOL] = "true or false",
+		[ITEM_NUMBER] = "a number", [ITEM_STRING] = "a string",
+		[ITEM_LIST] = "a list",	    [ITEM_OBJECT] = "an object",
 	};
 
 	return names[type];
@@ -208,7 +214,8 @@ const char *item_path(const struct item *item, struct arena *arena)
 	base = item_path(item->parent, arena);
 	if (!item->key)
 		return arena_printf(arena, "%s[%zu]", base, item->index);
-	return arena_printf(arena, "%s%s%s", base, *base ? "." : "", document_shown(item->key, arena));
+	return arena_printf(arena, "%s%s%s", base, *base ? "." : "",
+			    document_shown(item->key, arena));
 }
 
 const struct item *item_get(const struct item *object, const char *key)

@@ -13,7 +13,15 @@
 struct arena;
 struct err;
 
-enum item_type { ITEM_NULL, ITEM_BOOL, ITEM_NUMBER, ITEM_STRING, ITEM_LIST, ITEM_OBJECT, ITEM_TYPE_MAX };
+enum item_type {
+	ITEM_NULL,
+	ITEM_BOOL,
+	ITEM_NUMBER,
+	ITEM_STRING,
+	ITEM_LIST,
+	ITEM_OBJECT,
+	ITEM_TYPE_MAX
+};
 
 struct item {
 	const struct item *parent; /* NULL: the whole document */
@@ -21,17 +29,18 @@ struct item {
 	size_t index;		   /* in the parent, from 0 */
 	int line;		   /* of a member's key, of an element's first character; from 1 */
 	enum item_type type;
-	bool truth;		   /* ITEM_BOOL */
-	bool whole;		   /* ITEM_NUMBER: an integer that number holds */
+	bool truth; /* ITEM_BOOL */
+	bool whole; /* ITEM_NUMBER: an integer that number holds */
 	int64_t number;
-	const char *string;	   /* ITEM_STRING, UTF-8 without NUL */
-	const char *text;	   /* the value as it stands in the parsed text, borrowed from there */
+	const char *string; /* ITEM_STRING, UTF-8 without NUL */
+	const char *text;   /* the value as it stands in the parsed text, borrowed from there */
 	size_t text_len;
-	const struct item *kids;   /* ITEM_LIST, ITEM_OBJECT: in the order of the text */
+	const struct item *kids; /* ITEM_LIST, ITEM_OBJECT: in the order of the text */
 	size_t n_kids;
 };
 
-/* The tree lives in the arena, which may outlive the text if nobody looks at item.text. Errors: "name:line: …". */
+/* The tree lives in the arena, which may outlive the text if nobody looks at item.text. Errors:
+ * "name:line: …". */
 int document_parse(const char *text, size_t len, const char *name, struct arena *arena,
 		   const struct item **ret, struct err *err);
 const char *item_type_name(enum item_type type); /* "a string" */

@@ -1,5 +1,5 @@
-/* From an inventory to the boxes of its picture: what hangs below what, which VFs a NIC has, and who holds
- * them. */
+/* From an inventory to the boxes of its picture: what hangs below what, which VFs a NIC has, and
+ * who holds them. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,8 @@
 #include "hw/inventory.h"
 #include "topo/topo.h"
 
-/* Levels of switches below a root port that are drawn: three. What lies deeper is drawn in the third. */
+/* Levels of switches below a root port that are drawn: three. What lies deeper is drawn in the
+ * third. */
 #define DEPTH_MAX 6
 /* A longer chain of bridges is a loop. */
 #define CHAIN_MAX 64
@@ -72,7 +73,8 @@ static struct box *get_numa(struct picture *p, int turn, int id)
 
 static bool same_root(const struct hw_pci *a, const struct hw_pci *b)
 {
-	return a->has_root == b->has_root && a->root_domain == b->root_domain && a->root_bus == b->root_bus;
+	return a->has_root == b->has_root && a->root_domain == b->root_domain &&
+	       a->root_bus == b->root_bus;
 }
 
 static struct box *get_host(struct picture *p, struct box *numa, int pci)
@@ -97,9 +99,9 @@ static int depth_of(const struct hw_inventory *inv, int pci)
 }
 
 /*
- * The box of what is below that bridge. Below a root port (depth 0) the upstream ports of switches have odd
- * depths, and the downstream ports even ones. A sub-switch that counts as one with its switch is drawn as
- * one.
+ * The box of what is below that bridge. Below a root port (depth 0) the upstream ports of switches
+ * have odd depths, and the downstream ports even ones. A sub-switch that counts as one with its
+ * switch is drawn as one.
  */
 static struct box *below(struct picture *p, struct box *host, int bridge)
 {
@@ -191,8 +193,8 @@ static bool same_pod(const struct draw_hold *a, const struct draw_hold *b)
 	       a->draining == b->draining;
 }
 
-/* "A", "B" … "Z", "AA" … "ZZ", "+" for all others: what a cell has room for, without letters that are wide or
- * look like digits. */
+/* "A", "B" … "Z", "AA" … "ZZ", "+" for all others: what a cell has room for, without letters that
+ * are wide or look like digits. */
 static void label(char buf[4], size_t n)
 {
 	static const char letters[] = "ABCDEFGHJKLNPRSTUVXYZ";
@@ -265,7 +267,8 @@ size_t holders_of(const struct picture *p, int nic, size_t *ret, size_t max)
 	return n;
 }
 
-/* GPUs come first, then NICs with VFs, then the others: what matters stands above and on the left. */
+/* GPUs come first, then NICs with VFs, then the others: what matters stands above and on the left.
+ */
 void picture_fill(struct picture *p)
 {
 	const struct hw_inventory *inv = p->in->inv;

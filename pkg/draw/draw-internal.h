@@ -10,27 +10,30 @@
 struct arena;
 
 /*
- * The tree that is drawn. NUMA nodes hold host bridges; these hold root ports, switches, and functions on the root bus; a switch below
- * a root port names it. Functions hang below the innermost box of theirs.
+ * The tree that is drawn. NUMA nodes hold host bridges; these hold root ports, switches, and
+ * functions on the root bus; a switch below a root port names it. Functions hang below the
+ * innermost box of theirs.
  */
 enum box_kind { BOX_NUMA, BOX_HOST, BOX_PORT, BOX_SWITCH, BOX_HIDDEN, BOX_GPU, BOX_NIC };
 
 struct box {
 	enum box_kind kind;
-	int id;		/* NUMA: node, -1 unknown; HOST, GPU, NIC: a function; PORT, SWITCH: the bridge; HIDDEN: group of the hints */
-	int number;	/* GPU, NIC: as `railmatectl topo` counts them; NIC: with its VFs, if it is a PF */
-	int turn;	/* NUMA: 0 it has GPUs, 1 VFs and no GPU, 2 neither */
+	int id;	    /* NUMA: node, -1 unknown; HOST, GPU, NIC: a function; PORT, SWITCH: the bridge;
+		       HIDDEN: group of the hints */
+	int number; /* GPU, NIC: as `railmatectl topo` counts them; NIC: with its VFs, if it is a PF
+		     */
+	int turn;   /* NUMA: 0 it has GPUs, 1 VFs and no GPU, 2 neither */
 	struct box *kids, *next;
-	int port;	/* SWITCH: the root port that it is below, -1: another switch is between */
-	int cols;	/* columns that it wants */
+	int port; /* SWITCH: the root port that it is below, -1: another switch is between */
+	int cols; /* columns that it wants */
 	int x, y, w, h;
 };
 
 struct pod {
 	const struct draw_hold *first; /* of its VFs */
 	size_t n_vfs;
-	bool *gpus;	/* by index of inv->gpu */
-	char label[4];	/* a letter or two */
+	bool *gpus;    /* by index of inv->gpu */
+	char label[4]; /* a letter or two */
 };
 
 struct picture {
@@ -39,11 +42,13 @@ struct picture {
 	struct box *numa; /* the first one */
 	int grid;	  /* columns of the page */
 	int width;
-	int *nic_number;  /* by PCI index; -1: no NIC of its own */
-	int *first_vf, *next_vf; /* VFs of a PF, by PCI index; -1 ends. A NIC that is a VF is its own only one */
+	int *nic_number;	 /* by PCI index; -1: no NIC of its own */
+	int *first_vf, *next_vf; /* VFs of a PF, by PCI index; -1 ends. A NIC that is a VF is its
+				    own only one */
 	int *n_vfs;		 /* of a NIC */
-	struct pod *pods; size_t n_pods;
-	int *pod_of;	/* index of the pod that holds a function; -1 */
+	struct pod *pods;
+	size_t n_pods;
+	int *pod_of; /* index of the pod that holds a function; -1 */
 };
 
 /* boxes.c: everything of the picture but places. */
@@ -65,14 +70,17 @@ int picture_layout(struct picture *p, int top);
 #define HOLDERS_MAX  3 /* pods that are named in the tile of a NIC */
 int head_height(const struct box *b);
 int cells_per_row(int tile_width);
-size_t holders_of(const struct picture *p, int nic, size_t *ret, size_t max); /* how many there are; the first max go to ret */
+size_t holders_of(const struct picture *p, int nic, size_t *ret,
+		  size_t max); /* how many there are; the first max go to ret */
 
 /* svg.c */
 enum style { STYLE_TITLE, STYLE_HEAD, STYLE_TEXT, STYLE_SMALL, STYLE_CELL, STYLE_CELL_2 };
 enum anchor { ANCHOR_START, ANCHOR_MIDDLE, ANCHOR_END };
-int svg_width(enum style style, const char *text); /* an upper bound for the usual fonts, in pixels */
+int svg_width(enum style style,
+	      const char *text); /* an upper bound for the usual fonts, in pixels */
 /* Escaped, and cut with "..." where it would be wider than max. classes: further ones, or NULL. */
-void svg_text(struct strbuf *out, int x, int y, enum style style, enum anchor anchor, int max, const char *classes, const char *text);
+void svg_text(struct strbuf *out, int x, int y, enum style style, enum anchor anchor, int max,
+	      const char *classes, const char *text);
 void svg_escape(struct strbuf *out, const char *text);
 void svg_rect(struct strbuf *out, const char *class, int x, int y, int w, int h, int round);
 void svg_begin(struct strbuf *out, int width, int height, const char *label);
@@ -80,12 +88,15 @@ void svg_end(struct strbuf *out);
 
 /* parts.c; strings are the arena's */
 const char *picture_address(const struct picture *p, int pci);
-const char *picture_plural(const struct picture *p, size_t n, const char *what); /* "1 VF", "2 VFs" */
+const char *picture_plural(const struct picture *p, size_t n,
+			   const char *what); /* "1 VF", "2 VFs" */
 const char *picture_pod_name(const struct picture *p, size_t pod);
 extern const char *const draw_path_class[]; /* of the style sheet, by enum topo_class */
 void draw_badge(struct strbuf *out, const struct picture *p, size_t pod, int x, int y);
-/* The first line of a box: a name on the left, and what belongs to it on the right as far as there is room; NULL: nothing. */
-void draw_line(struct strbuf *out, const struct box *b, int pad, const char *name, const char *more);
+/* The first line of a box: a name on the left, and what belongs to it on the right as far as there
+ * is room; NULL: nothing. */
+void draw_line(struct strbuf *out, const struct box *b, int pad, const char *name,
+	       const char *more);
 
 /* tiles.c */
 void draw_tile(struct strbuf *out, const struct picture *p, const struct box *b);

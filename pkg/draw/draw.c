@@ -39,10 +39,12 @@ static const char *box_name(const struct picture *p, const struct box *b, const 
 	if (b->kind == BOX_PORT || b->kind == BOX_SWITCH)
 		*ret_address = picture_address(p, b->id);
 	else if (f && f->has_root)
-		*ret_address = arena_printf(p->arena, "pci%04x:%02x", (unsigned)f->root_domain, f->root_bus);
+		*ret_address = arena_printf(p->arena, "pci%04x:%02x", (unsigned)f->root_domain,
+					    f->root_bus);
 	switch (b->kind) {
 	case BOX_NUMA:
-		return b->id < 0 ? "NUMA node not known" : arena_printf(p->arena, "NUMA node %d", b->id);
+		return b->id < 0 ? "NUMA node not known"
+				 : arena_printf(p->arena, "NUMA node %d", b->id);
 	case BOX_HOST:
 		return f->has_root ? "Host bridge" : "Host bridge not known";
 	case BOX_PORT:
@@ -140,11 +142,13 @@ static int put_head(struct strbuf *out, const struct picture *p)
 	svg_text(out, PAGE_MARGIN, y, STYLE_TITLE, ANCHOR_START, max, NULL, summary(p));
 	if (!topo_flattened_vm(p->in->topo))
 		return y + 14;
-	svg_text(out, PAGE_MARGIN, y += 20, STYLE_TEXT, ANCHOR_START, max, NULL,
-		 hints ? arena_printf(p->arena,
-				      "This virtual machine hides its PCIe switches; they are known from %s.",
-				      hints->source)
-		       : "This virtual machine hides its PCIe switches: the real distances are not known.");
+	svg_text(
+		out, PAGE_MARGIN, y += 20, STYLE_TEXT, ANCHOR_START, max, NULL,
+		hints ? arena_printf(
+				p->arena,
+				"This virtual machine hides its PCIe switches; they are known from %s.",
+				hints->source)
+		      : "This virtual machine hides its PCIe switches: the real distances are not known.");
 	return y + 14;
 }
 
@@ -172,7 +176,8 @@ static int put_key(struct strbuf *out, const struct picture *p, int y)
 			y += CELL_STEP + 1;
 		}
 		svg_rect(out, keys[i].class, x, y - 12, CELL, CELL, 3);
-		svg_text(out, x + CELL_STEP + 2, y, STYLE_SMALL, ANCHOR_START, w, NULL, keys[i].text);
+		svg_text(out, x + CELL_STEP + 2, y, STYLE_SMALL, ANCHOR_START, w, NULL,
+			 keys[i].text);
 		x += w;
 	}
 	return y + 20;
@@ -189,7 +194,8 @@ static int put_classes(struct strbuf *out, const struct picture *p, int y)
 
 	for (int c = TOPO_PIX; c < TOPO_CLASS_MAX; c++) {
 		const char *word = topo_class_name((enum topo_class)c);
-		int w = svg_width(STYLE_TEXT, word) + 6, w2 = svg_width(STYLE_SMALL, meaning[c]) + 12;
+		int w = svg_width(STYLE_TEXT, word) + 6,
+		    w2 = svg_width(STYLE_SMALL, meaning[c]) + 12;
 
 		if (x + w + w2 > p->width - PAGE_MARGIN) {
 			x = PAGE_MARGIN;
@@ -244,7 +250,8 @@ static int put_pods(struct strbuf *out, const struct picture *p, int y)
 	}
 	if (p->n_pods > n) {
 		svg_text(out, x, y, STYLE_TEXT, ANCHOR_START, right - x, NULL,
-			 arena_printf(p->arena, "and %s", picture_plural(p, p->n_pods - n, "other pod")));
+			 arena_printf(p->arena, "and %s",
+				      picture_plural(p, p->n_pods - n, "other pod")));
 		y += CELL_STEP + 1;
 	}
 	return y - 8;

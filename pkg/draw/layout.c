@@ -89,8 +89,8 @@ static int row_columns(struct box *first, enum group g, int limit, struct box **
 }
 
 /* The boxes from first up to rest, over so many columns; the height of the row. */
-static int place_row(const struct picture *p, struct box *first, const struct box *rest, int cols, int x,
-		     int y, int w)
+static int place_row(const struct picture *p, struct box *first, const struct box *rest, int cols,
+		     int x, int y, int w)
 {
 	enum group g = group_of(first);
 	int at = 0, high = 0;
@@ -107,7 +107,8 @@ static int place_row(const struct picture *p, struct box *first, const struct bo
 	return high;
 }
 
-/* Tiles that need one row fill it. Boxes keep to the columns, so that those of all rows are alike. */
+/* Tiles that need one row fill it. Boxes keep to the columns, so that those of all rows are alike.
+ */
 static int place_kids(const struct picture *p, struct box *kids, int limit, int x, int y, int w)
 {
 	for (int g = 0; g < GROUP_MAX; g++) {
@@ -145,8 +146,8 @@ static int place(const struct picture *p, struct box *b, int x, int y, int w)
 }
 
 /*
- * NUMA nodes: as many a row as there is room for. They fill the row if not much is left of it; else only the
- * frame of the last one does, so that columns are alike.
+ * NUMA nodes: as many a row as there is room for. They fill the row if not much is left of it; else
+ * only the frame of the last one does, so that columns are alike.
  */
 static struct box *place_band(const struct picture *p, struct box *first, int *y)
 {

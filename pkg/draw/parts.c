@@ -34,8 +34,8 @@ void draw_badge(struct strbuf *out, const struct picture *p, size_t pod, int x, 
 
 	snprintf(class, sizeof(class), "p%zu", pod % PALETTE);
 	svg_rect(out, class, x, y, CELL, CELL, 3);
-	svg_text(out, x + CELL / 2, y + CELL - 4, text[1] ? STYLE_CELL_2 : STYLE_CELL, ANCHOR_MIDDLE,
-		 2 * CELL, NULL, text);
+	svg_text(out, x + CELL / 2, y + CELL - 4, text[1] ? STYLE_CELL_2 : STYLE_CELL,
+		 ANCHOR_MIDDLE, 2 * CELL, NULL, text);
 }
 
 /* A name on the left, and what belongs to it on the right as far as there is room. */
@@ -45,7 +45,8 @@ void draw_line(struct strbuf *out, const struct box *b, int pad, const char *nam
 
 	svg_text(out, b->x + pad, b->y + 19, STYLE_HEAD, ANCHOR_START, max, NULL, name);
 	if (more)
-		svg_text(out, b->x + b->w - pad, b->y + 19, STYLE_SMALL, ANCHOR_END, max - w - 4, NULL, more);
+		svg_text(out, b->x + b->w - pad, b->y + 19, STYLE_SMALL, ANCHOR_END, max - w - 4,
+			 NULL, more);
 }
 
 const char *picture_pod_name(const struct picture *p, size_t pod)

@@ -69,7 +69,8 @@ static void escape(struct strbuf *out, const char *text, size_t len)
 		char c;
 		const char *entity;
 	} entities[] = {
-		{ '<', "&lt;" }, { '>', "&gt;" }, { '&', "&amp;" }, { '"', "&quot;" }, { '\'', "&#39;" },
+		{ '<', "&lt;" },   { '>', "&gt;" },   { '&', "&amp;" },
+		{ '"', "&quot;" }, { '\'', "&#39;" },
 	};
 
 	for (size_t i = 0; i < len; i++) {
@@ -102,7 +103,8 @@ static size_t fitting(enum style style, const char *text, int max)
 void svg_text(struct strbuf *out, int x, int y, enum style style, enum anchor anchor, int max,
 	      const char *classes, const char *text)
 {
-	static const char *const anchors[] = { "", " text-anchor=\"middle\"", " text-anchor=\"end\"" };
+	static const char *const anchors[] = { "", " text-anchor=\"middle\"",
+					       " text-anchor=\"end\"" };
 	bool fits = svg_width(style, text) <= max;
 
 	strbuf_printf(out, "<text x=\"%d\" y=\"%d\" class=\"%s%s%s\"%s>", x, y, styles[style].class,
@@ -113,8 +115,10 @@ void svg_text(struct strbuf *out, int x, int y, enum style style, enum anchor an
 
 void svg_rect(struct strbuf *out, const char *class, int x, int y, int w, int h, int round)
 {
-	strbuf_printf(out, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"%d\" class=\"%s\"/>\n", x,
-		      y, w, h, round, class);
+	strbuf_printf(
+		out,
+		"<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"%d\" class=\"%s\"/>\n", x,
+		y, w, h, round, class);
 }
 
 void svg_begin(struct strbuf *out, int width, int height, const char *label)
@@ -124,8 +128,10 @@ void svg_begin(struct strbuf *out, int width, int height, const char *label)
 		      "viewBox=\"0 0 %d %d\" role=\"img\">\n<title>",
 		      width, height, width, height);
 	svg_escape(out, label);
-	strbuf_printf(out, "</title>\n<style>%s</style>\n<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n",
-		      sheet, width, height);
+	strbuf_printf(
+		out,
+		"</title>\n<style>%s</style>\n<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n",
+		sheet, width, height);
 }
 
 void svg_end(struct strbuf *out)

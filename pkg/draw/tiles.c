@@ -26,7 +26,8 @@ static bool counts_as_near(const struct picture *p, int nic, bool any_vfs)
 	return p->nic_number[nic] >= 0 && (!any_vfs || p->n_vfs[nic]);
 }
 
-static enum topo_class nearest(const struct picture *p, int gpu, int *ret, size_t max, size_t *ret_n)
+static enum topo_class nearest(const struct picture *p, int gpu, int *ret, size_t max,
+			       size_t *ret_n)
 {
 	enum topo_class best = TOPO_CLASS_MAX, class;
 	size_t n_pci = p->in->inv->n_pci;
@@ -48,7 +49,8 @@ static enum topo_class nearest(const struct picture *p, int gpu, int *ret, size_
 }
 
 /* "PIX to NIC1, NIC2" */
-static void put_nearest(struct strbuf *out, const struct picture *p, const struct box *b, int y, int right)
+static void put_nearest(struct strbuf *out, const struct picture *p, const struct box *b, int y,
+			int right)
 {
 	_cleanup_strbuf_ struct strbuf names = STRBUF_INIT;
 	int nics[NAMED_MAX], x = b->x + TILE_PAD;
@@ -86,9 +88,10 @@ static int put_owners(struct strbuf *out, const struct picture *p, const struct 
 static void put_gpu(struct strbuf *out, const struct picture *p, const struct box *b)
 {
 	svg_rect(out, "gpu", b->x, b->y, b->w, b->h, 4);
-	draw_line(out, b, TILE_PAD, arena_printf(p->arena, "GPU%d", b->number), picture_address(p, b->id));
-	svg_text(out, b->x + TILE_PAD, b->y + 19 + LINE_HEIGHT, STYLE_TEXT, ANCHOR_START, b->w - 2 * TILE_PAD,
-		 NULL, p->in->gpu_names[b->number]);
+	draw_line(out, b, TILE_PAD, arena_printf(p->arena, "GPU%d", b->number),
+		  picture_address(p, b->id));
+	svg_text(out, b->x + TILE_PAD, b->y + 19 + LINE_HEIGHT, STYLE_TEXT, ANCHOR_START,
+		 b->w - 2 * TILE_PAD, NULL, p->in->gpu_names[b->number]);
 	put_nearest(out, p, b, b->y + 19 + 2 * LINE_HEIGHT, put_owners(out, p, b));
 }
 
@@ -112,7 +115,8 @@ static void put_port(struct strbuf *out, const struct picture *p, const struct b
 	const struct hw_inventory *inv = p->in->inv;
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	int rdma = hw_find_rdma(inv, b->id), carrier = inv->pci[b->id].carrier;
-	const struct hw_port *port = rdma >= 0 && inv->rdma[rdma].n_ports ? &inv->rdma[rdma].ports[0] : NULL;
+	const struct hw_port *port =
+		rdma >= 0 && inv->rdma[rdma].n_ports ? &inv->rdma[rdma].ports[0] : NULL;
 	bool bad = port ? !str_eq(port->state, "ACTIVE") : carrier == 0;
 
 	if (port) {
@@ -131,8 +135,8 @@ static void put_port(struct strbuf *out, const struct picture *p, const struct b
 			      : carrier	  ? ", link up"
 					  : ", link down");
 	}
-	svg_text(out, b->x + TILE_PAD, y, STYLE_TEXT, ANCHOR_START, b->w - 2 * TILE_PAD, bad ? "bad" : NULL,
-		 strbuf_str(&text));
+	svg_text(out, b->x + TILE_PAD, y, STYLE_TEXT, ANCHOR_START, b->w - 2 * TILE_PAD,
+		 bad ? "bad" : NULL, strbuf_str(&text));
 }
 
 static size_t count_held(const struct picture *p, int nic)
@@ -152,7 +156,8 @@ static void put_count(struct strbuf *out, const struct picture *p, const struct 
 		text = "is a VF";
 	if (p->in->holds_known)
 		text = arena_printf(p->arena, "%s, %zu held", text, count_held(p, b->id));
-	svg_text(out, b->x + TILE_PAD, y, STYLE_TEXT, ANCHOR_START, b->w - 2 * TILE_PAD, NULL, text);
+	svg_text(out, b->x + TILE_PAD, y, STYLE_TEXT, ANCHOR_START, b->w - 2 * TILE_PAD, NULL,
+		 text);
 }
 
 /* What a pointer over a cell is told. */
@@ -177,15 +182,16 @@ static void put_cells(struct strbuf *out, const struct picture *p, const struct 
 	int per_row = cells_per_row(b->w), i = 0;
 
 	for (int vf = p->first_vf[b->id]; vf >= 0; vf = p->next_vf[vf], i++) {
-		int cx = b->x + TILE_PAD + i % per_row * CELL_STEP, cy = y + i / per_row * CELL_STEP;
+		int cx = b->x + TILE_PAD + i % per_row * CELL_STEP,
+		    cy = y + i / per_row * CELL_STEP;
 
 		strbuf_puts(out, "<g>");
 		put_tip(out, p, vf);
 		if (p->pod_of[vf] >= 0)
 			draw_badge(out, p, (size_t)p->pod_of[vf], cx, cy);
 		else
-			svg_rect(out, hw_find_rdma(p->in->inv, vf) < 0 ? "none" : "free", cx, cy, CELL, CELL,
-				 3);
+			svg_rect(out, hw_find_rdma(p->in->inv, vf) < 0 ? "none" : "free", cx, cy,
+				 CELL, CELL, 3);
 		strbuf_puts(out, "</g>\n");
 	}
 }
@@ -197,12 +203,13 @@ static void put_holders(struct strbuf *out, const struct picture *p, const struc
 
 	for (size_t i = 0; i < n && i < HOLDERS_MAX; i++, y += LINE_HEIGHT) {
 		draw_badge(out, p, pods[i], x, y - 12);
-		svg_text(out, x + CELL_STEP + 2, y, STYLE_TEXT, ANCHOR_START, max - CELL_STEP - 2, NULL,
-			 short_name(p, pods[i], max - CELL_STEP - 2));
+		svg_text(out, x + CELL_STEP + 2, y, STYLE_TEXT, ANCHOR_START, max - CELL_STEP - 2,
+			 NULL, short_name(p, pods[i], max - CELL_STEP - 2));
 	}
 	if (n > HOLDERS_MAX)
 		svg_text(out, x, y, STYLE_TEXT, ANCHOR_START, max, NULL,
-			 arena_printf(p->arena, "and %s", picture_plural(p, n - HOLDERS_MAX, "other pod")));
+			 arena_printf(p->arena, "and %s",
+				      picture_plural(p, n - HOLDERS_MAX, "other pod")));
 }
 
 static void put_nic(struct strbuf *out, const struct picture *p, const struct box *b)
@@ -210,9 +217,10 @@ static void put_nic(struct strbuf *out, const struct picture *p, const struct bo
 	int vfs = p->n_vfs[b->id], y = b->y + 19, per_row = cells_per_row(b->w);
 
 	svg_rect(out, vfs ? "nic" : "idle", b->x, b->y, b->w, b->h, 4);
-	draw_line(out, b, TILE_PAD, arena_printf(p->arena, "NIC%d", b->number), picture_address(p, b->id));
-	svg_text(out, b->x + TILE_PAD, y += LINE_HEIGHT, STYLE_TEXT, ANCHOR_START, b->w - 2 * TILE_PAD, NULL,
-		 names_of(p, b->id));
+	draw_line(out, b, TILE_PAD, arena_printf(p->arena, "NIC%d", b->number),
+		  picture_address(p, b->id));
+	svg_text(out, b->x + TILE_PAD, y += LINE_HEIGHT, STYLE_TEXT, ANCHOR_START,
+		 b->w - 2 * TILE_PAD, NULL, names_of(p, b->id));
 	put_port(out, p, b, y += LINE_HEIGHT);
 	if (!vfs)
 		return;

@@ -74,7 +74,8 @@ static const struct holds_seen *const *find_seen(const struct judging *j, const 
 	return n ? &j->seen[lo] : NULL;
 }
 
-static const struct holds_pod *find_pod(const struct holds_answer *answer, const char *ns, const char *pod)
+static const struct holds_pod *find_pod(const struct holds_answer *answer, const char *ns,
+					const char *pod)
 {
 	for (size_t i = 0; i < answer->n_pods; i++) {
 		if (str_eq(answer->pods[i].ns, ns) && str_eq(answer->pods[i].pod, pod))
@@ -125,19 +126,22 @@ static void hold_is_shown(struct judging *j, const struct ledger_hold *hold, str
 		name_decision(j->h, hold->decision, &now.owner);
 	if (was_draining) {
 		holds_say(j->h, false,
-			  "%s: the kubelet shows pod %s/%s with it again; it is no longer draining", hold->vf,
-			  seen->ns, seen->pod);
+			  "%s: the kubelet shows pod %s/%s with it again; it is no longer draining",
+			  hold->vf, seen->ns, seen->pod);
 		holds_relist(j->h);
 	}
 	ledger_put(j->h->ledger, &now);
 }
 
 /* No container has started with it: it was inferred whose it is, and another pod has it. */
-static void hold_was_guessed(struct judging *j, const struct ledger_hold *hold, const struct holds_seen *seen)
+static void hold_was_guessed(struct judging *j, const struct ledger_hold *hold,
+			     const struct holds_seen *seen)
 {
 	struct ledger_hold now = *hold;
 
-	now.owner = (struct ledger_owner) { .ns = seen->ns, .pod = seen->pod, .container = seen->container };
+	now.owner = (struct ledger_owner) { .ns = seen->ns,
+					    .pod = seen->pod,
+					    .container = seen->container };
 	ledger_put(j->h->ledger, &now);
 }
 
@@ -147,8 +151,8 @@ static void say_double(struct judging *j, const struct ledger_hold *hold, struct
 	if (s->doubly_told)
 		return;
 	s->doubly_told = true;
-	holds_say(j->h, true, "%s: the kubelet has given it to pod %s/%s and to pod %s/%s", hold->vf,
-		  hold->owner.ns, hold->owner.pod, other->ns, other->pod);
+	holds_say(j->h, true, "%s: the kubelet has given it to pod %s/%s and to pod %s/%s",
+		  hold->vf, hold->owner.ns, hold->owner.pod, other->ns, other->pod);
 }
 
 /* --- a hold that is not --- */
@@ -164,14 +168,15 @@ static bool has_lost_slot(const struct judging *j, const struct ledger_hold *hol
 }
 
 /*
- * Its pod is there, and the id is not. An ordinary init container is never shown, and a kubelet that shows
- * active pods only has lost the record of a live one (docs: a List may drop a reservation). Else the pod is
- * over.
+ * Its pod is there, and the id is not. An ordinary init container is never shown, and a kubelet
+ * that shows active pods only has lost the record of a live one (docs: a List may drop a
+ * reservation). Else the pod is over.
  */
-static bool pod_is_over(const struct judging *j, const struct ledger_hold *hold, const struct holds_pod *pod)
+static bool pod_is_over(const struct judging *j, const struct ledger_hold *hold,
+			const struct holds_pod *pod)
 {
-	return !j->answer->active_only && holds_text(hold->owner.container) && !has_lost_slot(j, hold) &&
-	       shows_container(pod, hold->owner.container);
+	return !j->answer->active_only && holds_text(hold->owner.container) &&
+	       !has_lost_slot(j, hold) && shows_container(pod, hold->owner.container);
 }
 
 static void hold_is_missed(struct judging *j, struct sight *s)
@@ -196,7 +201,8 @@ static void hold_is_unseen(struct judging *j, const struct ledger_hold *hold, st
 	holds_want_look(j->h, hold->vf);
 }
 
-static bool says_something(const struct judging *j, const struct ledger_hold *hold, const struct sight *s)
+static bool says_something(const struct judging *j, const struct ledger_hold *hold,
+			   const struct sight *s)
 {
 	const struct holds_answer *answer = j->answer;
 
@@ -206,7 +212,8 @@ static bool says_something(const struct judging *j, const struct ledger_hold *ho
 }
 
 /* The kubelet notes what it has given a moment later; what it has shown it has noted. */
-static bool is_too_young(const struct judging *j, const struct ledger_hold *hold, const struct sight *s)
+static bool is_too_young(const struct judging *j, const struct ledger_hold *hold,
+			 const struct sight *s)
 {
 	return !holds_was_shown(j->h, hold, s) &&
 	       j->answer->asked_ms < s->noted_ms + (int64_t)j->h->pace.young_ms;
@@ -263,8 +270,8 @@ static void adopt(struct judging *j, const struct holds_seen *seen)
 		.owner = { .ns = seen->ns, .pod = seen->pod, .container = seen->container },
 		.kubelet = j->h->epoch,
 		.since_ms = j->now.wall_ms,
-		.pending =
-			!j->h->lost, /* it was given while another one still held it, and has not started */
+		.pending = !j->h->lost, /* it was given while another one still held it, and has not
+					   started */
 	};
 	struct sight *s;
 
@@ -275,8 +282,8 @@ static void adopt(struct judging *j, const struct holds_seen *seen)
 	hold.decision = ledger_next(j->h->ledger); /* no record knows better */
 	ledger_skip(j->h->ledger, hold.decision);
 	ledger_put(j->h->ledger, &hold);
-	holds_say(j->h, false, "%s is held by container %s of pod %s/%s, as the kubelet shows", seen->id,
-		  seen->container, seen->ns, seen->pod);
+	holds_say(j->h, false, "%s is held by container %s of pod %s/%s, as the kubelet shows",
+		  seen->id, seen->container, seen->ns, seen->pod);
 	holds_relist(j->h);
 	s = holds_sight(j->h, seen->id, j->now);
 	s->noted_ms = j->answer->asked_ms - (int64_t)j->h->pace.young_ms - 1;
@@ -285,7 +292,8 @@ static void adopt(struct judging *j, const struct holds_seen *seen)
 
 bool holds_was_shown(const struct holds *h, const struct ledger_hold *hold, const struct sight *s)
 {
-	return holds_text(hold->owner.pod) && (s->shown_ms || (h->epoch && hold->kubelet == h->epoch));
+	return holds_text(hold->owner.pod) &&
+	       (s->shown_ms || (h->epoch && hold->kubelet == h->epoch));
 }
 
 static const struct holds_seen **sorted(const struct holds_answer *answer)
@@ -342,7 +350,8 @@ bool holds_misses_some(const struct holds *h)
 
 /* --- the checkpoint --- */
 
-const char *holds_checkpoint_uid(const struct holds_entry *v, size_t n, const char *resource, const char *id)
+const char *holds_checkpoint_uid(const struct holds_entry *v, size_t n, const char *resource,
+				 const char *id)
 {
 	const char *uid = "";
 
@@ -372,7 +381,8 @@ static bool has_just(const struct holds_entry *v, size_t n, const struct holds_e
 	size_t count = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		if (strcmp(v[i].uid, one->uid) != 0 || strcmp(v[i].container, one->container) != 0 ||
+		if (strcmp(v[i].uid, one->uid) != 0 ||
+		    strcmp(v[i].container, one->container) != 0 ||
 		    strcmp(v[i].resource, one->resource) != 0)
 			continue;
 		if (!is_among(ids, n_ids, v[i].id))
@@ -399,8 +409,9 @@ const char *holds_checkpoint_uid_of(const struct holds_entry *v, size_t n, const
 }
 
 /*
- * May the checkpoint name the pod of a hold that has no UID? Not if a container has started with it and the
- * id may have been given to another pod since: the kubelet tells us of that only while we run.
+ * May the checkpoint name the pod of a hold that has no UID? Not if a container has started with it
+ * and the id may have been given to another pod since: the kubelet tells us of that only while we
+ * run.
  */
 static bool may_fill(const struct ledger_hold *hold, const struct sight *s)
 {
@@ -408,15 +419,16 @@ static bool may_fill(const struct ledger_hold *hold, const struct sight *s)
 	       (hold->pending || !s->loaded);
 }
 
-void holds_note_two(struct two_pods *two, const struct holds_entry *v, size_t n, const char *resource,
-		    const char *id)
+void holds_note_two(struct two_pods *two, const struct holds_entry *v, size_t n,
+		    const char *resource, const char *id)
 {
 	const char *uids[2] = { "", "" };
 	size_t pods = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		if (strcmp(v[i].id, id) != 0 || strcmp(v[i].resource, resource) != 0 ||
-		    (pods && !strcmp(v[i].uid, uids[0])) || (pods > 1 && !strcmp(v[i].uid, uids[1])))
+		    (pods && !strcmp(v[i].uid, uids[0])) ||
+		    (pods > 1 && !strcmp(v[i].uid, uids[1])))
 			continue;
 		if (pods < 2)
 			uids[pods] = v[i].uid;
@@ -441,7 +453,8 @@ void holds_checkpoint(struct holds *h, const struct holds_entry *v, size_t n, st
 	holds_sync(h, now);
 	for (size_t i = 0; i < ledger_holds(h->ledger); i++) {
 		struct ledger_hold hold = *ledger_hold_at(h->ledger, i);
-		const char *uid = holds_checkpoint_uid(v, n, hold.resource, hold.slot ? hold.slot : hold.vf);
+		const char *uid =
+			holds_checkpoint_uid(v, n, hold.resource, hold.slot ? hold.slot : hold.vf);
 		struct sight *s = &h->sights[i];
 
 		holds_note_two(&s->two, v, n, hold.resource, hold.slot ? hold.slot : hold.vf);
@@ -451,8 +464,8 @@ void holds_checkpoint(struct holds *h, const struct holds_entry *v, size_t n, st
 			hold.owner.uid = uid;
 			ledger_put(h->ledger, &hold);
 			h->synced = ledger_generation(h->ledger);
-		} else if (!hold.draining && holds_text(hold.owner.uid) && strcmp(uid, hold.owner.uid) != 0 &&
-			   !s->given_away) {
+		} else if (!hold.draining && holds_text(hold.owner.uid) &&
+			   strcmp(uid, hold.owner.uid) != 0 && !s->given_away) {
 			s->given_away = true;
 			holds_want_look(h, hold.vf);
 		}

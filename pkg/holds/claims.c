@@ -1,5 +1,5 @@
-/* The records that are there when the daemon starts: of two the higher number counts, and nothing is removed
- * before all were read. */
+/* The records that are there when the daemon starts: of two the higher number counts, and nothing
+ * is removed before all were read. */
 #include "holds/holds-internal.h"
 
 #include <stdlib.h>
@@ -8,7 +8,8 @@
 #include "base/arena.h"
 #include "base/mem.h"
 
-/* Takes the slot from a VF with an older number; false: that of the other is higher, and it keeps it. */
+/* Takes the slot from a VF with an older number; false: that of the other is higher, and it keeps
+ * it. */
 static bool take_slot(struct holds *h, const struct holds_claim *c)
 {
 	const struct ledger_hold *other = c->slot ? ledger_find_slot(h->ledger, c->slot) : NULL;
@@ -26,15 +27,17 @@ static bool take_slot(struct holds *h, const struct holds_claim *c)
 
 static struct ledger_hold hold_of(const struct holds_claim *c, struct holds_now now)
 {
-	return (struct ledger_hold) { .vf = c->vf,
-				      .resource = c->resource,
-				      .slot = c->slot,
-				      .owner = c->owner,
-				      .seen_cgroup = holds_text(
-					      c->owner.uid), /* its sandbox ran when the record was written */
-				      .pending = c->number && !holds_text(c->owner.uid), /* of an Allocate */
-				      .since_ms = now.wall_ms,
-				      .decision = c->number };
+	return (struct ledger_hold) {
+		.vf = c->vf,
+		.resource = c->resource,
+		.slot = c->slot,
+		.owner = c->owner,
+		.seen_cgroup =
+			holds_text(c->owner.uid), /* its sandbox ran when the record was written */
+		.pending = c->number && !holds_text(c->owner.uid), /* of an Allocate */
+		.since_ms = now.wall_ms,
+		.decision = c->number
+	};
 }
 
 static void adopt(struct holds *h, const struct holds_claim *c, struct holds_now now)
@@ -68,14 +71,15 @@ static void weigh(struct holds *h, const struct holds_claim *c, struct holds_now
 	const struct ledger_hold *hold = ledger_find(h->ledger, c->vf);
 	struct ledger_hold with;
 
-	/* A record with a UID is of a container that started. The ledger was stored before that, or is
-	 * younger than the records. */
-	if (hold && hold->pending && holds_text(c->owner.uid) && (h->lost || c->number == hold->decision)) {
+	/* A record with a UID is of a container that started. The ledger was stored before that, or
+	 * is younger than the records. */
+	if (hold && hold->pending && holds_text(c->owner.uid) &&
+	    (h->lost || c->number == hold->decision)) {
 		adopt(h, c, now);
 	} else if (hold ? c->number > hold->decision : !is_over(h, c)) {
 		adopt(h, c, now);
-	} else if (hold && c->number == hold->decision && c->slot && !hold->slot && !hold->draining &&
-		   take_slot(h, c)) {
+	} else if (hold && c->number == hold->decision && c->slot && !hold->slot &&
+		   !hold->draining && take_slot(h, c)) {
 		with = *hold;
 		with.slot = c->slot;
 		ledger_put(h->ledger, &with);
@@ -98,8 +102,8 @@ static void keep(struct holds *h, const struct holds_claim *c)
 	*kept = (struct holds_claim) { copy(h, c->vf),
 				       copy(h, c->resource),
 				       copy(h, c->slot),
-				       { copy(h, c->owner.ns), copy(h, c->owner.pod), copy(h, c->owner.uid),
-					 copy(h, c->owner.container) },
+				       { copy(h, c->owner.ns), copy(h, c->owner.pod),
+					 copy(h, c->owner.uid), copy(h, c->owner.container) },
 				       c->number,
 				       copy(h, c->source) };
 }
@@ -135,11 +139,12 @@ static void check_age(struct holds *h)
 	if (h->lost || newest->number < h->next_loaded)
 		return;
 	h->lost = true;
-	holds_say(h, true,
-		  "the ledger is older than %s (decision %llu of %s): what is held is rebuilt from CDI "
-		  "specs, map.json and "
-		  "the kubelet",
-		  newest->source, (unsigned long long)newest->number, newest->vf);
+	holds_say(
+		h, true,
+		"the ledger is older than %s (decision %llu of %s): what is held is rebuilt from CDI "
+		"specs, map.json and "
+		"the kubelet",
+		newest->source, (unsigned long long)newest->number, newest->vf);
 }
 
 void holds_claims_read(struct holds *h, bool complete, struct holds_now now)

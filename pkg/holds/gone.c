@@ -5,7 +5,8 @@
 
 #include "base/str.h"
 
-#define SEE_CGROUP_MS 60000 /* a pod whose cgroup was not seen by then is on a node that does not show it */
+#define SEE_CGROUP_MS                                                                              \
+	60000 /* a pod whose cgroup was not seen by then is on a node that does not show it */
 
 /* A look may be older than the hold: then it says nothing. */
 static enum holds_cgroup cgroup_of(const struct ledger_hold *hold, const struct holds_facts *f)
@@ -39,12 +40,13 @@ const char *holds_in_use(const struct ledger_hold *hold, const struct holds_fact
 static bool cgroup_is_empty(const struct holds *h, const struct ledger_hold *hold,
 			    const struct holds_facts *f)
 {
-	return (hold->seen_cgroup || h->cgroups_seen || !hold->pending) && holds_text(hold->owner.uid) &&
-	       cgroup_of(hold, f) == HOLDS_CGROUP_EMPTY;
+	return (hold->seen_cgroup || h->cgroups_seen || !hold->pending) &&
+	       holds_text(hold->owner.uid) && cgroup_of(hold, f) == HOLDS_CGROUP_EMPTY;
 }
 
 /* Its cgroup will never say whether it runs. */
-static bool has_no_cgroup(const struct holds *h, const struct ledger_hold *hold, const struct holds_facts *f)
+static bool has_no_cgroup(const struct holds *h, const struct ledger_hold *hold,
+			  const struct holds_facts *f)
 {
 	return !holds_text(hold->owner.uid) || f->cgroup == HOLDS_CGROUP_OFF ||
 	       (f->cgroup == HOLDS_CGROUP_EMPTY && !hold->seen_cgroup && !h->cgroups_seen);
@@ -104,14 +106,16 @@ static void drain(struct holds *h, const struct ledger_hold *hold, const char *w
 	struct ledger_hold drained = *hold;
 	char name[HOLDS_NAME_MAX];
 
-	holds_say(h, false, "%s: %s is gone but the VF is still in use (%s); it is withheld until it is idle",
+	holds_say(h, false,
+		  "%s: %s is gone but the VF is still in use (%s); it is withheld until it is idle",
 		  hold->vf, holds_name(&hold->owner, name, sizeof(name)), why);
 	drained.draining = true;
 	ledger_put(h->ledger, &drained);
 	holds_relist(h);
 }
 
-void holds_looked(struct holds *h, const char *vf, const struct holds_facts *f, struct holds_now now)
+void holds_looked(struct holds *h, const char *vf, const struct holds_facts *f,
+		  struct holds_now now)
 {
 	const struct ledger_hold *hold;
 	const struct sight *s;

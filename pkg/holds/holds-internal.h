@@ -14,17 +14,24 @@ struct sight {
 	char *vf;
 	int64_t since_ms; /* with the number, these tell one hold of a VF from the next */
 	uint64_t decision;
-	int64_t noted_ms; /* when it was made; young_ms before the start for those that were there */
-	int64_t shown_ms; /* asked_ms of the newest answer of this kubelet that showed it; 0: none has */
-	int64_t told_ms;   /* when a container, or its CNI plugin, was last told of it; the start for those that were there */
-	int64_t judged_ms; /* asked_ms of the newest answer that said something about it; 0: none has */
-	bool loaded;	  /* it was in the ledger when we started */
-	bool not_created; /* after it was told of this one, the container was refused another one: it does not run */
-	bool tentative;	  /* bound late, and neither the container nor its CNI plugin was told of it */
-	bool unseen;	  /* the newest answer of this kubelet that could show it did not */
-	bool passed_on;	  /* the kubelet says that another pod has the id */
-	bool given_away;  /* the kubelet has given it to another container, since it last showed the holder */
-	bool gone;	  /* rule (a) */
+	int64_t noted_ms; /* when it was made; young_ms before the start for those that were there
+			   */
+	int64_t shown_ms; /* asked_ms of the newest answer of this kubelet that showed it; 0: none
+			     has */
+	int64_t told_ms;  /* when a container, or its CNI plugin, was last told of it; the start for
+			     those that were there */
+	int64_t judged_ms; /* asked_ms of the newest answer that said something about it; 0: none
+			      has */
+	bool loaded;	   /* it was in the ledger when we started */
+	bool not_created;  /* after it was told of this one, the container was refused another one:
+			      it does not run */
+	bool tentative;	 /* bound late, and neither the container nor its CNI plugin was told of it
+			  */
+	bool unseen;	 /* the newest answer of this kubelet that could show it did not */
+	bool passed_on;	 /* the kubelet says that another pod has the id */
+	bool given_away; /* the kubelet has given it to another container, since it last showed the
+			    holder */
+	bool gone;	 /* rule (a) */
 	int64_t missed_ms; /* when it was first missed so; 0 never */
 	bool missed_twice;
 	bool doubly_told;
@@ -61,17 +68,18 @@ struct holds {
 	size_t n_unknown, cap_unknown;
 
 	/* records */
-	bool lost;	 /* the ledger is missing, or older than another record */
+	bool lost; /* the ledger is missing, or older than another record */
 	bool claims_read;
-	uint64_t next_loaded; /* the next number by the ledger that was on disk */
+	uint64_t next_loaded;	    /* the next number by the ledger that was on disk */
 	struct holds_claim *claims; /* not weighed yet; their strings are in the arena */
 	size_t n_claims, cap_claims;
 	struct arena *claims_arena; /* NULL: there are none */
-	bool shown;	 /* a List of this kubelet came since we started */
+	bool shown;		    /* a List of this kubelet came since we started */
 
 	/* the kubelet */
 	int64_t listed_ms; /* when the newest List was asked for */
-	int64_t ended_ms;  /* when a hold last ended: an answer to an older question may show it still */
+	int64_t ended_ms;  /* when a hold last ended: an answer to an older question may show it
+			      still */
 	uint64_t epoch;
 	int64_t answering_ms; /* when this kubelet first answered with a List; 0: it has not */
 
@@ -84,7 +92,8 @@ struct holds {
 	size_t first_action, n_actions, cap_actions;
 };
 
-#define HOLDS_UNREAD "the CDI directory and the run directory, which say what containers hold, were not read yet"
+#define HOLDS_UNREAD                                                                               \
+	"the CDI directory and the run directory, which say what containers hold, were not read yet"
 
 bool holds_text(const char *s); /* neither NULL nor "" */
 /* Both have UIDs, and they are the same. */
@@ -95,25 +104,29 @@ bool holds_same_name(const struct ledger_owner *a, const char *ns, const char *p
 const char *holds_name(const struct ledger_owner *o, char *buf, size_t size);
 #define HOLDS_NAME_MAX 400
 
-void holds_say(struct holds *h, bool bad, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void holds_say(struct holds *h, bool bad, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 void holds_relist(struct holds *h);
 void holds_want_look(struct holds *h, const char *vf);
 
 /* Brings the sights in step with the ledger; to be called before one is asked for. */
 void holds_sync(struct holds *h, struct holds_now now);
-struct sight *holds_sight(struct holds *h, const char *vf, struct holds_now now); /* NULL: no hold */
+struct sight *holds_sight(struct holds *h, const char *vf,
+			  struct holds_now now); /* NULL: no hold */
 /* This kubelet has shown the holder's pod with it. */
 bool holds_was_shown(const struct holds *h, const struct ledger_hold *hold, const struct sight *s);
 
 /* Why the VF is in use, by the machine; NULL: it is idle. moves: that it is away says nothing. */
 const char *holds_in_use(const struct ledger_hold *hold, const struct holds_facts *f, bool moves);
-/* The holder is gone, by one of the rules, and the VF is idle; given: the kubelet gives it to another container now. */
+/* The holder is gone, by one of the rules, and the VF is idle; given: the kubelet gives it to
+ * another container now. */
 bool holds_is_gone(const struct holds *h, const struct ledger_hold *hold, const struct sight *s,
 		   const struct holds_facts *f, bool given, bool moves, struct holds_now now);
 void holds_note_cgroup(struct holds *h, const char *vf, const struct holds_facts *f);
 void holds_drop(struct holds *h, const char *vf, const char *because, struct holds_now now);
 
-void holds_note_two(struct two_pods *two, const struct holds_entry *v, size_t n, const char *resource, const char *id);
+void holds_note_two(struct two_pods *two, const struct holds_entry *v, size_t n,
+		    const char *resource, const char *id);
 /* The UID of the other one; NULL: uid is of neither. */
 const char *holds_other_of(const struct two_pods *two, const char *uid);
 
@@ -122,6 +135,7 @@ void holds_forget_promise(struct holds *h, const char *slot);
 void holds_know_slot(struct holds *h, const char *slot); /* it is no longer unknown */
 void holds_name_unknown(struct holds *h, const struct holds_entry *v, size_t n);
 void holds_note_slots(struct holds *h, const struct holds_answer *answer, struct holds_now now);
-const struct ledger_hold *holds_live_slot(const struct holds *h, const char *slot); /* NULL: nothing is bound to it */
+const struct ledger_hold *holds_live_slot(const struct holds *h,
+					  const char *slot); /* NULL: nothing is bound to it */
 
 #endif

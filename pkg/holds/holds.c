@@ -24,7 +24,8 @@ struct holds *holds_new(struct ledger *ledger, const struct holds_pace *pace, st
 
 	h->lost = !ledger;
 	h->ledger = ledger ? ledger : ledger_new();
-	if (h->lost) /* records that cannot be read yet, and a ledger that comes back, may have any number */
+	if (h->lost) /* records that cannot be read yet, and a ledger that comes back, may have any
+			number */
 		ledger_skip(h->ledger, (uint64_t)now.wall_ms);
 	h->pace = *pace;
 	h->stored = ledger_generation(h->ledger);
@@ -35,7 +36,8 @@ struct holds *holds_new(struct ledger *ledger, const struct holds_pace *pace, st
 		h->sights[i].loaded = true;
 		h->cgroups_seen |= ledger_hold_at(h->ledger, i)->seen_cgroup;
 		h->sights[i].told_ms = now.mono_ms;
-		h->sights[i].noted_ms -= pace->young_ms + 1; /* the kubelet has noted these long ago */
+		h->sights[i].noted_ms -=
+			pace->young_ms + 1; /* the kubelet has noted these long ago */
 	}
 	return h;
 }
@@ -115,7 +117,8 @@ bool holds_other_uid(const struct ledger_owner *a, const struct ledger_owner *b)
 
 bool holds_same_name(const struct ledger_owner *a, const char *ns, const char *pod)
 {
-	return holds_text(a->pod) && str_eq(a->pod, pod) && str_eq(a->ns ? a->ns : "", ns ? ns : "");
+	return holds_text(a->pod) && str_eq(a->pod, pod) &&
+	       str_eq(a->ns ? a->ns : "", ns ? ns : "");
 }
 
 const char *holds_name(const struct ledger_owner *o, char *buf, size_t size)
@@ -126,9 +129,9 @@ const char *holds_name(const struct ledger_owner *o, char *buf, size_t size)
 	if (!holds_text(o->pod) && !*uid)
 		snprintf(buf, size, "a container whose pod is not known yet");
 	else
-		snprintf(buf, size, "%s%s%spod %s%s%s%s%s%s", *container ? "container " : "", container,
-			 *container ? " of " : "", ns, *ns ? "/" : "", o->pod ? o->pod : "",
-			 *uid ? " (UID " : "", uid, *uid ? ")" : "");
+		snprintf(buf, size, "%s%s%spod %s%s%s%s%s%s", *container ? "container " : "",
+			 container, *container ? " of " : "", ns, *ns ? "/" : "",
+			 o->pod ? o->pod : "", *uid ? " (UID " : "", uid, *uid ? ")" : "");
 	return buf;
 }
 
@@ -181,7 +184,8 @@ void holds_relist(struct holds *h)
 void holds_want_look(struct holds *h, const char *vf)
 {
 	if (!is_queued(h, HOLDS_LOOK, vf))
-		snprintf(add_action(h, HOLDS_LOOK, false)->text, sizeof(h->actions->text), "%s", vf);
+		snprintf(add_action(h, HOLDS_LOOK, false)->text, sizeof(h->actions->text), "%s",
+			 vf);
 }
 
 bool holds_next(struct holds *h, struct holds_action *ret)
@@ -198,7 +202,8 @@ bool holds_next(struct holds *h, struct holds_action *ret)
 
 static bool is_sight_of(const struct sight *s, const struct ledger_hold *hold)
 {
-	return s->since_ms == hold->since_ms && s->decision == hold->decision && !strcmp(s->vf, hold->vf);
+	return s->since_ms == hold->since_ms && s->decision == hold->decision &&
+	       !strcmp(s->vf, hold->vf);
 }
 
 /* Both are in the order of addresses. */
@@ -252,7 +257,8 @@ struct sight *holds_sight(struct holds *h, const char *vf, struct holds_now now)
 
 uint64_t holds_decide(struct holds *h, const struct ledger_decision *d)
 {
-	if (h->lost) /* records that cannot be read yet, and a ledger that comes back, may have any number */
+	if (h->lost) /* records that cannot be read yet, and a ledger that comes back, may have any
+			number */
 		ledger_skip(h->ledger, (uint64_t)d->at_ms);
 	return ledger_decide(h->ledger, d);
 }
@@ -267,7 +273,8 @@ void holds_amend(struct holds *h, uint64_t number, const struct ledger_decision 
 	ledger_amend(h->ledger, number, d);
 }
 
-void holds_devices(struct holds *h, const char *vf, const char *rdma, const char *netdev, const char *driver)
+void holds_devices(struct holds *h, const char *vf, const char *rdma, const char *netdev,
+		   const char *driver)
 {
 	const struct ledger_hold *hold = ledger_find(h->ledger, vf);
 	struct ledger_hold full;
@@ -326,18 +333,20 @@ void holds_stored(struct holds *h, uint64_t generation, bool ok, struct holds_no
 	h->failing = !ok;
 }
 
-bool holds_may_answer(struct holds *h, uint64_t generation, int64_t since_mono_ms, struct holds_now now)
+bool holds_may_answer(struct holds *h, uint64_t generation, int64_t since_mono_ms,
+		      struct holds_now now)
 {
 	if (h->stored >= generation || h->failing || !holds_wants_store(h))
 		return true;
 	if (now.mono_ms - since_mono_ms < (int64_t)h->pace.store_ms)
 		return false;
 	if (!h->slow)
-		holds_say(h, true,
-			  "the disk has not stored the ledger for %u ms: containers start without waiting "
-			  "for it, "
-			  "and CDI specs and map.json are the record",
-			  h->pace.store_ms);
+		holds_say(
+			h, true,
+			"the disk has not stored the ledger for %u ms: containers start without waiting "
+			"for it, "
+			"and CDI specs and map.json are the record",
+			h->pace.store_ms);
 	h->slow = true;
 	return true;
 }

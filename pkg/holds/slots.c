@@ -26,7 +26,8 @@ static void promise(struct holds *h, const char *slot, struct holds_now now)
 	struct promise *p = holds_promise(h, slot);
 
 	if (!p) {
-		h->promises = xgrow(h->promises, &h->cap_promises, h->n_promises + 1, sizeof(*h->promises));
+		h->promises = xgrow(h->promises, &h->cap_promises, h->n_promises + 1,
+				    sizeof(*h->promises));
 		p = &h->promises[h->n_promises++];
 		*p = (struct promise) { .slot = xstrdup(slot) };
 	}
@@ -93,15 +94,17 @@ static void note_unknown(struct holds *h, const struct holds_seen *seen)
 	if (find_unknown(h, seen->id))
 		return;
 	h->unknown = xgrow(h->unknown, &h->cap_unknown, h->n_unknown + 1, sizeof(*h->unknown));
-	h->unknown[h->n_unknown++] = (struct unknown) { .slot = xstrdup(seen->id),
-							.resource = xstrdup(seen->resource),
-							.owner = { xstrdup(seen->ns), xstrdup(seen->pod),
-								   xstrdup(""), xstrdup(seen->container) } };
-	holds_say(h, true,
-		  "slot %s is held by container %s of pod %s/%s and its VF is not known, because the ledger, "
-		  "CDI "
-		  "specs and map.json are lost: no VF of %s is given to a new container until that one ends",
-		  seen->id, seen->container, seen->ns, seen->pod, seen->resource);
+	h->unknown[h->n_unknown++] =
+		(struct unknown) { .slot = xstrdup(seen->id),
+				   .resource = xstrdup(seen->resource),
+				   .owner = { xstrdup(seen->ns), xstrdup(seen->pod), xstrdup(""),
+					      xstrdup(seen->container) } };
+	holds_say(
+		h, true,
+		"slot %s is held by container %s of pod %s/%s and its VF is not known, because the ledger, "
+		"CDI "
+		"specs and map.json are lost: no VF of %s is given to a new container until that one ends",
+		seen->id, seen->container, seen->ns, seen->pod, seen->resource);
 }
 
 const char *holds_unknown(const struct holds *h, size_t k, const struct ledger_owner **ret_owner)
@@ -131,8 +134,8 @@ static bool answer_has_slot(const struct holds_answer *answer, const char *slot)
 	return false;
 }
 
-/* A container has it, by a List. What was given while we run has no VF yet; what was given before has one
- * that is not known. */
+/* A container has it, by a List. What was given while we run has no VF yet; what was given before
+ * has one that is not known. */
 static void note_held(struct holds *h, const struct holds_seen *seen, struct holds_now now)
 {
 	struct promise *p = holds_promise(h, seen->id);
@@ -279,10 +282,11 @@ static void take_slot(struct holds *h, const struct ledger_hold *hold, struct ho
 	struct ledger_hold kept = *hold;
 	char name[HOLDS_NAME_MAX];
 
-	holds_say(h, false,
-		  "slot %s of %s was given to another container; %s stays with the first one until it "
-		  "is gone",
-		  hold->slot, holds_name(&hold->owner, name, sizeof(name)), hold->vf);
+	holds_say(
+		h, false,
+		"slot %s of %s was given to another container; %s stays with the first one until it "
+		"is gone",
+		hold->slot, holds_name(&hold->owner, name, sizeof(name)), hold->vf);
 	holds_sight(h, hold->vf, now)->given_away = true;
 	kept.slot = NULL;
 	holds_want_look(h, hold->vf);
@@ -296,7 +300,8 @@ static bool is_same_pod(const struct holds *h, const struct ledger_hold *hold,
 {
 	if (holds_text(hold->owner.uid) && holds_text(owner->uid))
 		return !strcmp(hold->owner.uid, owner->uid);
-	return holds_same_name(&hold->owner, owner->ns, owner->pod) && !holds_promise(h, hold->slot);
+	return holds_same_name(&hold->owner, owner->ns, owner->pod) &&
+	       !holds_promise(h, hold->slot);
 }
 
 const char *holds_slot_waits(struct holds *h, const char *slot, const struct ledger_owner *owner,
@@ -312,13 +317,14 @@ const char *holds_slot_waits(struct holds *h, const char *slot, const struct led
 	    facts->cgroup == HOLDS_CGROUP_OFF || facts->cgroup == HOLDS_CGROUP_EMPTY ||
 	    now.mono_ms - s->told_ms >= (int64_t)h->pace.create_ms)
 		return NULL;
-	return arena_printf(a, "slot %s was given to %s %" PRId64 " s ago, and that may not be created yet",
-			    slot, holds_name(&hold->owner, name, sizeof(name)),
-			    (now.mono_ms - s->told_ms) / 1000);
+	return arena_printf(
+		a, "slot %s was given to %s %" PRId64 " s ago, and that may not be created yet",
+		slot, holds_name(&hold->owner, name, sizeof(name)),
+		(now.mono_ms - s->told_ms) / 1000);
 }
 
-const char *holds_slot_start(struct holds *h, const char *slot, const struct ledger_owner *owner, bool usable,
-			     struct holds_now now)
+const char *holds_slot_start(struct holds *h, const char *slot, const struct ledger_owner *owner,
+			     bool usable, struct holds_now now)
 {
 	const struct ledger_hold *hold = holds_live_slot(h, slot);
 	struct unknown *u = find_unknown(h, slot);
@@ -326,9 +332,11 @@ const char *holds_slot_start(struct holds *h, const char *slot, const struct led
 
 	if (u && !holds_other_uid(&u->owner, owner) &&
 	    (holds_same_uid(&u->owner, owner) || holds_same_name(&u->owner, owner->ns, owner->pod)))
-		holds_know_slot(h, slot); /* the container that had it has ended, and starts again */
+		holds_know_slot(h,
+				slot); /* the container that had it has ended, and starts again */
 	else if (other)
-		name_unknown(u, other); /* the kubelet has given it to two pods, and this one does not run */
+		name_unknown(u, other); /* the kubelet has given it to two pods, and this one does
+					   not run */
 	if (!hold)
 		return NULL;
 	if (!is_same_pod(h, hold, owner)) {
@@ -351,8 +359,8 @@ static bool is_of_container(const struct ledger_hold *hold, const struct ledger_
 	return same && str_eq(hold->owner.container, owner->container ? owner->container : "");
 }
 
-const char *holds_kept(const struct holds *h, const char *resource, const struct ledger_owner *owner,
-		       size_t k)
+const char *holds_kept(const struct holds *h, const char *resource,
+		       const struct ledger_owner *owner, size_t k)
 {
 	for (size_t i = 0; i < ledger_holds(h->ledger); i++) {
 		const struct ledger_hold *hold = ledger_hold_at(h->ledger, i);
@@ -375,7 +383,8 @@ bool holds_could_give(const struct holds *h, const char *vf)
 	for (size_t i = 0; i < h->n_sights; i++) {
 		const struct sight *s = &h->sights[i];
 
-		if (!strcmp(s->vf, vf) && s->since_ms == hold->since_ms && s->decision == hold->decision)
+		if (!strcmp(s->vf, vf) && s->since_ms == hold->since_ms &&
+		    s->decision == hold->decision)
 			return s->gone || s->given_away || s->unseen;
 	}
 	return false;
@@ -389,15 +398,18 @@ static bool refuse(const struct holds *h, const char *vf, const char *resource, 
 	if (!h->claims_read)
 		*ret_why = HOLDS_UNREAD;
 	else if (!holds_is_settled(h))
-		*ret_why = arena_printf(a, "the ledger was lost, and the kubelet has not shown its pods yet");
+		*ret_why = arena_printf(
+			a, "the ledger was lost, and the kubelet has not shown its pods yet");
 	else
-		*ret_why = arena_printf(a, "%s may be that of slot %s, which container %s of pod %s/%s has",
-					vf, u->slot, u->owner.container, u->owner.ns, u->owner.pod);
+		*ret_why = arena_printf(
+			a, "%s may be that of slot %s, which container %s of pod %s/%s has", vf,
+			u->slot, u->owner.container, u->owner.ns, u->owner.pod);
 	return false;
 }
 
-bool holds_may_give(struct holds *h, const char *vf, const char *resource, const struct holds_facts *f,
-		    struct holds_now now, struct arena *a, const char **ret_why)
+bool holds_may_give(struct holds *h, const char *vf, const char *resource,
+		    const struct holds_facts *f, struct holds_now now, struct arena *a,
+		    const char **ret_why)
 {
 	const struct ledger_hold *hold;
 	char name[HOLDS_NAME_MAX];
@@ -416,8 +428,8 @@ bool holds_may_give(struct holds *h, const char *vf, const char *resource, const
 		return true;
 	if (hold)
 		*ret_why = arena_printf(a, "VF %s is held by %s%s%s", vf,
-					holds_name(&hold->owner, name, sizeof(name)), why ? ": " : "",
-					why ? why : "");
+					holds_name(&hold->owner, name, sizeof(name)),
+					why ? ": " : "", why ? why : "");
 	else
 		*ret_why = arena_printf(a, "VF %s is in use: %s", vf, why);
 	return false;
@@ -437,8 +449,8 @@ static void loosen(struct holds *h, const char *slot, const char *except)
 	ledger_put(h->ledger, &loose);
 }
 
-void holds_bind(struct holds *h, const char *slot, const struct holds_vf *v, const struct ledger_owner *owner,
-		uint64_t number, struct holds_now now)
+void holds_bind(struct holds *h, const char *slot, const struct holds_vf *v,
+		const struct ledger_owner *owner, uint64_t number, struct holds_now now)
 {
 	const struct ledger_hold *before = ledger_find(h->ledger, v->vf);
 	struct ledger_hold hold = {

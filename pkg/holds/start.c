@@ -14,15 +14,16 @@ static bool is_own(const struct ledger_hold *hold, const struct ledger_owner *ow
 }
 
 /* The hold goes on: what is known of the VF beyond this stays. */
-static bool goes_on(const struct ledger_hold *old, const struct ledger_owner *owner, uint64_t number)
+static bool goes_on(const struct ledger_hold *old, const struct ledger_owner *owner,
+		    uint64_t number)
 {
 	if (!old || old->slot || holds_other_uid(&old->owner, owner))
 		return false;
 	return is_own(old, owner) || (number && old->decision == number);
 }
 
-static void put(struct holds *h, const struct holds_vf *v, const struct ledger_owner *owner, uint64_t number,
-		bool pending, struct holds_now now)
+static void put(struct holds *h, const struct holds_vf *v, const struct ledger_owner *owner,
+		uint64_t number, bool pending, struct holds_now now)
 {
 	const struct ledger_hold *old = ledger_find(h->ledger, v->vf);
 	struct ledger_hold hold = {
@@ -59,17 +60,19 @@ static void give(struct holds *h, const struct holds_vf *v, const struct ledger_
 	}
 	if (hold && !holds_is_gone(h, hold, s, v->facts, true, false, now)) {
 		s->given_away = true;
-		holds_say(h, false, "%s: the kubelet has given it to another container; %s holds it still",
+		holds_say(h, false,
+			  "%s: the kubelet has given it to another container; %s holds it still",
 			  v->vf, holds_name(&hold->owner, name, sizeof(name)));
 		return;
 	}
 	if (hold)
-		holds_drop(h, v->vf, "is gone, and the kubelet has given it to another container", now);
+		holds_drop(h, v->vf, "is gone, and the kubelet has given it to another container",
+			   now);
 	put(h, v, owner, decision, true, now);
 }
 
-void holds_allocated(struct holds *h, const struct holds_vf *v, size_t n, const struct ledger_owner *owner,
-		     uint64_t decision, struct holds_now now)
+void holds_allocated(struct holds *h, const struct holds_vf *v, size_t n,
+		     const struct ledger_owner *owner, uint64_t decision, struct holds_now now)
 {
 	for (size_t i = 0; i < n; i++)
 		give(h, &v[i], owner, decision, now);
@@ -92,8 +95,8 @@ void holds_offered(struct holds *h, const char *const *vfs, size_t n, struct hol
 /* --- PreStartContainer --- */
 
 /*
- * Nothing but the name says whose the hold is, or who starts: the machine has to show that nobody uses the
- * VF. A container that starts again has ended before.
+ * Nothing but the name says whose the hold is, or who starts: the machine has to show that nobody
+ * uses the VF. A container that starts again has ended before.
  */
 static bool may_be_own(const struct ledger_hold *hold, const struct ledger_owner *owner)
 {
@@ -105,8 +108,8 @@ static bool may_be_own(const struct ledger_hold *hold, const struct ledger_owner
 	       holds_same_name(&hold->owner, owner->ns, owner->pod);
 }
 
-static bool refuse(const struct ledger_hold *hold, const char *vf, const char *because, struct arena *a,
-		   const char **ret_why)
+static bool refuse(const struct ledger_hold *hold, const char *vf, const char *because,
+		   struct arena *a, const char **ret_why)
 {
 	char name[HOLDS_NAME_MAX];
 
@@ -127,29 +130,33 @@ static bool may_start(struct holds *h, const struct holds_vf *v, const struct le
 	const struct sight *s = holds_sight(h, v->vf, now);
 	bool ours = hold && hold->pending && decision && hold->decision == decision;
 	bool nameless = !holds_text(owner->pod) && !holds_text(owner->uid) && !h->blind;
-	const char *why = holds_in_use(nameless && hold && !hold->pending ? hold : NULL, v->facts, moves);
+	const char *why =
+		holds_in_use(nameless && hold && !hold->pending ? hold : NULL, v->facts, moves);
 
 	if (hold && is_own(hold, owner))
 		return true;
 	if (ours && !h->lost)
 		return true; /* it was free when this decision took it */
-	if (!hold || hold->pending || (may_be_own(hold, owner) && !hold->draining && !s->given_away))
+	if (!hold || hold->pending ||
+	    (may_be_own(hold, owner) && !hold->draining && !s->given_away))
 		return !why || refuse(hold && !hold->pending ? hold : NULL, v->vf, why, a, ret_why);
 	if (holds_is_gone(h, hold, s, v->facts, true, moves, now))
 		return true;
 	why = holds_in_use(hold, v->facts, moves);
-	return refuse(hold, v->vf, why ? why : "the kubelet has not shown yet that this pod is gone", a,
+	return refuse(hold, v->vf,
+		      why ? why : "the kubelet has not shown yet that this pod is gone", a,
 		      ret_why);
 }
 
 /*
- * A hold that begins now and not with its decision (another container had the VF then, or all that is known
- * of it is a record) needs a number of its own: a ledger that was stored between them knows the decision's,
- * and no hold with it, and one that comes back may know a later decision. 0: every hold is there, and keeps
- * the number that it has.
+ * A hold that begins now and not with its decision (another container had the VF then, or all that
+ * is known of it is a record) needs a number of its own: a ledger that was stored between them
+ * knows the decision's, and no hold with it, and one that comes back may know a later decision. 0:
+ * every hold is there, and keeps the number that it has.
  */
 static uint64_t number_of_start(struct holds *h, const struct holds_vf *v, size_t n,
-				const struct ledger_owner *owner, uint64_t decision, struct holds_now now)
+				const struct ledger_owner *owner, uint64_t decision,
+				struct holds_now now)
 {
 	const struct ledger_decision *d = decision ? ledger_decision(h->ledger, decision) : NULL;
 	bool begins = false;
@@ -172,8 +179,8 @@ static uint64_t number_of_start(struct holds *h, const struct holds_vf *v, size_
 	return number;
 }
 
-/* The kubelet shows the holder, by its name, and gives its id to two pods. One of them is the one that
- * starts: the other one's cgroup tells whether the holder runs. */
+/* The kubelet shows the holder, by its name, and gives its id to two pods. One of them is the one
+ * that starts: the other one's cgroup tells whether the holder runs. */
 static void know_the_other(struct holds *h, const char *vf, const struct ledger_owner *owner,
 			   struct holds_now now)
 {
@@ -183,8 +190,8 @@ static void know_the_other(struct holds *h, const char *vf, const struct ledger_
 	struct ledger_hold known;
 
 	if (!other || !hold || holds_text(hold->owner.uid) || !holds_text(hold->owner.pod) ||
-	    !holds_text(owner->pod) || holds_same_name(&hold->owner, owner->ns, owner->pod) || !s->shown_ms ||
-	    s->unseen)
+	    !holds_text(owner->pod) || holds_same_name(&hold->owner, owner->ns, owner->pod) ||
+	    !s->shown_ms || s->unseen)
 		return;
 	known = *hold;
 	known.owner.uid = other;
@@ -192,8 +199,9 @@ static void know_the_other(struct holds *h, const char *vf, const struct ledger_
 	holds_sync(h, now);
 }
 
-bool holds_start(struct holds *h, const struct holds_vf *v, size_t n, const struct ledger_owner *owner,
-		 uint64_t decision, bool moves, struct holds_now now, struct arena *a, const char **ret_why)
+bool holds_start(struct holds *h, const struct holds_vf *v, size_t n,
+		 const struct ledger_owner *owner, uint64_t decision, bool moves,
+		 struct holds_now now, struct arena *a, const char **ret_why)
 {
 	if (!h->claims_read) {
 		*ret_why = HOLDS_UNREAD;
@@ -217,11 +225,13 @@ bool holds_start(struct holds *h, const struct holds_vf *v, size_t n, const stru
 		const struct ledger_hold *hold = ledger_find(h->ledger, v[i].vf);
 
 		if (hold && !hold->pending && !is_own(hold, owner) && !may_be_own(hold, owner))
-			holds_drop(h, v[i].vf, "is gone, and another container starts with it", now);
+			holds_drop(h, v[i].vf, "is gone, and another container starts with it",
+				   now);
 		put(h, &v[i], owner, decision, false, now);
 		if (holds_text(owner->pod)) /* the kubelet has just named the container */
 			holds_sight(h, v[i].vf, now)->shown_ms = now.mono_ms;
-		holds_want_look(h, v[i].vf); /* its sandbox runs: does the cgroup of its pod show that? */
+		holds_want_look(
+			h, v[i].vf); /* its sandbox runs: does the cgroup of its pod show that? */
 	}
 	holds_sync(h, now);
 	return true;

@@ -26,9 +26,9 @@ int bdf_parse(const char *text, struct bdf *ret)
 	uint32_t domain, bus, dev, fn;
 	const char *p = text;
 
-	if (hex_field(&p, 4, 8, &domain) < 0 || *p++ != ':' || hex_field(&p, 2, 2, &bus) < 0 || *p++ != ':' ||
-	    hex_field(&p, 2, 2, &dev) < 0 || *p++ != '.' || hex_field(&p, 1, 1, &fn) < 0 || *p || dev > 31 ||
-	    fn > 7)
+	if (hex_field(&p, 4, 8, &domain) < 0 || *p++ != ':' || hex_field(&p, 2, 2, &bus) < 0 ||
+	    *p++ != ':' || hex_field(&p, 2, 2, &dev) < 0 || *p++ != '.' ||
+	    hex_field(&p, 1, 1, &fn) < 0 || *p || dev > 31 || fn > 7)
 		return -EINVAL;
 	*ret = (struct bdf) { domain, (uint8_t)bus, (uint8_t)dev, (uint8_t)fn };
 	return 0;
@@ -36,7 +36,8 @@ int bdf_parse(const char *text, struct bdf *ret)
 
 const char *bdf_format(struct bdf bdf, char buf[BDF_STRLEN])
 {
-	snprintf(buf, BDF_STRLEN, "%04x:%02x:%02x.%x", bdf.domain, bdf.bus, bdf.dev & 31u, bdf.fn & 7u);
+	snprintf(buf, BDF_STRLEN, "%04x:%02x:%02x.%x", bdf.domain, bdf.bus, bdf.dev & 31u,
+		 bdf.fn & 7u);
 	return buf;
 }
 

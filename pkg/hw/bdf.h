@@ -1,4 +1,5 @@
-/* A PCI address: domain:bus:device.function. Domains have 32 bits (VMD, Hyper-V, multi-segment hosts). */
+/* A PCI address: domain:bus:device.function. Domains have 32 bits (VMD, Hyper-V, multi-segment
+ * hosts). */
 #ifndef RAILMATE_HW_BDF_H
 #define RAILMATE_HW_BDF_H
 

@@ -41,7 +41,8 @@ void hw_dcb_put_priorities(int pfc, struct strbuf *out)
 
 static void put_pfc(const struct hw_dcb *dcb, struct strbuf *out)
 {
-	strbuf_puts(out, dcb->pfc ? ", but PFC is enabled on priority " : ", but PFC is enabled on ");
+	strbuf_puts(out,
+		    dcb->pfc ? ", but PFC is enabled on priority " : ", but PFC is enabled on ");
 	hw_dcb_put_priorities(dcb->pfc, out);
 	if (dcb->pfc)
 		strbuf_puts(out, " only");
@@ -53,7 +54,8 @@ static bool lossy(const struct hw_dcb *dcb, int priority)
 }
 
 /* Traffic class 0 where nothing is lossless is what everybody has who wants nothing of QoS. */
-bool hw_dcb_class_contradicts(const struct hw_dcb *dcb, const char *name, int tc, struct strbuf *out)
+bool hw_dcb_class_contradicts(const struct hw_dcb *dcb, const char *name, int tc,
+			      struct strbuf *out)
 {
 	int priority = hw_dcb_priority(dcb, tc);
 
@@ -61,8 +63,9 @@ bool hw_dcb_class_contradicts(const struct hw_dcb *dcb, const char *name, int tc
 		return false;
 	strbuf_printf(out, "%s %d is DSCP %d, ", name, tc, tc >> 2);
 	if (dcb->trust == HW_DCB_TRUST_PCP)
-		strbuf_puts(out, "which it does not look at (it trusts the VLAN priority), so untagged "
-				 "packets have priority 0");
+		strbuf_puts(out,
+			    "which it does not look at (it trusts the VLAN priority), so untagged "
+			    "packets have priority 0");
 	else
 		strbuf_printf(out, "which it puts on priority %d", priority);
 	put_pfc(dcb, out);
@@ -75,10 +78,11 @@ static bool level_contradicts(const struct hw_dcb *dcb, int sl, struct strbuf *o
 	int priority = sl % HW_DCB_PRIORITIES;
 
 	if (dcb->trust == HW_DCB_TRUST_DSCP && sl > 0) {
-		strbuf_printf(out,
-			      "NCCL_IB_SL %d is a VLAN priority, which it does not look at: it trusts DSCP, "
-			      "which NCCL_IB_TC sets",
-			      sl);
+		strbuf_printf(
+			out,
+			"NCCL_IB_SL %d is a VLAN priority, which it does not look at: it trusts DSCP, "
+			"which NCCL_IB_TC sets",
+			sl);
 		return true;
 	}
 	if (dcb->trust != HW_DCB_TRUST_PCP || !lossy(dcb, priority) || (sl == 0 && !dcb->pfc))

@@ -107,32 +107,46 @@ static const struct nic_id {
 	{ 0x1ae0, 0x0042 },			/* gVNIC */
 };
 
-/* What can only be a VF, wherever it sits and whether or not its PF is to be seen. Facts: pci.ids. */
+/* What can only be a VF, wherever it sits and whether or not its PF is to be seen. Facts: pci.ids.
+ */
 static const struct nic_id vf_nics[] = {
-	{ 0x15b3, 0x1004 }, { 0x15b3, 0x1012 }, { 0x15b3, 0x1014 }, /* ConnectX-3, Connect-IB, ConnectX-4 */
-	{ 0x15b3, 0x1016 }, { 0x15b3, 0x1018 }, { 0x15b3, 0x101a }, /* ConnectX-4 Lx, ConnectX-5, -5 Ex */
-	{ 0x15b3, 0x101c }, { 0x15b3, 0x101e }, { 0x15b3, 0xa2d3 }, /* ConnectX-6, any later one, BlueField */
-	{ 0x14e4, 0x1606 }, { 0x14e4, 0x1609 }, { 0x14e4, 0x16c1 }, /* NetXtreme-E */
-	{ 0x14e4, 0x16d3 }, { 0x14e4, 0x16dc }, { 0x14e4, 0x1806 }, { 0x14e4, 0x1807 }, { 0x14e4, 0x1808 },
-	{ 0x14e4, 0x1809 }, { 0x8086, 0x154c }, { 0x8086, 0x1571 }, { 0x8086, 0x37cd }, /* 700 series */
-	{ 0x8086, 0x1889 }, { 0x8086, 0x0dd5 },			    /* adaptive VF: E810 and later */
-	{ 0x8086, 0x10ca }, { 0x8086, 0x10ed }, { 0x8086, 0x1515 }, /* igb, ixgbe */
-	{ 0x8086, 0x1520 }, { 0x8086, 0x1565 }, { 0x1077, 0x1664 }, { 0x1077, 0x8090 }, /* FastLinQ */
-	{ 0x19e5, 0x375e }, { 0x19e5, 0xa22e }, { 0x19e5, 0xa22f },			/* Hi1822, HNS */
-	{ 0x1dd8, 0x1003 },								/* DSC */
-	{ 0x1d0f, 0xefa0 }, { 0x1d0f, 0xefa1 }, { 0x1d0f, 0xefa2 }, { 0x1d0f, 0xefa3 }, /* EFA */
+	{ 0x15b3, 0x1004 }, { 0x15b3, 0x1012 },
+	{ 0x15b3, 0x1014 }, /* ConnectX-3, Connect-IB, ConnectX-4 */
+	{ 0x15b3, 0x1016 }, { 0x15b3, 0x1018 },
+	{ 0x15b3, 0x101a }, /* ConnectX-4 Lx, ConnectX-5, -5 Ex */
+	{ 0x15b3, 0x101c }, { 0x15b3, 0x101e },
+	{ 0x15b3, 0xa2d3 }, /* ConnectX-6, any later one, BlueField */
+	{ 0x14e4, 0x1606 }, { 0x14e4, 0x1609 },
+	{ 0x14e4, 0x16c1 }, /* NetXtreme-E */
+	{ 0x14e4, 0x16d3 }, { 0x14e4, 0x16dc },
+	{ 0x14e4, 0x1806 }, { 0x14e4, 0x1807 },
+	{ 0x14e4, 0x1808 }, { 0x14e4, 0x1809 },
+	{ 0x8086, 0x154c }, { 0x8086, 0x1571 },
+	{ 0x8086, 0x37cd },			/* 700 series */
+	{ 0x8086, 0x1889 }, { 0x8086, 0x0dd5 }, /* adaptive VF: E810 and later */
+	{ 0x8086, 0x10ca }, { 0x8086, 0x10ed },
+	{ 0x8086, 0x1515 }, /* igb, ixgbe */
+	{ 0x8086, 0x1520 }, { 0x8086, 0x1565 },
+	{ 0x1077, 0x1664 }, { 0x1077, 0x8090 }, /* FastLinQ */
+	{ 0x19e5, 0x375e }, { 0x19e5, 0xa22e },
+	{ 0x19e5, 0xa22f }, /* Hi1822, HNS */
+	{ 0x1dd8, 0x1003 }, /* DSC */
+	{ 0x1d0f, 0xefa0 }, { 0x1d0f, 0xefa1 },
+	{ 0x1d0f, 0xefa2 }, { 0x1d0f, 0xefa3 }, /* EFA */
 };
 
 static bool has_nic_id(const struct nic_id *list, size_t n, const struct hw_pci *f)
 {
 	for (size_t i = 0; i < n; i++) {
-		if (f->vendor == list[i].vendor && (list[i].device == ANY || f->device == list[i].device))
+		if (f->vendor == list[i].vendor &&
+		    (list[i].device == ANY || f->device == list[i].device))
 			return true;
 	}
 	return false;
 }
 
-/* The Ethernet controller inside Intel's chipset: on the root bus of every desktop and many a server. */
+/* The Ethernet controller inside Intel's chipset: on the root bus of every desktop and many a
+ * server. */
 static bool is_chipset_nic(const struct hw_pci *f)
 {
 	return f->vendor == 0x8086 && f->bdf.bus == 0 && f->bdf.dev == 0x1f;
@@ -184,31 +198,33 @@ const char *hw_link_name(enum hw_link link)
 
 static bool same_pci(const struct hw_pci *a, const struct hw_pci *b)
 {
-	return !bdf_cmp(a->bdf, b->bdf) && a->class_code == b->class_code && a->vendor == b->vendor &&
-	       a->device == b->device && a->subvendor == b->subvendor && a->subdevice == b->subdevice &&
-	       a->parent == b->parent && a->root_domain == b->root_domain && a->root_bus == b->root_bus &&
+	return !bdf_cmp(a->bdf, b->bdf) && a->class_code == b->class_code &&
+	       a->vendor == b->vendor && a->device == b->device && a->subvendor == b->subvendor &&
+	       a->subdevice == b->subdevice && a->parent == b->parent &&
+	       a->root_domain == b->root_domain && a->root_bus == b->root_bus &&
 	       a->has_root == b->has_root && a->numa == b->numa && a->numa_above == b->numa_above &&
 	       a->physfn == b->physfn && a->is_vf == b->is_vf && a->vf_index == b->vf_index &&
 	       a->sriov_total == b->sriov_total && a->sriov_num == b->sriov_num &&
-	       str_eq(a->driver, b->driver) && str_eq(a->netdev, b->netdev) && a->carrier == b->carrier &&
-	       a->net_type == b->net_type && a->default_route == b->default_route &&
-	       a->acpi_index == b->acpi_index && a->link_mts == b->link_mts &&
-	       a->link_width == b->link_width && a->link_mts_max == b->link_mts_max &&
-	       a->link_width_max == b->link_width_max && a->acs_ctrl == b->acs_ctrl &&
-	       a->rate_mbps == b->rate_mbps;
+	       str_eq(a->driver, b->driver) && str_eq(a->netdev, b->netdev) &&
+	       a->carrier == b->carrier && a->net_type == b->net_type &&
+	       a->default_route == b->default_route && a->acpi_index == b->acpi_index &&
+	       a->link_mts == b->link_mts && a->link_width == b->link_width &&
+	       a->link_mts_max == b->link_mts_max && a->link_width_max == b->link_width_max &&
+	       a->acs_ctrl == b->acs_ctrl && a->rate_mbps == b->rate_mbps;
 }
 
 static bool same_port(const struct hw_port *a, const struct hw_port *b)
 {
-	return a->number == b->number && str_eq(a->state, b->state) && str_eq(a->phys_state, b->phys_state) &&
-	       a->link == b->link && a->rate_mbps == b->rate_mbps;
+	return a->number == b->number && str_eq(a->state, b->state) &&
+	       str_eq(a->phys_state, b->phys_state) && a->link == b->link &&
+	       a->rate_mbps == b->rate_mbps;
 }
 
 static bool same_rdma(const struct hw_rdma *a, const struct hw_rdma *b)
 {
-	if (!str_eq(a->name, b->name) || a->pci != b->pci || !str_eq(a->dir, b->dir) || a->soft != b->soft ||
-	    !str_eq(a->uverbs, b->uverbs) || !str_eq(a->netdev, b->netdev) || a->pkey != b->pkey ||
-	    a->n_ports != b->n_ports)
+	if (!str_eq(a->name, b->name) || a->pci != b->pci || !str_eq(a->dir, b->dir) ||
+	    a->soft != b->soft || !str_eq(a->uverbs, b->uverbs) || !str_eq(a->netdev, b->netdev) ||
+	    a->pkey != b->pkey || a->n_ports != b->n_ports)
 		return false;
 	for (size_t i = 0; i < a->n_ports; i++) {
 		if (!same_port(&a->ports[i], &b->ports[i]))
@@ -239,8 +255,9 @@ static bool same_numa(const struct hw_numa *a, const struct hw_numa *b, size_t n
 bool hw_inventory_same(const struct hw_inventory *a, const struct hw_inventory *b)
 {
 	bool same = a->n_pci == b->n_pci && a->n_rdma == b->n_rdma && a->n_gpu == b->n_gpu &&
-		    a->n_card == b->n_card && a->n_numa == b->n_numa && a->hypervisor == b->hypervisor &&
-		    a->has_rdma_cm == b->has_rdma_cm && a->has_vhost_net == b->has_vhost_net;
+		    a->n_card == b->n_card && a->n_numa == b->n_numa &&
+		    a->hypervisor == b->hypervisor && a->has_rdma_cm == b->has_rdma_cm &&
+		    a->has_vhost_net == b->has_vhost_net;
 
 	for (size_t i = 0; same && i < a->n_pci; i++)
 		same = same_pci(&a->pci[i], &b->pci[i]);
@@ -290,7 +307,8 @@ static int gpu_of_card(const struct hw_inventory *inv, const char *number)
 	return -1;
 }
 
-/* Resources whose plugin may count its vendor's GPUs. The name may go on: "nvidia.com/gpu.shared". */
+/* Resources whose plugin may count its vendor's GPUs. The name may go on: "nvidia.com/gpu.shared".
+ */
 static const struct {
 	const char *resource, *vendor;
 } gpu_resources[] = {

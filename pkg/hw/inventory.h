@@ -24,56 +24,61 @@ enum hw_link { HW_LINK_UNKNOWN, HW_LINK_IB, HW_LINK_ETHERNET };
  * ancestor with a valid one, else -1. A numa_node that the machine does not have counts as -1. */
 struct hw_pci {
 	struct bdf bdf;
-	uint32_t class_code;	/* 24 bits: 0x020000 Ethernet, 0x020700 InfiniBand, 0x060400 bridge */
+	uint32_t class_code; /* 24 bits: 0x020000 Ethernet, 0x020700 InfiniBand, 0x060400 bridge */
 	uint16_t vendor, device;
 	uint16_t subvendor, subdevice; /* bridges and GPUs only; 0 when unknown */
-	int parent;		/* index of the next bridge up (vendor 0: only known from the way of others); -1: directly on
-				 * the root bus */
-	uint32_t root_domain;	/* root complex: pciDDDD:BB of the device path */
+	int parent; /* index of the next bridge up (vendor 0: only known from the way of others);
+		     * -1: directly on the root bus */
+	uint32_t root_domain; /* root complex: pciDDDD:BB of the device path */
 	uint8_t root_bus;
-	bool has_root;		/* the path names a root complex */
+	bool has_root; /* the path names a root complex */
 	int numa;
-	bool numa_above;	/* numa is an ancestor's; its own numa_node names none that exists */
-	int physfn;		/* a VF's PF; -1: not a VF, or the PF is not visible */
-	bool is_vf;		/* has a physfn link, even if the PF was skipped */
-	int vf_index;		/* N of virtfnN on the PF; -1 when not a VF */
+	bool numa_above; /* numa is an ancestor's; its own numa_node names none that exists */
+	int physfn;	 /* a VF's PF; -1: not a VF, or the PF is not visible */
+	bool is_vf;	 /* has a physfn link, even if the PF was skipped */
+	int vf_index;	 /* N of virtfnN on the PF; -1 when not a VF */
 	int sriov_total, sriov_num; /* sriov_totalvfs, sriov_numvfs; 0 without SR-IOV */
-	const char *driver;	/* NULL: none bound */
-	const char *netdev;	/* first of net/ in name order; NULL: none here (may be in another netns) */
-	int carrier;		/* of netdev: 1 up, 0 down, -1 unknown; not read for VFs */
-	int net_type;		/* ARPHRD of netdev: 1 Ethernet, 32 InfiniBand; 0 unknown; not read for VFs */
-	bool default_route;	/* netdev carries the IPv4 default route (proc/net/route) */
-	int acpi_index;		/* sysfs acpi_index, where a pool asks for it (discover_acpi_indexes()); -1 unknown */
-	int link_mts, link_width;	  /* current link: MT/s (16 GT/s = 16000) and lanes; 0 unknown */
+	const char *driver;	    /* NULL: none bound */
+	const char *
+		netdev; /* first of net/ in name order; NULL: none here (may be in another netns) */
+	int carrier;	/* of netdev: 1 up, 0 down, -1 unknown; not read for VFs */
+	int net_type; /* ARPHRD of netdev: 1 Ethernet, 32 InfiniBand; 0 unknown; not read for VFs */
+	bool default_route; /* netdev carries the IPv4 default route (proc/net/route) */
+	int acpi_index; /* sysfs acpi_index, where a pool asks for it (discover_acpi_indexes()); -1
+			   unknown */
+	int link_mts, link_width; /* current link: MT/s (16 GT/s = 16000) and lanes; 0 unknown */
 	int link_mts_max, link_width_max; /* what the function could do */
-	int acs_ctrl;		/* ACS control word of a bridge; -1 unknown (no capability or not readable) */
-	int rate_mbps;		/* a VF's rate limit, set on its PF (max_tx_rate); 0: none, or not known */
+	int acs_ctrl; /* ACS control word of a bridge; -1 unknown (no capability or not readable) */
+	int rate_mbps; /* a VF's rate limit, set on its PF (max_tx_rate); 0: none, or not known */
 };
 
-/* A port of an RDMA device; `state` is the kernel's word ("ACTIVE"). What a VF shares with its PF's only port (physical
- * state, link layer, rate) is the PF's; the state is its own. */
+/* A port of an RDMA device; `state` is the kernel's word ("ACTIVE"). What a VF shares with its PF's
+ * only port (physical state, link layer, rate) is the PF's; the state is its own. */
 struct hw_port {
-	int number;		/* from 1 */
+	int number;			/* from 1 */
 	const char *state, *phys_state; /* NULL unknown */
 	enum hw_link link;
-	int rate_mbps;		/* 0 unknown */
+	int rate_mbps; /* 0 unknown */
 };
 
 struct hw_rdma {
-	const char *name;	/* "mlx5_4" */
-	int pci;		/* index of its function; -1: none found */
-	const char *dir;	/* its function's directory below sys, "devices/pci0000:00/…", without a link; NULL: not known */
-	bool soft;		/* rxe, siw: found through the parent netdev */
-	const char *uverbs;	/* "uverbs4"; NULL: no verbs device */
-	const char *netdev;	/* of port 1 when known */
-	uint16_t pkey;		/* at index 0 of port 1, where a pool asks for it (discover_default_pkeys()); 0 unknown */
+	const char *name; /* "mlx5_4" */
+	int pci;	  /* index of its function; -1: none found */
+	const char *dir;  /* its function's directory below sys, "devices/pci0000:00/…", without a
+			     link; NULL: not known */
+	bool soft;	  /* rxe, siw: found through the parent netdev */
+	const char *uverbs; /* "uverbs4"; NULL: no verbs device */
+	const char *netdev; /* of port 1 when known */
+	uint16_t pkey; /* at index 0 of port 1, where a pool asks for it (discover_default_pkeys());
+			  0 unknown */
 	const struct hw_port *ports;
 	size_t n_ports;
 };
 
 /*
- * What the VPD of a NIC, or of a data direct function (hw_is_data_direct()), says; only of machines with Data Direct. There a NIC's
- * transfers with GPUs are done by a PCI function elsewhere in the tree.
+ * What the VPD of a NIC, or of a data direct function (hw_is_data_direct()), says; only of machines
+ * with Data Direct. There a NIC's transfers with GPUs are done by a PCI function elsewhere in the
+ * tree.
  */
 struct hw_card {
 	int pci;
@@ -84,38 +89,46 @@ struct hw_card {
 
 struct hw_gpu {
 	int pci;
-	const char *vendor;	/* "NVIDIA", "AMD", "Intel", or what the match table says */
-	const char *model;	/* device name; NULL unknown */
-	const char *uuid;	/* "GPU-…" (NVIDIA); NULL */
-	int minor;		/* NVIDIA device minor; -1 */
-	int card;		/* N of drm/cardN; -1 */
+	const char *vendor; /* "NVIDIA", "AMD", "Intel", or what the match table says */
+	const char *model;  /* device name; NULL unknown */
+	const char *uuid;   /* "GPU-…" (NVIDIA); NULL */
+	int minor;	    /* NVIDIA device minor; -1 */
+	int card;	    /* N of drm/cardN; -1 */
 };
 
 struct hw_numa {
 	int id;
-	const int *distance;	/* SLIT row, n_numa entries in the order of the numa table; NULL unknown */
-	const char *cpumap;	/* its CPUs as the kernel writes them ("00000000,0000ffff"); NULL unknown */
+	const int *distance; /* SLIT row, n_numa entries in the order of the numa table; NULL
+				unknown */
+	const char *
+		cpumap; /* its CPUs as the kernel writes them ("00000000,0000ffff"); NULL unknown */
 };
 
 /* What NCCL asks of a CPU; all of them are alike. */
 struct hw_cpu {
-	const char *arch;	/* "x86_64", "arm64"; NULL unknown */
-	const char *vendor;	/* of x86: "GenuineIntel"; NULL unknown */
-	int family, model;	/* of x86, as the kernel counts; -1 unknown */
+	const char *arch;   /* "x86_64", "arm64"; NULL unknown */
+	const char *vendor; /* of x86: "GenuineIntel"; NULL unknown */
+	int family, model;  /* of x86, as the kernel counts; -1 unknown */
 };
 
 struct hw_inventory {
-	struct arena *arena;	/* owns every string and table below */
-	struct hw_pci *pci;	size_t n_pci;	/* sorted by address */
-	struct hw_rdma *rdma;	size_t n_rdma;	/* sorted by (pci, name): by address, then name */
-	struct hw_gpu *gpu;	size_t n_gpu;	/* sorted by address */
-	struct hw_card *card;	size_t n_card;	/* sorted by address */
-	struct hw_numa *numa;	size_t n_numa;	/* sorted by id */
+	struct arena *arena; /* owns every string and table below */
+	struct hw_pci *pci;
+	size_t n_pci; /* sorted by address */
+	struct hw_rdma *rdma;
+	size_t n_rdma; /* sorted by (pci, name): by address, then name */
+	struct hw_gpu *gpu;
+	size_t n_gpu; /* sorted by address */
+	struct hw_card *card;
+	size_t n_card; /* sorted by address */
+	struct hw_numa *numa;
+	size_t n_numa; /* sorted by id */
 	struct hw_cpu cpu;
-	bool hypervisor;	/* this machine is a virtual machine, as far as the tree tells */
-	bool has_rdma_cm;	/* the rdma_cm misc device exists */
-	bool has_vhost_net;	/* /dev/vhost-net and /dev/net/tun exist */
-	const char **notes;	size_t n_notes;	/* one sentence for each thing that was skipped */
+	bool hypervisor;    /* this machine is a virtual machine, as far as the tree tells */
+	bool has_rdma_cm;   /* the rdma_cm misc device exists */
+	bool has_vhost_net; /* /dev/vhost-net and /dev/net/tun exist */
+	const char **notes;
+	size_t n_notes; /* one sentence for each thing that was skipped */
 };
 
 /* A function of which only the address is known: every index and fact says so. */
@@ -126,7 +139,8 @@ int hw_find_pci(const struct hw_inventory *inv, struct bdf bdf);
 int hw_find_rdma(const struct hw_inventory *inv, int pci);
 /* Index into inv->gpu of a function, or -1. */
 int hw_find_gpu(const struct hw_inventory *inv, int pci);
-/* NVIDIA's data direct function: no NIC itself, it does the transfers of one (drivers/infiniband/hw/mlx5/data_direct.c). */
+/* NVIDIA's data direct function: no NIC itself, it does the transfers of one
+ * (drivers/infiniband/hw/mlx5/data_direct.c). */
 bool hw_is_data_direct(const struct hw_pci *f);
 /* The data direct function of a NIC, for a VF that of its PF; -1: none. */
 int hw_data_direct(const struct hw_inventory *inv, int pci);
@@ -134,20 +148,22 @@ int hw_data_direct(const struct hw_inventory *inv, int pci);
 bool hw_is_nic(const struct hw_pci *f);
 /* A NIC that can have VFs (sriov_totalvfs > 0). */
 bool hw_is_pf(const struct hw_pci *f);
-/* A NIC VF; or a NIC function passed through to this VM: no physfn, no SR-IOV of its own, not an emulated NIC
- * (virtio, e1000, vmxnet3: a table), and its id is a VF's, the tree shows a hypervisor, or it sits directly on a root bus. */
+/* A NIC VF; or a NIC function passed through to this VM: no physfn, no SR-IOV of its own, not an
+ * emulated NIC (virtio, e1000, vmxnet3: a table), and its id is a VF's, the tree shows a
+ * hypervisor, or it sits directly on a root bus. */
 bool hw_is_nic_vf(const struct hw_inventory *inv, int pci);
 /* A NIC that stands for itself: a PF, or a VF whose PF this machine does not see. */
 bool hw_is_own_nic(const struct hw_inventory *inv, int pci);
 void hw_put_rate(int mbps, struct strbuf *out); /* "400 Gb/s", "2.5 Gb/s" */
-const char *hw_link_name(enum hw_link link); /* "infiniband", "ethernet", NULL */
+const char *hw_link_name(enum hw_link link);	/* "infiniband", "ethernet", NULL */
 /* Same machine? Every table equal, notes ignored. */
 bool hw_inventory_same(const struct hw_inventory *a, const struct hw_inventory *b);
 /*
- * The PCI index of the GPU that a device id of a GPU plugin names, or -1. Understands, for any resource:
- * "GPU-<uuid>" and "GPU-<uuid>::<replica>" (NVIDIA), a PCI address (AMD, also upper case),
- * "cardN-M" (Intel), and, when `resource` is a GPU resource, a plain index in address order of
- * that vendor's GPUs (NVIDIA deviceIDStrategy=index). MIG ids give -1: nothing in sysfs names their parent.
+ * The PCI index of the GPU that a device id of a GPU plugin names, or -1. Understands, for any
+ * resource: "GPU-<uuid>" and "GPU-<uuid>::<replica>" (NVIDIA), a PCI address (AMD, also upper
+ * case), "cardN-M" (Intel), and, when `resource` is a GPU resource, a plain index in address order
+ * of that vendor's GPUs (NVIDIA deviceIDStrategy=index). MIG ids give -1: nothing in sysfs names
+ * their parent.
  */
 int hw_gpu_of_id(const struct hw_inventory *inv, const char *resource, const char *id);
 /* The inventory itself lies in its arena. NULL is fine. */

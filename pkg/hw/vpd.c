@@ -55,11 +55,13 @@ static int take_text(const char *what, struct bytes text, char *ret, struct err 
 	return 0;
 }
 
-static int take_keyword(const uint8_t *letters, struct bytes value, struct vpd *vpd, struct err *err)
+static int take_keyword(const uint8_t *letters, struct bytes value, struct vpd *vpd,
+			struct err *err)
 {
 	for (size_t i = 0; i < ARRAY_LEN(keywords); i++) {
 		if (!memcmp(keywords[i].keyword, letters, 2))
-			return take_text(keywords[i].keyword, value, (char *)vpd + keywords[i].value, err);
+			return take_text(keywords[i].keyword, value,
+					 (char *)vpd + keywords[i].value, err);
 	}
 	return 0;
 }
@@ -68,20 +70,24 @@ static int take_keywords(struct bytes all, size_t start, struct vpd *vpd, struct
 {
 	for (size_t at = 0, len; at < all.len; at += KEYWORD_HEAD + len) {
 		if (all.len - at < KEYWORD_HEAD)
-			return err_set(err, EINVAL, "the keyword at byte %zu is cut short", start + at);
+			return err_set(err, EINVAL, "the keyword at byte %zu is cut short",
+				       start + at);
 		len = all.data[at + 2];
 		if (len > all.len - at - KEYWORD_HEAD)
-			return err_set(err, EINVAL,
-				       "the keyword at byte %zu claims %zu bytes, and %zu are there",
-				       start + at, len, all.len - at - KEYWORD_HEAD);
-		if (take_keyword(all.data + at, (struct bytes) { all.data + at + KEYWORD_HEAD, len }, vpd,
+			return err_set(
+				err, EINVAL,
+				"the keyword at byte %zu claims %zu bytes, and %zu are there",
+				start + at, len, all.len - at - KEYWORD_HEAD);
+		if (take_keyword(all.data + at,
+				 (struct bytes) { all.data + at + KEYWORD_HEAD, len }, vpd,
 				 err) < 0)
 			return -EINVAL;
 	}
 	return 0;
 }
 
-static int take_resource(uint8_t tag, struct bytes body, size_t start, struct vpd *vpd, struct err *err)
+static int take_resource(uint8_t tag, struct bytes body, size_t start, struct vpd *vpd,
+			 struct err *err)
 {
 	switch (tag) {
 	case LARGE_NAME:
@@ -108,10 +114,11 @@ int vpd_parse(const uint8_t *data, size_t n, struct vpd *ret, struct err *err)
 			return 0;
 		}
 		if (len > n - at - head)
-			return err_set(err, EINVAL, "the tag at byte %zu claims %zu bytes, and %zu are there",
+			return err_set(err, EINVAL,
+				       "the tag at byte %zu claims %zu bytes, and %zu are there",
 				       at, len, n - at - head);
-		if (take_resource(data[at], (struct bytes) { data + at + head, len }, at + head, &vpd, err) <
-		    0)
+		if (take_resource(data[at], (struct bytes) { data + at + head, len }, at + head,
+				  &vpd, err) < 0)
 			return -EINVAL;
 	}
 	return err_set(err, EINVAL, "there is no end tag in its %zu bytes", n);

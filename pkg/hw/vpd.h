@@ -1,5 +1,6 @@
 /*
- * Vital product data of a PCI function (PCI Local Bus 3.0, appendix I; sysfs: vpd): what its maker wrote onto the card. Pure; any bytes.
+ * Vital product data of a PCI function (PCI Local Bus 3.0, appendix I; sysfs: vpd): what its maker
+ * wrote onto the card. Pure; any bytes.
  */
 #ifndef RAILMATE_HW_VPD_H
 #define RAILMATE_HW_VPD_H
@@ -10,21 +11,24 @@
 struct err;
 struct strbuf;
 
-#define VPD_VALUE_MAX 256  /* a keyword has a byte for its length */
+#define VPD_VALUE_MAX 256   /* a keyword has a byte for its length */
 #define VPD_MAX	      32768 /* an address in it has 15 bits */
 
 /* Printable ASCII without blanks at the ends; "": not there. */
 struct vpd {
-	char name[VPD_VALUE_MAX]; /* identifier string: the product */
+	char name[VPD_VALUE_MAX];   /* identifier string: the product */
 	char part[VPD_VALUE_MAX];   /* PN */
 	char serial[VPD_VALUE_MAX]; /* SN */
-	char board[VPD_VALUE_MAX];  /* V3; NVIDIA: a UUID that all functions of a board share, those of Data Direct, too */
-	char vuid[VPD_VALUE_MAX];   /* VU; NVIDIA: of a function, and the same of its data direct function */
+	char board[VPD_VALUE_MAX];  /* V3; NVIDIA: a UUID that all functions of a board share, those
+				       of Data Direct, too */
+	char vuid[VPD_VALUE_MAX];   /* VU; NVIDIA: of a function, and the same of its data direct
+				       function */
 };
 
 /*
- * -EINVAL, with what is wrong and where: a tag or a keyword that is cut short or claims more than there is, a value above that is no
- * printable ASCII, no end tag. Of a keyword that is there twice the first counts, and what follows the end tag does not.
+ * -EINVAL, with what is wrong and where: a tag or a keyword that is cut short or claims more than
+ * there is, a value above that is no printable ASCII, no end tag. Of a keyword that is there twice
+ * the first counts, and what follows the end tag does not.
  */
 int vpd_parse(const uint8_t *data, size_t n, struct vpd *ret, struct err *err);
 /* Bytes that vpd_parse() takes, with V3 and VU in them and nothing else. */

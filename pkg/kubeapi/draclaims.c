@@ -23,18 +23,21 @@ void draclaims_done(struct draclaims *c)
 
 static int add_device(struct draclaims *c, const struct item *result, struct err *err)
 {
-	const char *request = item_string(result, "request"), *driver = item_string(result, "driver"),
-		   *pool = item_string(result, "pool"), *device = item_string(result, "device");
+	const char *request = item_string(result, "request"),
+		   *driver = item_string(result, "driver"), *pool = item_string(result, "pool"),
+		   *device = item_string(result, "device");
 
 	if (!request || !driver || !pool || !device)
 		return err_set(err, EBADMSG,
 			       "a result of the claim lacks its request, driver, pool or device");
 	if (arena_used(c->arena) > DRACLAIMS_KEPT_MAX)
-		return err_set(err, EFBIG, "the results take more than %zu bytes", DRACLAIMS_KEPT_MAX);
+		return err_set(err, EFBIG, "the results take more than %zu bytes",
+			       DRACLAIMS_KEPT_MAX);
 	c->v = xgrow(c->v, &c->cap, c->n + 1, sizeof(*c->v));
-	c->v[c->n++] =
-		(struct draclaim_device) { arena_strdup(c->arena, request), arena_strdup(c->arena, driver),
-					   arena_strdup(c->arena, pool), arena_strdup(c->arena, device) };
+	c->v[c->n++] = (struct draclaim_device) { arena_strdup(c->arena, request),
+						  arena_strdup(c->arena, driver),
+						  arena_strdup(c->arena, pool),
+						  arena_strdup(c->arena, device) };
 	return 0;
 }
 
@@ -48,14 +51,16 @@ int draclaims_add(struct draclaims *c, const char *text, size_t len, struct err 
 {
 	_cleanup_strbuf_ struct strbuf small = STRBUF_INIT;
 	_cleanup_arena_ struct arena *scratch = arena_new(4096);
-	bool pruned = prune(text, len, keep_claim, &small); /* else let the parser say what is wrong */
+	bool pruned =
+		prune(text, len, keep_claim, &small); /* else let the parser say what is wrong */
 	const struct item *top, *results;
-	int r = document_parse(pruned ? small.s : text, pruned ? small.len : len, "the claim", scratch, &top,
-			       err);
+	int r = document_parse(pruned ? small.s : text, pruned ? small.len : len, "the claim",
+			       scratch, &top, err);
 
 	if (r < 0)
 		return r;
-	results = item_get(item_get(item_get(item_get(top, "status"), "allocation"), "devices"), "results");
+	results = item_get(item_get(item_get(item_get(top, "status"), "allocation"), "devices"),
+			   "results");
 	if (results && results->type != ITEM_LIST && results->type != ITEM_NULL)
 		return err_set(err, EBADMSG, "the results of the claim are no list");
 	for (size_t i = 0; r == 0 && results && i < results->n_kids; i++)

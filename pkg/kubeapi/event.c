@@ -16,7 +16,8 @@
 
 static void write_metadata(struct json *j, const struct event *e)
 {
-	_cleanup_free_ char *all = xasprintf("%s\n%s\n%s\n%s", e->node, e->action, e->reason, e->note);
+	_cleanup_free_ char *all =
+		xasprintf("%s\n%s\n%s\n%s", e->node, e->action, e->reason, e->note);
 	char name[40];
 
 	snprintf(name, sizeof(name), "railmate-%016" PRIx64, str_hash(all));

@@ -79,7 +79,8 @@ static void fetch(void *ctx, unsigned timeout_ms, podspec_done_fn done, void *ar
 	spec_queue_add(&k->queue, timeout_ms, done, arg);
 }
 
-int kubeapi_open(struct rpc *rpc, const struct kubeapi_options *opt, struct kubeapi **ret, struct err *err)
+int kubeapi_open(struct rpc *rpc, const struct kubeapi_options *opt, struct kubeapi **ret,
+		 struct err *err)
 {
 	struct kubeapi *k;
 	int r;
@@ -87,7 +88,8 @@ int kubeapi_open(struct rpc *rpc, const struct kubeapi_options *opt, struct kube
 	if (!str_starts(opt->url, "https://"))
 		return err_set(err, EINVAL, "'%s' does not begin with https://", opt->url);
 	if (!opt->insecure && !opt->ca_file)
-		return err_set(err, EINVAL, "%s: no file says whose certificates to take", opt->url);
+		return err_set(err, EINVAL, "%s: no file says whose certificates to take",
+			       opt->url);
 	k = xcalloc(1, sizeof(*k));
 	*k = (struct kubeapi) { .rpc = rpc, .name = xstrdup(opt->name), .url = xstrdup(opt->url) };
 	k->source = (struct podspec_source) { .name = k->name, .fetch = fetch, .ctx = k };

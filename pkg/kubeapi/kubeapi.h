@@ -1,10 +1,11 @@
 /*
- * Pod specs over HTTPS with the service account's token: the kubelet's /pods, or the API server's list of the pods of one
- * node. The same answer from both, so one kind of source. A thread of its own ("kubeapi") talks, through libcurl, and reads
- * the answer pod by pod; the connection stays open for the next question.
+ * Pod specs over HTTPS with the service account's token: the kubelet's /pods, or the API server's
+ * list of the pods of one node. The same answer from both, so one kind of source. A thread of its
+ * own ("kubeapi") talks, through libcurl, and reads the answer pod by pod; the connection stays
+ * open for the next question.
  *
- * Every fetch asks anew: a pod is admitted within milliseconds of its arrival, and an older answer does not know it. Those
- * that come while one is under way share the next.
+ * Every fetch asks anew: a pod is admitted within milliseconds of its arrival, and an older answer
+ * does not know it. Those that come while one is under way share the next.
  */
 #ifndef RAILMATE_KUBEAPI_KUBEAPI_H
 #define RAILMATE_KUBEAPI_KUBEAPI_H
@@ -23,16 +24,19 @@ struct rpc;
 struct kubeapi_options {
 	const char *name;	/* of the source, for people: "kubelet /pods" */
 	const char *url;	/* https:// */
-	const char *token_file;	/* read anew for each fetch, because tokens rotate; NULL: none is sent. With one the process leaves no core. */
+	const char *token_file; /* read anew for each fetch, because tokens rotate; NULL: none is
+				   sent. With one the process leaves no core. */
 	const char *ca_file;	/* who may have signed the server's certificate; only these */
-	bool insecure;		/* take any certificate, ca_file is not read; the token is not sent then */
-	const char *post;	/* for transfer.h: what to send there, JSON; NULL: pods are read */
+	bool insecure; /* take any certificate, ca_file is not read; the token is not sent then */
+	const char *post; /* for transfer.h: what to send there, JSON; NULL: pods are read */
 };
 
 /* Options are copied. Loads libcurl; its absence is an error in one sentence. [any thread] */
-int kubeapi_open(struct rpc *rpc, const struct kubeapi_options *opt, struct kubeapi **ret, struct err *err);
+int kubeapi_open(struct rpc *rpc, const struct kubeapi_options *opt, struct kubeapi **ret,
+		 struct err *err);
 const struct podspec_source *kubeapi_source(const struct kubeapi *k);
-/* Fetches under way end as failed first. On the rpc thread, or when it is gone; not from a done. NULL is fine. */
+/* Fetches under way end as failed first. On the rpc thread, or when it is gone; not from a done.
+ * NULL is fine. */
 void kubeapi_close(struct kubeapi *k);
 
 #endif

@@ -32,7 +32,7 @@ struct kubeclaims {
 	struct transfer *transfer;  /* NULL before the first question */
 	struct questions questions; /* in their order */
 	struct questions refused;   /* told so later */
-	struct question *asked;	    /* the one under way; NULL: none, or nobody waits for it any more */
+	struct question *asked; /* the one under way; NULL: none, or nobody waits for it any more */
 	bool busy, closed;
 	struct answer *answer; /* from the transfer's thread to ours, while posted */
 	atomic_bool posted;
@@ -131,7 +131,8 @@ static int open_transfer(struct kubeclaims *k, struct err *err)
 		.name = "claims", .url = k->url, .token_file = k->token_file, .ca_file = k->ca_file
 	};
 
-	return k->transfer ? 0 : transfer_open(&opt, TRANSFER_CLAIMS, on_answer, k, &k->transfer, err);
+	return k->transfer ? 0
+			   : transfer_open(&opt, TRANSFER_CLAIMS, on_answer, k, &k->transfer, err);
 }
 
 /* Names as Kubernetes has them; anything else does not get into a URL. */
@@ -142,8 +143,8 @@ static bool is_name(const char *s)
 	return *s && !s[strspn(s, legal)];
 }
 
-static void fetch(void *ctx, const char *ns, const char *name, unsigned timeout_ms, draclaim_done_fn done,
-		  void *arg)
+static void fetch(void *ctx, const char *ns, const char *name, unsigned timeout_ms,
+		  draclaim_done_fn done, void *arg)
 {
 	struct kubeclaims *k = ctx;
 	struct question *q = xcalloc(1, sizeof(*q));
@@ -159,7 +160,8 @@ static void fetch(void *ctx, const char *ns, const char *name, unsigned timeout_
 	r = r < 0 ? r : open_transfer(k, &err);
 	if (r < 0)
 		q->why = xstrdup(err.msg);
-	q->timer = rpc_after(k->rpc, r < 0 ? 0 : timeout_ms, give_up, q); /* never before the return */
+	q->timer =
+		rpc_after(k->rpc, r < 0 ? 0 : timeout_ms, give_up, q); /* never before the return */
 	TAILQ_INSERT_TAIL(r < 0 ? &k->refused : &k->questions, q, link);
 	begin_next(k);
 }

@@ -8,19 +8,21 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-#define SYMBOL(field)                                                                                        \
-	{                                                                                                    \
-		"curl_" #field, offsetof(struct libcurl, field)                                              \
+#define SYMBOL(field)                                                                              \
+	{                                                                                          \
+		"curl_" #field, offsetof(struct libcurl, field)                                    \
 	}
 
 static const struct {
 	const char *name;
 	size_t at;
 } symbols[] = {
-	SYMBOL(global_init),   SYMBOL(easy_init),	 SYMBOL(easy_setopt),	      SYMBOL(easy_getinfo),
-	SYMBOL(easy_strerror), SYMBOL(easy_cleanup),	 SYMBOL(slist_append),	      SYMBOL(slist_free_all),
-	SYMBOL(multi_init),    SYMBOL(multi_add_handle), SYMBOL(multi_remove_handle), SYMBOL(multi_perform),
-	SYMBOL(multi_poll),    SYMBOL(multi_wakeup),	 SYMBOL(multi_info_read),     SYMBOL(multi_cleanup),
+	SYMBOL(global_init),	  SYMBOL(easy_init),	       SYMBOL(easy_setopt),
+	SYMBOL(easy_getinfo),	  SYMBOL(easy_strerror),       SYMBOL(easy_cleanup),
+	SYMBOL(slist_append),	  SYMBOL(slist_free_all),      SYMBOL(multi_init),
+	SYMBOL(multi_add_handle), SYMBOL(multi_remove_handle), SYMBOL(multi_perform),
+	SYMBOL(multi_poll),	  SYMBOL(multi_wakeup),	       SYMBOL(multi_info_read),
+	SYMBOL(multi_cleanup),
 };
 
 static int resolve(void *library, const char *soname, struct libcurl *ret, struct err *err)
@@ -29,7 +31,8 @@ static int resolve(void *library, const char *soname, struct libcurl *ret, struc
 		void *p = dlsym(library, symbols[i].name);
 
 		if (!p)
-			return err_set(err, ELIBBAD, "%s: there is no %s in it", soname, symbols[i].name);
+			return err_set(err, ELIBBAD, "%s: there is no %s in it", soname,
+				       symbols[i].name);
 		memcpy((char *)ret + symbols[i].at, &p, sizeof(p));
 	}
 	return 0;
@@ -59,7 +62,8 @@ int libcurl_load(const char *const *sonames, size_t n, struct libcurl *ret, stru
 
 int libcurl_get(const struct libcurl **ret, struct err *err)
 {
-	/* Debian's two builds that have a usable TLS library. The first one is smaller and loads faster. */
+	/* Debian's two builds that have a usable TLS library. The first one is smaller and loads
+	 * faster. */
 	static const char *const sonames[] = { "libcurl-gnutls.so.4", "libcurl.so.4" };
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static struct libcurl loaded;

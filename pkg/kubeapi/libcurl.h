@@ -1,6 +1,7 @@
 /*
- * libcurl, loaded when a source is opened: it and its TLS library cost 8 MB of memory, which a daemon without a source
- * shall not pay. The types come from its headers, the functions from the library that is there.
+ * libcurl, loaded when a source is opened: it and its TLS library cost 8 MB of memory, which a
+ * daemon without a source shall not pay. The types come from its headers, the functions from the
+ * library that is there.
  */
 #ifndef RAILMATE_KUBEAPI_LIBCURL_H
 #define RAILMATE_KUBEAPI_LIBCURL_H

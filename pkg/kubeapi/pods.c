@@ -35,7 +35,8 @@ static int wrong(const struct reading *r, const struct item *in, const char *key
 {
 	const char *path = item_path(in, r->scratch);
 
-	return err_set(err, EBADMSG, "%s: %s%s%s is not %s", r->name, path, *path ? "." : "", key, what);
+	return err_set(err, EBADMSG, "%s: %s%s%s is not %s", r->name, path, *path ? "." : "", key,
+		       what);
 }
 
 /* A member that is a string; "" when it may be absent and is. */
@@ -54,8 +55,8 @@ static int text(const struct reading *r, const struct item *object, const char *
 }
 
 /* A list that may be absent. */
-static int list(const struct reading *r, const struct item *object, const char *key, const struct item **ret,
-		size_t *ret_n, struct err *err)
+static int list(const struct reading *r, const struct item *object, const char *key,
+		const struct item **ret, size_t *ret_n, struct err *err)
 {
 	const struct item *item = item_get(object, key);
 
@@ -88,7 +89,8 @@ static int count(const struct reading *r, const struct item *limit, int64_t *ret
 		ok = true;
 	}
 	if (!ok)
-		return wrong(r, limit->parent, document_shown(limit->key, r->scratch), "a whole number", err);
+		return wrong(r, limit->parent, document_shown(limit->key, r->scratch),
+			     "a whole number", err);
 	return 0;
 }
 
@@ -97,8 +99,8 @@ static size_t kids_of(const struct item *list)
 	return list && list->type == ITEM_LIST ? list->n_kids : 0;
 }
 
-/* What the scheduler made of limits that DRA drivers serve: {"resourceClaimName", "requestMappings"}; NULL:
- * nothing. */
+/* What the scheduler made of limits that DRA drivers serve: {"resourceClaimName",
+ * "requestMappings"}; NULL: nothing. */
 static const struct item *extended_of(const struct item *pod)
 {
 	return item_get(item_get(pod, "status"), "extendedResourceClaimStatus");
@@ -153,14 +155,17 @@ static const struct item *named(const struct item *in, const char *name)
 	return NULL;
 }
 
-/* The ResourceClaim behind a name of the pod's own: made of a template, the status tells it. NULL: none. */
+/* The ResourceClaim behind a name of the pod's own: made of a template, the status tells it. NULL:
+ * none. */
 static const char *claim_of(const struct item *pod, const char *name)
 {
-	const char *own = item_string(named(item_get(item_get(pod, "spec"), "resourceClaims"), name),
-				      "resourceClaimName");
+	const char *own =
+		item_string(named(item_get(item_get(pod, "spec"), "resourceClaims"), name),
+			    "resourceClaimName");
 
 	return own ? own
-		   : item_string(named(item_get(item_get(pod, "status"), "resourceClaimStatuses"), name),
+		   : item_string(named(item_get(item_get(pod, "status"), "resourceClaimStatuses"),
+				       name),
 				 "resourceClaimName");
 }
 
@@ -168,8 +173,8 @@ static void add_claim(const struct reading *r, const char *claim, const char *re
 		      struct spec_container *c, struct spec_claim *v)
 {
 	if (claim)
-		v[c->n_claims++] =
-			(struct spec_claim) { arena_strdup(r->keep, claim), arena_strdup(r->keep, request) };
+		v[c->n_claims++] = (struct spec_claim) { arena_strdup(r->keep, claim),
+							 arena_strdup(r->keep, request) };
 }
 
 /* Its own claims, and what the scheduler made of its limits. */
@@ -193,8 +198,8 @@ static void read_claims(const struct reading *r, const struct item *pod, const s
 	}
 }
 
-static int read_container(const struct reading *r, const struct item *pod, const struct item *in, bool init,
-			  struct spec_container *c, struct err *err)
+static int read_container(const struct reading *r, const struct item *pod, const struct item *in,
+			  bool init, struct spec_container *c, struct err *err)
 {
 	int e = text(r, in, "name", true, &c->name, err);
 
@@ -221,7 +226,8 @@ static int read_containers(const struct reading *r, const struct item *top, stru
 	for (size_t i = 0; i < n_init + n_app; i++) {
 		bool is_init = i < n_init;
 
-		e = read_container(r, top, is_init ? &init[i] : &app[i - n_init], is_init, &v[i], err);
+		e = read_container(r, top, is_init ? &init[i] : &app[i - n_init], is_init, &v[i],
+				   err);
 		if (e < 0)
 			return e;
 	}
@@ -230,9 +236,11 @@ static int read_containers(const struct reading *r, const struct item *top, stru
 	return 0;
 }
 
-static int read_pod(const struct reading *r, const struct item *top, struct spec_pod *pod, struct err *err)
+static int read_pod(const struct reading *r, const struct item *top, struct spec_pod *pod,
+		    struct err *err)
 {
-	const struct item *meta = item_get(top, "metadata"), *spec = item_get(top, "spec"), *deleted;
+	const struct item *meta = item_get(top, "metadata"), *spec = item_get(top, "spec"),
+			  *deleted;
 	int e;
 
 	if (!meta || meta->type != ITEM_OBJECT)
@@ -252,7 +260,9 @@ static int read_pod(const struct reading *r, const struct item *top, struct spec
 }
 
 /* All that read_pod() looks at. */
-static const struct keep keep_resources[] = { { "limits", NULL }, { "claims", NULL }, { NULL, NULL } };
+static const struct keep keep_resources[] = { { "limits", NULL },
+					      { "claims", NULL },
+					      { NULL, NULL } };
 static const struct keep keep_container[] = {
 	{ "name", NULL }, { "restartPolicy", NULL }, { "resources", keep_resources }, { NULL, NULL }
 };
@@ -270,9 +280,10 @@ static const struct keep keep_status[] = { { "phase", NULL },
 					   { "resourceClaimStatuses", NULL },
 					   { "extendedResourceClaimStatus", NULL },
 					   { NULL, NULL } };
-static const struct keep keep_pod[] = {
-	{ "metadata", keep_metadata }, { "spec", keep_spec }, { "status", keep_status }, { NULL, NULL }
-};
+static const struct keep keep_pod[] = { { "metadata", keep_metadata },
+					{ "spec", keep_spec },
+					{ "status", keep_status },
+					{ NULL, NULL } };
 
 int pods_add(struct pods *p, const char *pod_text, size_t len, struct err *err)
 {
@@ -293,7 +304,8 @@ int pods_add(struct pods *p, const char *pod_text, size_t len, struct err *err)
 	if (e < 0)
 		return e;
 	if (arena_used(p->arena) > PODS_KEPT_MAX)
-		return err_set(err, EFBIG, "%s: the pods' limits and names take more than %zu bytes", name,
+		return err_set(err, EFBIG,
+			       "%s: the pods' limits and names take more than %zu bytes", name,
 			       PODS_KEPT_MAX);
 	p->v = xgrow(p->v, &p->cap, p->n + 1, sizeof(*p->v));
 	p->v[p->n++] = pod;

@@ -11,7 +11,8 @@ struct cursor {
 
 static void skip_space(struct cursor *c)
 {
-	while (c->at < c->end && (*c->at == ' ' || *c->at == '\t' || *c->at == '\r' || *c->at == '\n'))
+	while (c->at < c->end &&
+	       (*c->at == ' ' || *c->at == '\t' || *c->at == '\r' || *c->at == '\n'))
 		c->at++;
 }
 

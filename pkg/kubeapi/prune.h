@@ -1,6 +1,7 @@
 /*
- * Leaves out of a JSON text what nobody will read. Reading a pod as a tree costs thirty times what it takes to skip it, most of a
- * pod is of no interest here, and an admission waits for all pods of the node.
+ * Leaves out of a JSON text what nobody will read. Reading a pod as a tree costs thirty times what
+ * it takes to skip it, most of a pod is of no interest here, and an admission waits for all pods of
+ * the node.
  */
 #ifndef RAILMATE_KUBEAPI_PRUNE_H
 #define RAILMATE_KUBEAPI_PRUNE_H
@@ -17,8 +18,9 @@ struct keep {
 };
 
 /*
- * Appends the text without the rest. What stays is copied as it is and may still be no JSON; false when even strings and brackets
- * do not fit, then what was appended is worth nothing. A key is compared as it is written: one with an escape is none of ours.
+ * Appends the text without the rest. What stays is copied as it is and may still be no JSON; false
+ * when even strings and brackets do not fit, then what was appended is worth nothing. A key is
+ * compared as it is written: one with an escape is none of ours.
  */
 bool prune(const char *text, size_t len, const struct keep *keep, struct strbuf *out);
 

@@ -10,7 +10,9 @@
 
 void split_init(struct split *s, size_t item_max, split_item_fn item, void *arg)
 {
-	*s = (struct split) { .item_max = item_max, .item = item, .arg = arg, .where = SPLIT_BEFORE };
+	*s = (struct split) {
+		.item_max = item_max, .item = item, .arg = arg, .where = SPLIT_BEFORE
+	};
 }
 
 void split_done(struct split *s)
@@ -79,7 +81,8 @@ static int run_of_value(struct split *s, const char *data, size_t len, size_t *r
 			r = close_bracket(s, c, err);
 			*ended = !s->depth;
 		} else if (!s->depth && (is_space(c) || strchr(",}]", c))) {
-			*ended = true; /* a number or a word: it ended before this character (or a NUL) */
+			*ended = true; /* a number or a word: it ended before this character (or a
+					  NUL) */
 			i--;
 		}
 	}
@@ -108,7 +111,8 @@ static int value(struct split *s, const char *data, size_t len, size_t *ret, str
 		return r;
 	if (s->where == SPLIT_IN_ITEM || s->is_items) {
 		if (s->text.len + *ret > s->item_max)
-			return err_set(err, EFBIG, "holds an element of %s that is larger than %zu bytes",
+			return err_set(err, EFBIG,
+				       "holds an element of %s that is larger than %zu bytes",
 				       LIST_KEY, s->item_max);
 		strbuf_add(&s->text, data, *ret);
 	}

@@ -1,7 +1,8 @@
 /*
- * Cuts the elements out of the list "items" of a JSON object that arrives in pieces, so that nobody ever holds the whole:
- * an answer of 40 MB costs the memory of its largest pod. Knows strings, escapes and brackets; whether an element is
- * proper JSON is found by whoever reads it. What stands beside "items" is skipped.
+ * Cuts the elements out of the list "items" of a JSON object that arrives in pieces, so that nobody
+ * ever holds the whole: an answer of 40 MB costs the memory of its largest pod. Knows strings,
+ * escapes and brackets; whether an element is proper JSON is found by whoever reads it. What stands
+ * beside "items" is skipped.
  */
 #ifndef RAILMATE_KUBEAPI_SPLIT_H
 #define RAILMATE_KUBEAPI_SPLIT_H
@@ -14,14 +15,26 @@
 
 struct err;
 
-/* Brackets in brackets, below the top: API objects stay below 20, and whoever reads an element recurses. */
+/* Brackets in brackets, below the top: API objects stay below 20, and whoever reads an element
+ * recurses. */
 #define SPLIT_DEPTH_MAX 64
 
 typedef int (*split_item_fn)(void *arg, const char *text, size_t len, struct err *err);
 
 enum split_where {
-	SPLIT_BEFORE, SPLIT_FIRST_KEY, SPLIT_KEY, SPLIT_IN_KEY, SPLIT_COLON, SPLIT_VALUE, SPLIT_IN_VALUE, SPLIT_COMMA,
-	SPLIT_FIRST_ITEM, SPLIT_ITEM, SPLIT_IN_ITEM, SPLIT_ITEM_COMMA, SPLIT_AFTER,
+	SPLIT_BEFORE,
+	SPLIT_FIRST_KEY,
+	SPLIT_KEY,
+	SPLIT_IN_KEY,
+	SPLIT_COLON,
+	SPLIT_VALUE,
+	SPLIT_IN_VALUE,
+	SPLIT_COMMA,
+	SPLIT_FIRST_ITEM,
+	SPLIT_ITEM,
+	SPLIT_IN_ITEM,
+	SPLIT_ITEM_COMMA,
+	SPLIT_AFTER,
 };
 
 struct split {
@@ -29,14 +42,15 @@ struct split {
 	split_item_fn item;
 	void *arg;
 	enum split_where where;
-	struct strbuf text;	/* of the key, of an element, of an "items" that is no list */
+	struct strbuf text; /* of the key, of an element, of an "items" that is no list */
 	bool in_string, escaped;
 	unsigned depth;
-	uint64_t lists;		/* a bit per depth: a '[' opened it */
+	uint64_t lists; /* a bit per depth: a '[' opened it */
 	bool is_items, found;
 };
 
-/* item is called for each element; its text lives until the return, an error of it ends the splitting. */
+/* item is called for each element; its text lives until the return, an error of it ends the
+ * splitting. */
 void split_init(struct split *s, size_t item_max, split_item_fn item, void *arg);
 /* After an error nothing more may be pushed. */
 int split_push(struct split *s, const char *data, size_t len, struct err *err);

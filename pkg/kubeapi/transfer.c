@@ -89,7 +89,8 @@ static int read_token(const char *path, char *out, size_t size, struct err *err)
 			return err_sys(err, "read the token %s", path);
 		len += (size_t)n;
 		if (len == size)
-			return err_set(err, EFBIG, "the token %s is larger than %zu bytes", path, size);
+			return err_set(err, EFBIG, "the token %s is larger than %zu bytes", path,
+				       size);
 	}
 	out[len] = '\0';
 	if (strlen(out) != len)
@@ -188,10 +189,13 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
 		return CURL_WRITEFUNC_ERROR;
 	t->received += n;
 	if (!t->post && is_taken(t, http_status(t)))
-		return split_push(&t->split, data, n, &t->answer->err) == 0 ? n : CURL_WRITEFUNC_ERROR;
+		return split_push(&t->split, data, n, &t->answer->err) == 0 ? n
+									    : CURL_WRITEFUNC_ERROR;
 	if (t->refusal.len < REFUSAL_BYTES_MAX)
 		strbuf_add(&t->refusal, data,
-			   n < REFUSAL_BYTES_MAX - t->refusal.len ? n : REFUSAL_BYTES_MAX - t->refusal.len);
+			   n < REFUSAL_BYTES_MAX - t->refusal.len
+				   ? n
+				   : REFUSAL_BYTES_MAX - t->refusal.len);
 	return t->received < LARGE_BYTES ? n : CURL_WRITEFUNC_ERROR;
 }
 
@@ -233,14 +237,15 @@ static int refused(struct transfer *t, long status, struct err *err)
 		what = kinds[t->kind].what;
 	if (t->withheld && (status == 401 || status == 403)) {
 		what = "";
-		meaning = "wants a token, which is not sent to a server whose certificate is not checked";
+		meaning =
+			"wants a token, which is not sent to a server whose certificate is not checked";
 	} else if (t->post && status == 403) {
 		what = "";
 		meaning = "does not allow us to write this";
 	}
 	said = refusal_sentence(&t->refusal, t->answer->arena);
-	return err_set(err, EACCES, "%s: the server %s%s: HTTP %ld%s%s", t->url, meaning, what, status,
-		       *said ? ", " : "", said);
+	return err_set(err, EACCES, "%s: the server %s%s: HTTP %ld%s%s", t->url, meaning, what,
+		       status, *said ? ", " : "", said);
 }
 
 /* libcurl's own sentence leaves out the reason of these two. */
@@ -252,13 +257,14 @@ static int failed(struct transfer *t, CURLcode code, struct err *err)
 	if (code == CURLE_COULDNT_CONNECT && os_error)
 		return err_set(err, EIO, "%s: cannot connect: %s", t->url, strerror((int)os_error));
 	if (code == CURLE_SSL_CACERT_BADFILE)
-		return err_set(err, EIO, "%s: cannot read certificates from %s", t->url, t->ca_file);
+		return err_set(err, EIO, "%s: cannot read certificates from %s", t->url,
+			       t->ca_file);
 	return err_set(err, EIO, "%s: %s", t->url,
 		       *t->curl_error ? t->curl_error : t->curl->easy_strerror(code));
 }
 
-/* What went wrong, the innermost cause first: we stopped it, we refuse its text, it refuses us, libcurl
- * failed. */
+/* What went wrong, the innermost cause first: we stopped it, we refuse its text, it refuses us,
+ * libcurl failed. */
 static int conclude(struct transfer *t, CURLcode code, struct err *err)
 {
 	long status = t->answer->status = http_status(t);
@@ -285,7 +291,8 @@ static CURLcode run_multi(struct transfer *t)
 	int running = 1, left;
 	CURLMsg *m;
 
-	while (c->multi_perform(t->multi, &running) == CURLM_OK && running && !atomic_load(&t->cancelled))
+	while (c->multi_perform(t->multi, &running) == CURLM_OK && running &&
+	       !atomic_load(&t->cancelled))
 		c->multi_poll(t->multi, NULL, 0, INT_MAX, NULL);
 	while ((m = c->multi_info_read(t->multi, &left))) {
 		if (m->msg == CURLMSG_DONE)
@@ -395,13 +402,15 @@ static void transfer_free(struct transfer *t)
 	free(t);
 }
 
-/* A core of this process could hold the token, and lie on the host for anybody who collects them. */
+/* A core of this process could hold the token, and lie on the host for anybody who collects them.
+ */
 static void keep_out_of_cores(void)
 {
 	const struct rlimit none = { 0, 0 };
 
 	setrlimit(RLIMIT_CORE, &none);
-	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* where cores go to a program, the limit does not count */
+	prctl(PR_SET_DUMPABLE, 0, 0, 0,
+	      0); /* where cores go to a program, the limit does not count */
 }
 
 int transfer_open(const struct kubeapi_options *opt, enum transfer_kind kind, transfer_done_fn done,

@@ -1,6 +1,6 @@
 /*
- * The thread that talks: one request at a time over one connection, from the token's file to the objects; or to the server's word that it
- * took what was sent.
+ * The thread that talks: one request at a time over one connection, from the token's file to the
+ * objects; or to the server's word that it took what was sent.
  */
 #ifndef RAILMATE_KUBEAPI_TRANSFER_H
 #define RAILMATE_KUBEAPI_TRANSFER_H
@@ -28,8 +28,8 @@ void answer_free(struct answer *a);
 typedef void (*transfer_done_fn)(void *arg, struct answer *answer);
 
 /* What the answers list: objects of this kind. */
-int transfer_open(const struct kubeapi_options *opt, enum transfer_kind kind, transfer_done_fn done, void *arg,
-		  struct transfer **ret, struct err *err);
+int transfer_open(const struct kubeapi_options *opt, enum transfer_kind kind, transfer_done_fn done,
+		  void *arg, struct transfer **ret, struct err *err);
 /* done once, later. Not while one is under way. url NULL: that of the options. */
 void transfer_begin(struct transfer *t, const char *url);
 /* The one under way, if any, ends soon, with an error. */

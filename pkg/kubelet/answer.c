@@ -44,8 +44,8 @@ void answer_list_draining(struct device_list *list, const struct holds *holds)
 	}
 }
 
-/* Pool indices, each once. The kubelet sends ids in the order of a Go map: sorting makes the answer a
- * function of the set. */
+/* Pool indices, each once. The kubelet sends ids in the order of a Go map: sorting makes the answer
+ * a function of the set. */
 struct picks {
 	bool *has; /* by pool index */
 	int *v;
@@ -108,7 +108,8 @@ static size_t count(const bool *has, size_t n)
 	return total;
 }
 
-/* Those on offer that the ledger says are held: the kubelet may think one free before its last user let go.
+/* Those on offer that the ledger says are held: the kubelet may think one free before its last user
+ * let go.
  */
 static bool *held_on_offer(const struct pool *pool, const struct ledger *ledger,
 			   const struct picks *available, const struct picks *must, struct arena *a)
@@ -150,16 +151,17 @@ static size_t clamp(int size, size_t available, size_t must)
 	return want < must ? must : want;
 }
 
-struct ids answer_choice(struct node *node, const struct pool *pool, const struct preferred_container *req,
-			 const struct identified *who, const struct ledger *ledger, struct arena *a,
-			 struct choice *ret)
+struct ids answer_choice(struct node *node, const struct pool *pool,
+			 const struct preferred_container *req, const struct identified *who,
+			 const struct ledger *ledger, struct arena *a, struct choice *ret)
 {
 	struct picks available = picks_new(pool, a), must = picks_new(pool, a);
 	struct choose_in in = { .node = node, .pool = pool };
 	struct choose_out out;
 
 	pick_offered(pool, req, &available, &must);
-	in.want = clamp(req->size, count(available.has, pool->n_devs), count(must.has, pool->n_devs));
+	in.want =
+		clamp(req->size, count(available.has, pool->n_devs), count(must.has, pool->n_devs));
 	if (ledger && ledger_holds(ledger))
 		leave_held(pool, ledger, in.want, &available, &must, a);
 	picks_list(&available, pool);
@@ -219,7 +221,8 @@ static const char *echo(const char *id, struct arena *a)
 
 static int refuse_gone(const struct pool_dev *dev, struct err *err)
 {
-	return err_set(err, ENODEV, "VF %s is gone from this node: were the PF's VFs removed (sriov_numvfs)?",
+	return err_set(err, ENODEV,
+		       "VF %s is gone from this node: were the PF's VFs removed (sriov_numvfs)?",
 		       dev->id);
 }
 
@@ -242,12 +245,13 @@ static const char *vf_driver(const struct hw_inventory *inv, const struct pool_d
 	return driver ? driver : "its network driver";
 }
 
-/* Bound to something that serves no RDMA: another driver than the VF's own, or one that hands the device to
- * user space. */
-static bool bound_elsewhere(const struct hw_inventory *inv, const struct pool_dev *dev, const char *driver)
+/* Bound to something that serves no RDMA: another driver than the VF's own, or one that hands the
+ * device to user space. */
+static bool bound_elsewhere(const struct hw_inventory *inv, const struct pool_dev *dev,
+			    const char *driver)
 {
-	static const char *const user_space[] = { "vfio-pci", "mlx5_vfio_pci", "uio_pci_generic", "igb_uio",
-						  "pci-stub" };
+	static const char *const user_space[] = { "vfio-pci", "mlx5_vfio_pci", "uio_pci_generic",
+						  "igb_uio", "pci-stub" };
 
 	for (size_t i = 0; i < ARRAY_LEN(user_space); i++) {
 		if (!strcmp(user_space[i], driver))
@@ -262,9 +266,10 @@ static int refuse_unusable(const struct hw_inventory *inv, const struct pool_dev
 	const char *want = vf_driver(inv, dev);
 
 	if (!now->driver[0])
-		return err_set(err, EIO,
-			       "VF %s has no driver: bind it to %s (echo %s > /sys/bus/pci/drivers_probe)",
-			       dev->id, want, dev->id);
+		return err_set(
+			err, EIO,
+			"VF %s has no driver: bind it to %s (echo %s > /sys/bus/pci/drivers_probe)",
+			dev->id, want, dev->id);
 	if (bound_elsewhere(inv, dev, now->driver))
 		return err_set(
 			err, EIO,
@@ -279,26 +284,28 @@ static int refuse_unusable(const struct hw_inventory *inv, const struct pool_dev
 			"(mlx5_ib for mlx5_core), or see whether a container's network namespace holds it "
 			"(rdma system show)",
 			dev->id, now->driver);
-	return err_set(err, EIO,
-		       "VF %s has the RDMA device %s but no verbs node: load ib_uverbs (modprobe ib_uverbs)",
-		       dev->id, now->rdma);
+	return err_set(
+		err, EIO,
+		"VF %s has the RDMA device %s but no verbs node: load ib_uverbs (modprobe ib_uverbs)",
+		dev->id, now->rdma);
 }
 
 /*
- * One look-up, through the RDMA device to its neighbour, tells that both of the snapshot's names still belong
- * to this very function: the numbers of uverbs nodes are handed out anew whenever a device moves between
- * network namespaces, and a device can be renamed. Not by way of sys/bus/pci/devices: following a link takes
- * the kernel as long as all the rest.
+ * One look-up, through the RDMA device to its neighbour, tells that both of the snapshot's names
+ * still belong to this very function: the numbers of uverbs nodes are handed out anew whenever a
+ * device moves between network namespaces, and a device can be renamed. Not by way of
+ * sys/bus/pci/devices: following a link takes the kernel as long as all the rest.
  */
 static bool names_hold(const struct sysroot *root, const struct hw_rdma *rdma)
 {
 	return rdma->dir && rdma->uverbs &&
-	       sysroot_exists(root, "sys/%s/infiniband/%s/../../infiniband_verbs/%s", rdma->dir, rdma->name,
-			      rdma->uverbs);
+	       sysroot_exists(root, "sys/%s/infiniband/%s/../../infiniband_verbs/%s", rdma->dir,
+			      rdma->name, rdma->uverbs);
 }
 
 static int look_again(const struct node *node, const struct pool *pool, const struct sysroot *root,
-		      const struct pool_dev *dev, struct arena *a, struct grant_dev *ret, struct err *err)
+		      const struct pool_dev *dev, struct arena *a, struct grant_dev *ret,
+		      struct err *err)
 {
 	struct function_now now;
 	struct user_io user;
@@ -318,7 +325,8 @@ static int look_again(const struct node *node, const struct pool *pool, const st
 	return 0;
 }
 
-/* A GID index is promised or checked only where the table is final already: in the host's network. */
+/* A GID index is promised or checked only where the table is final already: in the host's network.
+ */
 static bool needs_gids(const struct pool *pool, const struct pool_dev *dev)
 {
 	const struct pool_config *cfg = pool->cfg;
@@ -342,7 +350,8 @@ void answer_umads(const struct node *node, const struct pool *pool, const struct
 	char names[UMADS_MAX][UMAD_NAME_MAX];
 	const char **v;
 
-	if (!pool->cfg->umad || !dev->rdma || dev->dev->pci < 0 || !pool_dev_is_rdma(pool, dev->dev))
+	if (!pool->cfg->umad || !dev->rdma || dev->dev->pci < 0 ||
+	    !pool_dev_is_rdma(pool, dev->dev))
 		return;
 	dev->n_umads = discover_umads(root, node->inv->pci[dev->dev->pci].bdf, dev->rdma, names);
 	v = arena_array(a, dev->n_umads, sizeof(*v));
@@ -373,8 +382,8 @@ int answer_dev(const struct node *node, const struct pool *pool, const struct sy
 	return r;
 }
 
-static int pick_asked(const struct pool *pool, const struct ids *ids, struct picks *picks, struct arena *a,
-		      struct err *err)
+static int pick_asked(const struct pool *pool, const struct ids *ids, struct picks *picks,
+		      struct arena *a, struct err *err)
 {
 	for (size_t i = 0; i < ids->n; i++) {
 		const struct pool_dev *dev = pool_find(pool, ids->v[i]);
@@ -390,7 +399,8 @@ static int pick_asked(const struct pool *pool, const struct ids *ids, struct pic
 	return 0;
 }
 
-void answer_pairs(struct grant *grant, const int *devs, const int *gpus, size_t n_gpus, struct arena *a)
+void answer_pairs(struct grant *grant, const int *devs, const int *gpus, size_t n_gpus,
+		  struct arena *a)
 {
 	struct choose_in in = { .node = grant->node,
 				.pool = grant->pool,
@@ -418,7 +428,8 @@ int answer_grant(const struct node *node, const struct pool *pool, const struct 
 	int r;
 
 	if (!ids->n)
-		return err_set(err, EINVAL, "the request for %s names no device", pool->cfg->resource);
+		return err_set(err, EINVAL, "the request for %s names no device",
+			       pool->cfg->resource);
 	r = pick_asked(pool, ids, &picks, a, err);
 	if (r < 0)
 		return r;
@@ -439,7 +450,8 @@ int answer_grant(const struct node *node, const struct pool *pool, const struct 
 
 struct device_list answer_shared_list(const struct pool *pool, struct arena *a)
 {
-	struct device_list list = { arena_array(a, pool->cfg->shares, sizeof(*list.v)), pool->cfg->shares };
+	struct device_list list = { arena_array(a, pool->cfg->shares, sizeof(*list.v)),
+				    pool->cfg->shares };
 	bool healthy = false;
 
 	for (size_t i = 0; i < pool->n_devs; i++)
@@ -449,14 +461,17 @@ struct device_list answer_shared_list(const struct pool *pool, struct arena *a)
 	return list;
 }
 
-static int check_shares(const struct pool *pool, const struct ids *ids, struct arena *a, struct err *err)
+static int check_shares(const struct pool *pool, const struct ids *ids, struct arena *a,
+			struct err *err)
 {
 	uint64_t number;
 
 	if (!ids->n)
-		return err_set(err, EINVAL, "the request for %s names no device", pool->cfg->resource);
+		return err_set(err, EINVAL, "the request for %s names no device",
+			       pool->cfg->resource);
 	for (size_t i = 0; i < ids->n; i++) {
-		if (str_to_u64(ids->v[i], 10, UINT32_MAX, &number) < 0 || number >= pool->cfg->shares)
+		if (str_to_u64(ids->v[i], 10, UINT32_MAX, &number) < 0 ||
+		    number >= pool->cfg->shares)
 			return err_set(err, ENOENT, "device '%s' is not one of the %u shares of %s",
 				       echo(ids->v[i], a), pool->cfg->shares, pool->cfg->resource);
 	}
@@ -464,8 +479,9 @@ static int check_shares(const struct pool *pool, const struct ids *ids, struct a
 }
 
 /* One that does not work leaves the others. */
-static size_t look_at_hcas(const struct node *node, const struct pool *pool, const struct sysroot *root,
-			   struct arena *a, struct grant_dev *devs, struct err *err)
+static size_t look_at_hcas(const struct node *node, const struct pool *pool,
+			   const struct sysroot *root, struct arena *a, struct grant_dev *devs,
+			   struct err *err)
 {
 	size_t n = 0;
 

@@ -22,13 +22,13 @@ struct vf_state;
 
 struct binder {
 	struct binder_env env;
-	struct node *node; /* NULL: none yet */
+	struct node *node;	 /* NULL: none yet */
 	struct spec_file *specs; /* what we wrote, by slot; binder_cdi.c */
 	size_t n_specs, cap_specs;
 	LIST_HEAD(, request) requests;
-	int64_t doubted_ms;	/* when it was last told that not all is known of a VF; 0 never */
-	bool doubles;		/* the last List showed a slot with two containers */
-	int64_t began_ms;	/* Unix time */
+	int64_t doubted_ms; /* when it was last told that not all is known of a VF; 0 never */
+	bool doubles;	    /* the last List showed a slot with two containers */
+	int64_t began_ms;   /* Unix time */
 	struct rpc_timer *restore; /* are the specs still there? */
 };
 
@@ -47,10 +47,11 @@ struct request {
 	struct ids slots;
 	struct binder_pod pod; /* name NULL: not known */
 	bool by_get;	       /* of that pod alone */
-	struct binder_pod guess; /* a restart: the pod that has the slots by the ledger; name NULL: none */
+	struct binder_pod
+		guess; /* a restart: the pod that has the slots by the ledger; name NULL: none */
 	int64_t asked_ms, until_ms;
-	uint64_t epoch; /* of the kubelet that was asked */
-	bool knows_specs; /* asked for once, and only when they decide something */
+	uint64_t epoch;		/* of the kubelet that was asked */
+	bool knows_specs;	/* asked for once, and only when they decide something */
 	struct spec_list specs; /* in the order of names */
 	const char *specs_why;	/* they could not be had; NULL: they could */
 	const char *wanted_ns, *wanted_claim; /* to be asked for; NULL: none */
@@ -78,40 +79,45 @@ struct request {
 };
 
 void binder_say(const struct binder *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* The container starts now, and its VFs can be looked at. A CNI plugin asks before it has moved them. */
+/* The container starts now, and its VFs can be looked at. A CNI plugin asks before it has moved
+ * them. */
 bool binder_looks_first(const struct request *r);
 
-/* The picture of the node says that it has no RDMA device, and may be of the moment in which a CNI plugin moved its devices, its netdev still
- * here: is it away, or back, in truth? */
+/* The picture of the node says that it has no RDMA device, and may be of the moment in which a CNI
+ * plugin moved its devices, its netdev still here: is it away, or back, in truth? */
 bool binder_is_away_now(const struct binder *b, const struct pool_dev *dev, struct arena *a);
 
 struct holds *binder_holds(const struct binder *b);
 /* In the order of names. */
 struct pod_list binder_sorted_pods(const struct pod_list *pods, struct arena *a);
-const struct ledger_hold *binder_live_hold(const struct binder *b, const char *slot); /* NULL: nothing is bound to it */
+const struct ledger_hold *binder_live_hold(const struct binder *b,
+					   const char *slot); /* NULL: nothing is bound to it */
 bool binder_is_late(const struct binder *b, const char *resource);
 const char *binder_rdma_of(const struct binder *b, const struct pool_dev *dev);
 
 /* --- binder_bind.c --- */
 
 /*
- * Binds the container that r is about; nothing is on disk yet. pods: sorted by identify_sort(). -EINPROGRESS: pod specs would tell
- * which container starts, or r->wanted_claim which GPUs it has. What it leaves behind is for the caller to tidy, also on failure.
+ * Binds the container that r is about; nothing is on disk yet. pods: sorted by identify_sort().
+ * -EINPROGRESS: pod specs would tell which container starts, or r->wanted_claim which GPUs it has.
+ * What it leaves behind is for the caller to tidy, also on failure.
  */
 int binder_decide(struct request *r, const struct pod_list *pods, struct err *err);
-void binder_unbind(const struct request *r); /* it came to nothing: what was bound for it and not told yet is free again */
+void binder_unbind(const struct request *r); /* it came to nothing: what was bound for it and not
+						told yet is free again */
 
 /* --- which container? binder_who.c; pure --- */
 
 struct target {
 	struct ledger_owner owner; /* strings as in the list */
 	struct ids slots;	   /* all of late pools that it has, sorted */
-	int *gpus;		   /* PCI indices, ascending; its own, or those of its pod when it has none */
+	int *gpus; /* PCI indices, ascending; its own, or those of its pod when it has none */
 	size_t n_gpus;
 	int *busy_gpus; /* of others */
 	size_t n_busy_gpus;
 	const struct pod_container *container; /* NULL: an init container that no list shows */
-	const char *doubt; /* some of the GPUs may be those of other containers of the pod, a sentence; NULL: none */
+	const char *doubt; /* some of the GPUs may be those of other containers of the pod, a
+			      sentence; NULL: none */
 };
 
 /* A container of a pod list that has the slots. */
@@ -121,29 +127,32 @@ struct candidate {
 };
 
 /*
- * The containers that hold these slots. More than one: the kubelet has given them away twice (reference kubelet.md §0.4). None: only
- * regular init containers hold them, or the list is older than they are.
+ * The containers that hold these slots. More than one: the kubelet has given them away twice
+ * (reference kubelet.md §0.4). None: only regular init containers hold them, or the list is older
+ * than they are.
  */
-size_t who_holds(const struct node *node, const struct pod_list *pods, const struct ids *slots, const struct binder_pod *pod,
-		 struct arena *a, struct candidate **ret);
-struct target who_target(const struct node *node, const struct pod_list *pods, const struct candidate *c, const struct ids *slots,
-			 struct arena *a);
+size_t who_holds(const struct node *node, const struct pod_list *pods, const struct ids *slots,
+		 const struct binder_pod *pod, struct arena *a, struct candidate **ret);
+struct target who_target(const struct node *node, const struct pod_list *pods,
+			 const struct candidate *c, const struct ids *slots, struct arena *a);
 
 /* --- which GPUs of its claims? binder_dra.c --- */
 
 /*
- * The container with those devices of its claims only that are its own. -EINPROGRESS: as binder_decide(). ret_doubt: it cannot be told, a
- * sentence why, and all stay; NULL: it could.
+ * The container with those devices of its claims only that are its own. -EINPROGRESS: as
+ * binder_decide(). ret_doubt: it cannot be told, a sentence why, and all stay; NULL: it could.
  */
-int dra_narrow(struct request *r, const struct candidate *who, struct pod_container *ret, const char **ret_doubt);
-void dra_know(struct request *r, const struct draclaim *claim, const char *why); /* the answer to r->wanted_claim */
+int dra_narrow(struct request *r, const struct candidate *who, struct pod_container *ret,
+	       const char **ret_doubt);
+void dra_know(struct request *r, const struct draclaim *claim,
+	      const char *why); /* the answer to r->wanted_claim */
 
 /* --- which VFs? binder_choose.c; pure but for the question whether a VF is free --- */
 
 struct binding_slot {
 	const char *id;
 	const struct pool *pool;
-	int numa;	/* its class */
+	int numa;		    /* its class */
 	const struct pool_dev *dev; /* set: bound already, and stays */
 };
 
@@ -154,7 +163,8 @@ struct binding {
 	const int *gpus, *busy_gpus;
 	size_t n_gpus, n_busy_gpus;
 	const struct pod_container *container; /* what else it has; NULL: not known */
-	/* May the container have it? ret_why: a sentence if not. Asked of what is about to be chosen only; `could` of everything. */
+	/* May the container have it? ret_why: a sentence if not. Asked of what is about to be
+	 * chosen only; `could` of everything. */
 	bool (*could)(void *ctx, const struct pool_dev *dev);
 	bool (*may)(void *ctx, const struct pool_dev *dev, const char **ret_why);
 	void *ctx;
@@ -177,28 +187,33 @@ int choose_bound(struct binding *c, struct arena *a, struct chosen *ret, struct 
 /* --- specs: binder_cdi.c --- */
 
 struct spec_file {
-	char *file; /* the slot that names it: the first; a version before this one wrote a spec a slot */
+	char *file;   /* the slot that names it: the first; a version before this one wrote a spec a
+			 slot */
 	char **slots; /* of one container */
 	size_t n_slots;
 	char *text; /* what we wrote, or found at the start */
 };
 
-/* The spec of a container: its slots of late pools, the lowest first. ret_written: it was not there, or another text was. */
-int spec_write(struct binder *b, const struct ids *slots, const char *text, bool *ret_written, struct err *err);
+/* The spec of a container: its slots of late pools, the lowest first. ret_written: it was not
+ * there, or another text was. */
+int spec_write(struct binder *b, const struct ids *slots, const char *text, bool *ret_written,
+	       struct err *err);
 bool spec_exists(const struct binder *b, const char *slot);
 void spec_remove(struct binder *b, const char *slot); /* the spec that has this slot */
 /* Every spec of ours in the directory; false: some could not be read. */
-bool spec_scan(struct binder *b, void (*found)(struct binder *b, const struct claims *record, const char *path));
+bool spec_scan(struct binder *b,
+	       void (*found)(struct binder *b, const struct claims *record, const char *path));
 void specs_tidy(struct binder *b);    /* removes those that holds does not need */
 void specs_restore(struct binder *b); /* writes those again that it needs, and that are gone */
 void specs_done(struct binder *b);
 /* --- what the container gets: binder_grant.c --- */
 
 /*
- * What was decided → files and specs. states: its VFs as they are now, NULL: not known, and why (NULL: nobody was asked). On failure
- * the kubelet may try again.
+ * What was decided → files and specs. states: its VFs as they are now, NULL: not known, and why
+ * (NULL: nobody was asked). On failure the kubelet may try again.
  */
-int grant_bound(struct request *r, const struct vf_state *states, size_t n, const char *why, struct err *err);
+int grant_bound(struct request *r, const struct vf_state *states, size_t n, const char *why,
+		struct err *err);
 /* The functions to be looked at first. */
 size_t grant_functions(const struct request *r, struct bdf **ret);
 /* What the container has beside its slots, before the list that says so ends. */

@@ -76,9 +76,11 @@ struct slot_list binder_slots(const struct binder *b, const struct pool *pool, s
 {
 	struct holds_slots now = holds_slots(binder_holds(b), a);
 	struct slot_use *uses = arena_array(a, now.n_uses, sizeof(*uses));
-	struct slot_view view = {
-		.pool = pool, .uses = uses, .n_uses = now.n_uses, .lost = now.lost, .n_lost = now.n_lost
-	};
+	struct slot_view view = { .pool = pool,
+				  .uses = uses,
+				  .n_uses = now.n_uses,
+				  .lost = now.lost,
+				  .n_lost = now.n_lost };
 
 	for (size_t i = 0; i < now.n_uses; i++)
 		uses[i] = (struct slot_use) { now.uses[i].slot, now.uses[i].vf };
@@ -96,7 +98,8 @@ static void request_free(struct request *r)
 	free(r);
 }
 
-/* One of the callbacks came. True: nobody waits for the request any more; the last of them frees it. */
+/* One of the callbacks came. True: nobody waits for the request any more; the last of them frees
+ * it. */
 static bool is_over(struct request *r)
 {
 	r->n_under_way--;
@@ -175,14 +178,15 @@ void binder_unbind(const struct request *r)
 	keeper_save(r->b->env.keeper, NULL, NULL);
 }
 
-/* The container is told of the binding: another request that waits for it no longer takes it back when it
- * fails. */
+/* The container is told of the binding: another request that waits for it no longer takes it back
+ * when it fails. */
 static void confirm(const struct request *r)
 {
 	for (size_t i = 0; i < r->n_bindings; i++)
 		holds_confirm(binder_holds(r->b), r->bindings[i].id, keeper_now());
 	if (r->decision)
-		keeper_say(r->b->env.keeper, false, "container %s of pod %s/%s has %zu VFs (decision %llu)",
+		keeper_say(r->b->env.keeper, false,
+			   "container %s of pod %s/%s has %zu VFs (decision %llu)",
 			   r->owner.container, r->owner.ns, r->owner.pod, r->n_bindings,
 			   (unsigned long long)r->decision);
 }
@@ -238,8 +242,9 @@ static bool has_shared_slots(const struct binder *b)
 }
 
 /*
- * A container that restarts is known by its slots: nobody was given them since they were bound. (Before we
- * started we would not have seen that.) Get is enough for it, and has no side effects in the kubelet.
+ * A container that restarts is known by its slots: nobody was given them since they were bound.
+ * (Before we started we would not have seen that.) Get is enough for it, and has no side effects in
+ * the kubelet.
  */
 static void guess_pod(struct request *r)
 {
@@ -260,7 +265,8 @@ static void guess_pod(struct request *r)
 	r->guess.name = arena_strdup(r->arena, first->owner.pod);
 }
 
-static void answered(void *arg, enum podres_result result, const struct pod_list *pods, const char *why);
+static void answered(void *arg, enum podres_result result, const struct pod_list *pods,
+		     const char *why);
 
 static void ask(struct request *r)
 {
@@ -279,7 +285,8 @@ static void ask(struct request *r)
 }
 
 /* The guess was wrong: the pod is gone, or has them no more. */
-static bool is_wrong_guess(struct request *r, enum podres_result result, const struct pod_list *pods)
+static bool is_wrong_guess(struct request *r, enum podres_result result,
+			   const struct pod_list *pods)
 {
 	struct candidate *v;
 
@@ -320,8 +327,8 @@ static void ask_more(struct request *r)
 
 	r->n_under_way++;
 	if (r->wanted_claim)
-		env->claims->fetch(env->claims->ctx, r->wanted_ns, r->wanted_claim, CLAIM_TIMEOUT_MS,
-				   claim_came, r);
+		env->claims->fetch(env->claims->ctx, r->wanted_ns, r->wanted_claim,
+				   CLAIM_TIMEOUT_MS, claim_came, r);
 	else
 		env->specs->fetch(env->specs->ctx, SPECS_TIMEOUT_MS, specs_came, r);
 }
@@ -343,7 +350,8 @@ static size_t late_slots(const struct binder *b, const struct pod_list *pods, co
 			for (size_t h = 0; h < container->n_held; h++) {
 				const struct held *held = &container->held[h];
 
-				for (size_t i = 0; binder_is_late(b, held->resource) && i < held->ids.n;
+				for (size_t i = 0;
+				     binder_is_late(b, held->resource) && i < held->ids.n;
 				     i++, n++) {
 					if (v)
 						v[n] = held->ids.v[i];
@@ -378,7 +386,8 @@ static void note_checkpoint(struct binder *b)
 	holds_checkpoint(binder_holds(b), v, n, keeper_now());
 }
 
-static void answered(void *arg, enum podres_result result, const struct pod_list *pods, const char *why)
+static void answered(void *arg, enum podres_result result, const struct pod_list *pods,
+		     const char *why)
 {
 	static const struct pod_list nobody = { NULL, 0 };
 	struct request *r = arg;
@@ -422,12 +431,13 @@ static void refuse(void *arg)
 	struct err err = { 0 };
 
 	r->timer = NULL;
-	err_set(&err, EAGAIN, "%s", !r->slots.n ? "no slot was named" : "the node is not known yet");
+	err_set(&err, EAGAIN, "%s",
+		!r->slots.n ? "no slot was named" : "the node is not known yet");
 	finish(r, &err);
 }
 
-static struct request *request_new(struct binder *b, const struct ids *slots, const struct binder_pod *pod,
-				   binder_done_fn done, void *arg)
+static struct request *request_new(struct binder *b, const struct ids *slots,
+				   const struct binder_pod *pod, binder_done_fn done, void *arg)
 {
 	struct arena *a = arena_new(16 * 1024);
 	struct request *r = xcalloc(1, sizeof(*r));
@@ -443,8 +453,8 @@ static struct request *request_new(struct binder *b, const struct ids *slots, co
 	return r;
 }
 
-void binder_bind(struct binder *b, const struct ids *slots, const struct binder_pod *pod, unsigned timeout_ms,
-		 binder_done_fn done, void *arg)
+void binder_bind(struct binder *b, const struct ids *slots, const struct binder_pod *pod,
+		 unsigned timeout_ms, binder_done_fn done, void *arg)
 {
 	struct request *r = request_new(b, slots, pod, done, arg);
 
@@ -488,7 +498,8 @@ static void restore(void *arg)
 	struct binder *b = arg;
 
 	specs_restore(b);
-	b->restore = rpc_after(b->env.rpc, b->env.restore_ms ? b->env.restore_ms : RESTORE_MS, restore, b);
+	b->restore = rpc_after(b->env.rpc, b->env.restore_ms ? b->env.restore_ms : RESTORE_MS,
+			       restore, b);
 }
 
 void binder_update(struct binder *b, struct node *node)

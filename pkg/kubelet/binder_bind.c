@@ -1,4 +1,5 @@
-/* From a list of pods to a binding: which container starts, which VFs it has or gets, its specs, its holds.
+/* From a list of pods to a binding: which container starts, which VFs it has or gets, its specs,
+ * its holds.
  */
 #include "kubelet/binder-internal.h"
 
@@ -43,8 +44,8 @@ static bool may(void *ctx, const struct pool_dev *dev, const char **ret_why)
 	struct holds_facts facts = keeper_facts(r->b->env.keeper, dev->id, r->arena);
 	const struct pool *pool = pool_of(r->b->node, dev);
 
-	return holds_may_give(binder_holds(r->b), dev->id, pool->cfg->resource, &facts, keeper_now(),
-			      r->arena, ret_why);
+	return holds_may_give(binder_holds(r->b), dev->id, pool->cfg->resource, &facts,
+			      keeper_now(), r->arena, ret_why);
 }
 
 /* The VF that the slot has already and keeps; NULL: one is to be chosen. */
@@ -74,7 +75,8 @@ static int wait_for_the_other(const struct request *r, const struct target *t, s
 		if (!vf)
 			continue;
 		facts = keeper_facts(b->env.keeper, vf, r->arena);
-		why = holds_slot_waits(binder_holds(b), slot, &t->owner, &facts, keeper_now(), r->arena);
+		why = holds_slot_waits(binder_holds(b), slot, &t->owner, &facts, keeper_now(),
+				       r->arena);
 		if (why)
 			return err_set(err, EAGAIN, "%s", why);
 	}
@@ -91,13 +93,14 @@ static bool is_in(const struct binding *c, const struct pool_dev *dev)
 }
 
 /* A VF of this very container whose slot went to another one: it restarts, and keeps it. */
-static const struct pool_dev *kept_vf(const struct binder *b, const struct target *t, const struct pool *pool,
-				      const struct binding *c)
+static const struct pool_dev *kept_vf(const struct binder *b, const struct target *t,
+				      const struct pool *pool, const struct binding *c)
 {
 	const struct pool_dev *dev;
 	const char *vf;
 
-	for (size_t k = 0; (vf = holds_kept(binder_holds(b), pool->cfg->resource, &t->owner, k)); k++) {
+	for (size_t k = 0; (vf = holds_kept(binder_holds(b), pool->cfg->resource, &t->owner, k));
+	     k++) {
 		dev = pool_find(pool, vf);
 		if (dev && dev->healthy && !is_in(c, dev))
 			return dev;
@@ -133,7 +136,8 @@ static void choose_from(struct request *r, const struct target *t, struct bindin
 	}
 }
 
-static const char *const *addresses(const struct binder *b, const int *pci, size_t n, struct arena *a)
+static const char *const *addresses(const struct binder *b, const int *pci, size_t n,
+				    struct arena *a)
 {
 	const char **v = arena_array(a, n, sizeof(*v));
 	char bdf[BDF_STRLEN];
@@ -182,8 +186,8 @@ static uint64_t note_decision(struct binder *b, const struct target *t, const st
 }
 
 /* Those that were not bound before get the decision's number. */
-static void hold_all(struct binder *b, const struct target *t, const struct binding *c, const bool *fresh,
-		     uint64_t decision)
+static void hold_all(struct binder *b, const struct target *t, const struct binding *c,
+		     const bool *fresh, uint64_t decision)
 {
 	for (size_t i = 0; i < c->n_slots; i++) {
 		const struct binding_slot *s = &c->slots[i];
@@ -191,7 +195,8 @@ static void hold_all(struct binder *b, const struct target *t, const struct bind
 					    .resource = s->pool->cfg->resource,
 					    .rdma = binder_rdma_of(b, s->dev) };
 
-		holds_bind(binder_holds(b), s->id, &v, &t->owner, fresh[i] ? decision : 0, keeper_now());
+		holds_bind(binder_holds(b), s->id, &v, &t->owner, fresh[i] ? decision : 0,
+			   keeper_now());
 	}
 }
 
@@ -217,7 +222,8 @@ static void note_decided(struct request *r, const struct target *t, const struct
 	r->node = node_ref(r->b->node);
 	r->owner =
 		(struct ledger_owner) { arena_strdup(a, t->owner.ns), arena_strdup(a, t->owner.pod),
-					arena_strdup(a, t->owner.uid), arena_strdup(a, t->owner.container) };
+					arena_strdup(a, t->owner.uid),
+					arena_strdup(a, t->owner.container) };
 	r->gpus = t->gpus;
 	r->n_gpus = t->n_gpus;
 	r->bindings = c->slots;
@@ -229,8 +235,9 @@ static void note_decided(struct request *r, const struct target *t, const struct
 }
 
 /*
- * A container that starts gets its specs when its VFs have been looked at. A CNI plugin that asks for its
- * second VF may have moved the first one's devices away: what is bound and written stays as it is until then.
+ * A container that starts gets its specs when its VFs have been looked at. A CNI plugin that asks
+ * for its second VF may have moved the first one's devices away: what is bound and written stays as
+ * it is until then.
  */
 static bool needs_specs_now(const struct request *r, const bool *fresh)
 {
@@ -289,12 +296,14 @@ static int bind_target(struct request *r, const struct target *t, struct err *er
 
 /* --- several containers have the slots --- */
 
-static bool is_owner(const struct binder *b, const struct ledger_hold *hold, const struct candidate *c)
+static bool is_owner(const struct binder *b, const struct ledger_hold *hold,
+		     const struct candidate *c)
 {
 	const struct ledger_owner *o = &hold->owner;
 
 	return !hold->draining && binder_is_late(b, hold->resource) && str_eq(o->ns, c->pod->ns) &&
-	       str_eq(o->pod, c->pod->name) && (!c->container || str_eq(o->container, c->container->name));
+	       str_eq(o->pod, c->pod->name) &&
+	       (!c->container || str_eq(o->container, c->container->name));
 }
 
 static bool is_bound(const struct binder *b, const struct candidate *c)
@@ -322,8 +331,8 @@ static bool is_running(const struct binder *b, const struct candidate *c)
 	return false;
 }
 
-/* Whoever is bound already has started once; the other one is new. Of several new ones nothing tells which
- * starts first. */
+/* Whoever is bound already has started once; the other one is new. Of several new ones nothing
+ * tells which starts first. */
 static int64_t age_of(const struct request *r, const struct candidate *c)
 {
 	const struct spec_pod *spec = identify_spec(&r->specs, c->pod->ns, c->pod->name);
@@ -332,7 +341,8 @@ static int64_t age_of(const struct request *r, const struct candidate *c)
 }
 
 /* Has started once already, and is not at work: he may start again. NULL: none, or several. */
-static const struct candidate *the_idle_one(const struct binder *b, const struct candidate *v, size_t n)
+static const struct candidate *the_idle_one(const struct binder *b, const struct candidate *v,
+					    size_t n)
 {
 	const struct candidate *idle = NULL;
 	size_t n_idle = 0;
@@ -346,9 +356,10 @@ static const struct candidate *the_idle_one(const struct binder *b, const struct
 	return n_idle == 1 ? idle : NULL;
 }
 
-/* Whoever is bound already has started once; the others are new, and the newest of them is taken. */
-static const struct candidate *the_starting_one(const struct request *r, const struct candidate *v, size_t n,
-						struct err *err)
+/* Whoever is bound already has started once; the others are new, and the newest of them is taken.
+ */
+static const struct candidate *the_starting_one(const struct request *r, const struct candidate *v,
+						size_t n, struct err *err)
 {
 	const struct candidate *newest = NULL, *idle;
 	size_t n_fresh = 0;
@@ -378,7 +389,8 @@ static const struct candidate *the_starting_one(const struct request *r, const s
 
 /* --- which one is it? --- */
 
-/* The checkpoint knows pods by their uid only. Who asks for the slot of another pod does not get its VF. */
+/* The checkpoint knows pods by their uid only. Who asks for the slot of another pod does not get
+ * its VF. */
 static bool may_be_of(const struct request *r, const struct candidate *c)
 {
 	return !r->pod.name || !r->pod.uid || !*r->pod.uid || str_eq(r->pod.uid, c->pod->name);
@@ -394,8 +406,10 @@ static int decide_for_init(struct request *r, struct err *err)
 	size_t n = who_holds(b->node, &pods, &r->slots, NULL, r->arena, &v);
 
 	if (n != 1 || !may_be_of(r, v))
-		return err_set(err, EAGAIN, "PodResources shows no container%s%s that holds slot %s",
-			       r->pod.name ? " of pod " : "", r->pod.name ? r->pod.name : "", r->slots.v[0]);
+		return err_set(err, EAGAIN,
+			       "PodResources shows no container%s%s that holds slot %s",
+			       r->pod.name ? " of pod " : "", r->pod.name ? r->pod.name : "",
+			       r->slots.v[0]);
 	t = who_target(b->node, &pods, v, &r->slots, r->arena);
 	t.owner = (struct ledger_owner) { "", "", v->pod->name, t.owner.container };
 	if (r->pod.name && str_eq(r->pod.uid, v->pod->name)) {
@@ -405,7 +419,8 @@ static int decide_for_init(struct request *r, struct err *err)
 	return bind_target(r, &t, err);
 }
 
-/* By the kubelet's checkpoint, which has every slot of the container by now; else as the CNI plugin was told.
+/* By the kubelet's checkpoint, which has every slot of the container by now; else as the CNI plugin
+ * was told.
  */
 static const char *uid_of(const struct request *r, const struct ids *slots)
 {
@@ -442,7 +457,8 @@ int binder_decide(struct request *r, const struct pod_list *pods, struct err *er
 
 	for (size_t i = 0; i < r->slots.n; i++) {
 		if (!slot_pool(b->node, r->slots.v[i]))
-			return err_set(err, ENOENT, "slot '%.64s' is of no pool of this node that binds late",
+			return err_set(err, ENOENT,
+				       "slot '%.64s' is of no pool of this node that binds late",
 				       r->slots.v[i]);
 	}
 	n = who_holds(b->node, pods, &r->slots, r->pod.name ? &r->pod : NULL, r->arena, &v);

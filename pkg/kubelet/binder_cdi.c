@@ -1,7 +1,8 @@
 /*
- * Our files in the runtime's CDI directory. They are renamed into place from the same directory, under a name
- * that no runtime reads: only then every runtime notices (reference kubelet.md §4). Nothing is synced to the
- * disk: the directory is emptied by a reboot, and PreStartContainer writes what is missing.
+ * Our files in the runtime's CDI directory. They are renamed into place from the same directory,
+ * under a name that no runtime reads: only then every runtime notices (reference kubelet.md §4).
+ * Nothing is synced to the disk: the directory is emptied by a reboot, and PreStartContainer writes
+ * what is missing.
  */
 #include "kubelet/binder-internal.h"
 
@@ -114,7 +115,8 @@ static int read_file(const char *path, struct arena *a, const char **ret)
 	if ((uint64_t)st.st_size > SPEC_BYTES_MAX)
 		return -EFBIG;
 	text = arena_alloc(a, (size_t)st.st_size + 1);
-	while (len < (size_t)st.st_size && (n = read(fd, text + len, (size_t)st.st_size - len)) != 0) {
+	while (len < (size_t)st.st_size &&
+	       (n = read(fd, text + len, (size_t)st.st_size - len)) != 0) {
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		len += n > 0 ? (size_t)n : 0;
@@ -128,14 +130,15 @@ bool spec_exists(const struct binder *b, const char *slot)
 	_cleanup_arena_ struct arena *a = arena_new(512);
 
 	for (size_t i = 0; i < b->n_specs; i++) {
-		if (has_slot(&b->specs[i], slot) && access(spec_path(b, b->specs[i].file, a), F_OK) == 0)
+		if (has_slot(&b->specs[i], slot) &&
+		    access(spec_path(b, b->specs[i].file, a), F_OK) == 0)
 			return true;
 	}
 	return false;
 }
 
-static int write_file(const struct binder *b, const char *path, const char *temporary, const char *text,
-		      struct err *err)
+static int write_file(const struct binder *b, const char *path, const char *temporary,
+		      const char *text, struct err *err)
 {
 	const struct file_new f = {
 		.dir = AT_FDCWD, .name = path, .temporary = temporary, .mode = FILE_MODE
@@ -148,7 +151,8 @@ static int write_file(const struct binder *b, const char *path, const char *temp
 	return r < 0 ? err_set(err, -r, "write CDI spec %s: %s", path, strerror(-r)) : 0;
 }
 
-/* It has our name; what it is, it says itself. What does not parse was ours, and what we wrote is. */
+/* It has our name; what it is, it says itself. What does not parse was ours, and what we wrote is.
+ */
 static bool is_foreign(const char *ours, const char *text, const char *path, struct arena *a)
 {
 	const struct item *spec;
@@ -170,7 +174,8 @@ static void remove_file(struct binder *b, const char *slot, const char *ours)
 	if (read_file(path, a, &old) < 0 || is_foreign(ours, old, path, a))
 		return;
 	if (unlink(path) < 0 && errno != ENOENT)
-		binder_say(b, "CDI spec %s of a free slot cannot be removed: %s", path, strerror(errno));
+		binder_say(b, "CDI spec %s of a free slot cannot be removed: %s", path,
+			   strerror(errno));
 }
 
 static void remove_at(struct binder *b, size_t i)
@@ -188,8 +193,8 @@ static bool shares_slot(const struct spec_file *s, const struct ids *slots)
 	return false;
 }
 
-/* Two specs with one device make both unusable: those that share a slot with the new one go first, but the
- * one that it replaces. */
+/* Two specs with one device make both unusable: those that share a slot with the new one go first,
+ * but the one that it replaces. */
 static void make_room(struct binder *b, const struct ids *slots)
 {
 	for (size_t i = b->n_specs; i-- > 0;) {
@@ -203,7 +208,8 @@ static int write_text(const struct binder *b, const char *slot, const char *text
 	_cleanup_arena_ struct arena *a = arena_new(512);
 
 	return write_file(b, spec_path(b, slot, a),
-			  arena_printf(a, "%s/.%s.tmp", b->env.cdi_dir, cdi_file_name(slot, a)), text, err);
+			  arena_printf(a, "%s/.%s.tmp", b->env.cdi_dir, cdi_file_name(slot, a)),
+			  text, err);
 }
 
 int spec_write(struct binder *b, const struct ids *slots, const char *text, bool *ret_written,
@@ -218,12 +224,16 @@ int spec_write(struct binder *b, const struct ids *slots, const char *text, bool
 	before = find_spec(b, slots->v[0]);
 	ours = before ? before->text : NULL;
 	if (r == -EISDIR)
-		return err_set(err, EISDIR, "CDI spec %s: something that is no file is in its place", path);
+		return err_set(err, EISDIR,
+			       "CDI spec %s: something that is no file is in its place", path);
 	if (old && is_foreign(ours, old, path, a))
-		return err_set(err, EEXIST,
-			       "CDI spec %s: a file of that name exists that railmated did not write", path);
+		return err_set(
+			err, EEXIST,
+			"CDI spec %s: a file of that name exists that railmated did not write",
+			path);
 	if (old && ours && strcmp(ours, old) != 0)
-		binder_say(b, "CDI spec %s was changed by another program; it is written again", path);
+		binder_say(b, "CDI spec %s was changed by another program; it is written again",
+			   path);
 	*ret_written = !old || strcmp(old, text) != 0;
 	r = *ret_written ? write_text(b, slots->v[0], text, err) : 0;
 	if (r == 0)
@@ -272,7 +282,8 @@ void specs_restore(struct binder *b)
 		if (is_there(b, s) || !is_needed(b, s))
 			continue;
 		if (write_text(b, s->file, s->text, &err) == 0)
-			binder_say(b, "CDI spec of slot %s was removed; it is written again", s->file);
+			binder_say(b, "CDI spec of slot %s was removed; it is written again",
+				   s->file);
 		else
 			binder_say(b, "%s", err.msg);
 	}
@@ -342,7 +353,8 @@ bool spec_scan(struct binder *b,
 	if (!dir && (errno == ENOENT || errno == ENOTDIR))
 		return true; /* made with the first spec, if it can be */
 	if (!dir) {
-		binder_say(b, "CDI directory %s cannot be read: %s", b->env.cdi_dir, strerror(errno));
+		binder_say(b, "CDI directory %s cannot be read: %s", b->env.cdi_dir,
+			   strerror(errno));
 		return false;
 	}
 	while (errno = 0, (e = readdir(dir))) {

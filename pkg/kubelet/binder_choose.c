@@ -1,7 +1,7 @@
 /*
- * Which VFs for the slots of one container: all its late pools at once, so that they see each other. Within
- * the NUMA nodes that the slots stand for, unless VFs of another node are closer to its GPUs: then the
- * kubelet's choice of slots was blind, and the GPUs count.
+ * Which VFs for the slots of one container: all its late pools at once, so that they see each
+ * other. Within the NUMA nodes that the slots stand for, unless VFs of another node are closer to
+ * its GPUs: then the kubelet's choice of slots was blind, and the GPUs count.
  */
 #include "kubelet/binder-internal.h"
 
@@ -19,8 +19,9 @@
 #include "pool/slots.h"
 
 #define ROUNDS_MAX 4 /* over the units, until nobody finds a better place beside the others */
-#define TRIES_MAX                                                                                            \
-	8 /* solutions given up because a VF of theirs is not at rest; then every VF is asked about */
+#define TRIES_MAX                                                                                  \
+	8 /* solutions given up because a VF of theirs is not at rest; then every VF is asked      \
+	     about */
 
 /* VFs that are chosen together: of a pool, or of one class of it. */
 struct unit {
@@ -85,7 +86,8 @@ static void add_vfs(struct scene *s, const struct pool *pool)
 		bool fixed = is_fixed(s->c, dev);
 
 		if (dev->pci >= 0 && (fixed || (dev->healthy && s->c->could(s->c->ctx, dev))))
-			s->vfs[s->n_vfs++] = (struct vf) { pool, dev, slot_class(pool, dev), fixed, false };
+			s->vfs[s->n_vfs++] =
+				(struct vf) { pool, dev, slot_class(pool, dev), fixed, false };
 	}
 }
 
@@ -153,8 +155,8 @@ static size_t count_candidates(const struct scene *s, const struct unit *u)
 }
 
 /* What is bound, and what the other units have picked so far. */
-static size_t list_musts(const struct scene *s, const struct solution *sol, const struct unit *except,
-			 int *musts)
+static size_t list_musts(const struct scene *s, const struct solution *sol,
+			 const struct unit *except, int *musts)
 {
 	size_t n = 0;
 
@@ -181,7 +183,8 @@ static struct choose_in question(const struct scene *s)
 				    .n_busy_gpus = s->c->n_busy_gpus };
 }
 
-static struct choose_in question_of(const struct scene *s, const struct solution *sol, const struct unit *u)
+static struct choose_in question_of(const struct scene *s, const struct solution *sol,
+				    const struct unit *u)
 {
 	int *available = arena_array(s->arena, s->n_vfs, sizeof(*available));
 	struct choose_in in = question(s);
@@ -310,7 +313,8 @@ static int refuse(const struct scene *s, const char *why, struct err *err)
 		size_t n = count_candidates(s, unit);
 
 		if (n < unit->want)
-			return err_set(err, EAGAIN, "%s: %zu more VFs are needed and %zu are free%s%s",
+			return err_set(err, EAGAIN,
+				       "%s: %zu more VFs are needed and %zu are free%s%s",
 				       unit->pool->cfg->resource, unit->want, n, why ? "; " : "",
 				       why ? why : "");
 	}
@@ -320,7 +324,8 @@ static int refuse(const struct scene *s, const char *why, struct err *err)
 /* --- what came out --- */
 
 /* A slot takes a VF of its own class as long as there is one. */
-static void give_slot(struct scene *s, const struct unit *u, struct binding_slot *slot, bool own_class)
+static void give_slot(struct scene *s, const struct unit *u, struct binding_slot *slot,
+		      bool own_class)
 {
 	for (size_t i = 0; !slot->dev && i < u->want; i++) {
 		struct vf *vf = &s->vfs[u->picks[i]];

@@ -1,7 +1,7 @@
 /*
- * Whose are the GPUs of a claim that containers share? The kubelet shows each of them all: the pod's spec
- * says which requests a container has, the claim which devices these were given. Pure but for what it leaves
- * in the request.
+ * Whose are the GPUs of a claim that containers share? The kubelet shows each of them all: the
+ * pod's spec says which requests a container has, the claim which devices these were given. Pure
+ * but for what it leaves in the request.
  */
 #include "kubelet/binder-internal.h"
 
@@ -41,7 +41,8 @@ static bool has_request(const struct spec_container *c, const char *claim, const
 	for (size_t i = 0; i < c->n_claims; i++) {
 		const struct spec_claim *part = &c->claims[i];
 
-		if (str_eq(part->claim, claim) && (!part->request || same_request(part->request, request)))
+		if (str_eq(part->claim, claim) &&
+		    (!part->request || same_request(part->request, request)))
 			return true;
 	}
 	return false;
@@ -57,7 +58,8 @@ static bool has_all(const struct spec_container *c, const char *claim)
 }
 
 /* Init containers, too: no list of the kubelet's shows what these have. */
-static bool others_have_part(const struct spec_pod *pod, const struct spec_container *me, const char *claim)
+static bool others_have_part(const struct spec_pod *pod, const struct spec_container *me,
+			     const char *claim)
 {
 	for (size_t i = 0; i < pod->n_containers; i++) {
 		const struct spec_container *c = &pod->containers[i];
@@ -71,7 +73,8 @@ static bool others_have_part(const struct spec_pod *pod, const struct spec_conta
 }
 
 /* Was it given for a request of the container? */
-static bool is_given(const struct known_claim *known, const struct spec_container *c, const struct dynamic *d)
+static bool is_given(const struct known_claim *known, const struct spec_container *c,
+		     const struct dynamic *d)
 {
 	for (size_t i = 0; i < known->devices.n; i++) {
 		const struct draclaim_device *given = &known->devices.v[i];
@@ -93,20 +96,23 @@ static const struct known_claim *find_known(const struct request *r, const char 
 }
 
 /* A container that starts again: for which GPUs its VFs were chosen; NULL: not known. */
-static const struct ledger_decision *decided_before(const struct request *r, const struct candidate *who)
+static const struct ledger_decision *decided_before(const struct request *r,
+						    const struct candidate *who)
 {
 	const struct ledger_hold *hold = binder_live_hold(r->b, r->slots.v[0]);
 	const struct ledger_decision *d =
 		hold ? ledger_decision(keeper_ledger(r->b->env.keeper), hold->decision) : NULL;
 
-	if (holds_is_promised(binder_holds(r->b), r->slots.v[0]) || !d || d->known != LEDGER_GPUS_KNOWN ||
-	    !str_eq(d->owner.ns, who->pod->ns) || !str_eq(d->owner.pod, who->pod->name) ||
+	if (holds_is_promised(binder_holds(r->b), r->slots.v[0]) || !d ||
+	    d->known != LEDGER_GPUS_KNOWN || !str_eq(d->owner.ns, who->pod->ns) ||
+	    !str_eq(d->owner.pod, who->pod->name) ||
 	    !str_eq(d->owner.container, who->container->name))
 		return NULL;
 	return d;
 }
 
-static bool was_its_own(const struct request *r, const struct ledger_decision *d, const struct dynamic *dev)
+static bool was_its_own(const struct request *r, const struct ledger_decision *d,
+			const struct dynamic *dev)
 {
 	int gpu = gpus_of_dynamic(r->b->node->inv, dev);
 	char bdf[BDF_STRLEN];
@@ -128,7 +134,8 @@ struct sieve {
 	const struct spec_container *spec;
 };
 
-static void sift(const struct request *r, const struct sieve *s, const char *claim, struct pod_container *c)
+static void sift(const struct request *r, const struct sieve *s, const char *claim,
+		 struct pod_container *c)
 {
 	size_t n = 0;
 
@@ -144,12 +151,14 @@ static void sift(const struct request *r, const struct sieve *s, const char *cla
 
 static const char *not_told(struct request *r, const char *claim, const char *why)
 {
-	return arena_printf(r->arena, "which GPUs of its claim %.253s it has is not known: %s", claim, why);
+	return arena_printf(r->arena, "which GPUs of its claim %.253s it has is not known: %s",
+			    claim, why);
 }
 
-/* 0: done, or it cannot be told and ret_doubt says why; -EINPROGRESS: r says what is to be asked first. */
-static int narrow(struct request *r, const struct candidate *who, const char *claim, struct pod_container *c,
-		  const char **ret_doubt)
+/* 0: done, or it cannot be told and ret_doubt says why; -EINPROGRESS: r says what is to be asked
+ * first. */
+static int narrow(struct request *r, const struct candidate *who, const char *claim,
+		  struct pod_container *c, const char **ret_doubt)
 {
 	bool shared = gpus_are_shared(r->b->node, who->pod, who->container, claim);
 	struct sieve s = { .before = decided_before(r, who) };
@@ -174,7 +183,8 @@ static int narrow(struct request *r, const struct candidate *who, const char *cl
 		return -EINPROGRESS;
 	}
 	if (!s.known || s.known->why)
-		*ret_doubt = not_told(r, claim, s.known ? s.known->why : "there is no API server to ask");
+		*ret_doubt = not_told(r, claim,
+				      s.known ? s.known->why : "there is no API server to ask");
 	else
 		sift(r, &s, claim, c);
 	return 0;
@@ -214,7 +224,9 @@ void dra_know(struct request *r, const struct draclaim *claim, const char *why)
 						  arena_strdup(r->arena, claim->v[i].driver),
 						  arena_strdup(r->arena, claim->v[i].pool),
 						  arena_strdup(r->arena, claim->v[i].device) };
-	*now = (struct known_claim) { r->wanted_claim, { v, n }, claim ? NULL : arena_strdup(r->arena, why) };
+	*now = (struct known_claim) { r->wanted_claim,
+				      { v, n },
+				      claim ? NULL : arena_strdup(r->arena, why) };
 	r->claims = all;
 	r->n_claims++;
 	r->wanted_claim = NULL;

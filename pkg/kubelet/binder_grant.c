@@ -1,4 +1,5 @@
-/* Bound VFs → what the container gets: as early binding gives it, for all pools of the container together. */
+/* Bound VFs → what the container gets: as early binding gives it, for all pools of the container
+ * together. */
 #include "kubelet/binder-internal.h"
 
 #include <errno.h>
@@ -46,8 +47,8 @@ void grant_note(struct request *r, const struct target *t)
 	size_t n_held = 0;
 
 	if (t->container)
-		n_held = contents_shares(r->node, keeper_ledger(r->b->env.keeper), t->container, r->arena,
-					 &held);
+		n_held = contents_shares(r->node, keeper_ledger(r->b->env.keeper), t->container,
+					 r->arena, &held);
 	r->shares = arena_array(r->arena, r->n_bindings + n_held, sizeof(*r->shares));
 	for (size_t i = 0; i < r->n_bindings; i++) {
 		const struct pool *pool = r->bindings[i].pool;
@@ -88,7 +89,8 @@ static void write_files(struct request *r, const struct contents_in *in, const s
 	struct err err = { 0 };
 
 	if (in->rundir && contents_write(r->b->env.rundir, r->shares, r->n_shares, c, &err) < 0)
-		binder_say(r->b, "container %s of pod %s/%s starts with files that are not complete: %s",
+		binder_say(r->b,
+			   "container %s of pod %s/%s starts with files that are not complete: %s",
 			   r->owner.container, r->owner.ns, r->owner.pod, err.msg);
 }
 
@@ -106,22 +108,23 @@ static void tell_doubt(struct request *r, const char *doubt)
 
 /* --- specs --- */
 
-static int device_of(struct request *r, const struct contents_in *in, const struct binding_slot *slot,
-		     struct cdi_entry *ret, struct err *err)
+static int device_of(struct request *r, const struct contents_in *in,
+		     const struct binding_slot *slot, struct cdi_entry *ret, struct err *err)
 {
 	ret->slot = slot->id;
 	return contents_nodes(in, slot->pool, slot->dev->id, r->arena, &ret->edits, err);
 }
 
 /* What the container has once, whichever of its devices the runtime takes first. */
-static struct edits common_edits(struct request *r, const struct contents_in *in, const struct edits *env)
+static struct edits common_edits(struct request *r, const struct contents_in *in,
+				 const struct edits *env)
 {
 	struct edits common = { .envs = env->envs, .n_envs = env->n_envs };
 
 	if (in->rundir) {
 		common.mounts = arena_array(r->arena, 1, sizeof(*common.mounts));
-		common.mounts[0] =
-			contents_mount(in->rundir, contents_lowest_late(r->shares, r->n_shares), r->arena);
+		common.mounts[0] = contents_mount(
+			in->rundir, contents_lowest_late(r->shares, r->n_shares), r->arena);
 		common.n_mounts = 1;
 	}
 	return common;
@@ -138,7 +141,8 @@ static int write_spec(struct request *r, const struct contents_in *in, const str
 		      struct err *err)
 {
 	struct cdi_entry *v = arena_array(r->arena, r->n_bindings, sizeof(*v));
-	struct ids slots = { arena_array(r->arena, r->n_bindings, sizeof(*slots.v)), r->n_bindings };
+	struct ids slots = { arena_array(r->arena, r->n_bindings, sizeof(*slots.v)),
+			     r->n_bindings };
 	struct edits common;
 	bool written = false;
 	int result = 0;
@@ -151,7 +155,8 @@ static int write_spec(struct request *r, const struct contents_in *in, const str
 	for (size_t i = 0; i < r->n_bindings; i++)
 		slots.v[i] = v[i].slot;
 	common = common_edits(r, in, env);
-	result = spec_write(r->b, &slots, render_cdi(&common, v, r->n_bindings, r->arena), &written, err);
+	result = spec_write(r->b, &slots, render_cdi(&common, v, r->n_bindings, r->arena), &written,
+			    err);
 	r->written |= written;
 	return result;
 }
@@ -193,7 +198,8 @@ static int write_all(struct request *r, const struct contents_in *in, struct err
 	return result;
 }
 
-int grant_bound(struct request *r, const struct vf_state *states, size_t n, const char *why, struct err *err)
+int grant_bound(struct request *r, const struct vf_state *states, size_t n, const char *why,
+		struct err *err)
 {
 	struct contents_in in = { .node = r->node,
 				  .root = r->b->env.root,

@@ -17,7 +17,8 @@ static int is_any(void *arg, const char *name)
 
 static bool has_netdev(const struct binder *b, const char *vf, struct arena *a)
 {
-	return sysroot_each(b->env.root, arena_printf(a, "sys/bus/pci/devices/%s/net", vf), is_any, NULL) > 0;
+	return sysroot_each(b->env.root, arena_printf(a, "sys/bus/pci/devices/%s/net", vf), is_any,
+			    NULL) > 0;
 }
 
 bool binder_is_away_now(const struct binder *b, const struct pool_dev *dev, struct arena *a)

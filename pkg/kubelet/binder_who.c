@@ -1,4 +1,5 @@
-/* Which container starts? PreStartContainer names only device ids; a list of pods tells who has them. Pure.
+/* Which container starts? PreStartContainer names only device ids; a list of pods tells who has
+ * them. Pure.
  */
 #include "kubelet/binder-internal.h"
 
@@ -73,7 +74,8 @@ static size_t full_holders(const struct node *node, const struct pod *p, const s
 	return n;
 }
 
-static bool holds_some(const struct node *node, const struct pod *p, const struct ids *slots, struct arena *a)
+static bool holds_some(const struct node *node, const struct pod *p, const struct ids *slots,
+		       struct arena *a)
 {
 	for (size_t i = 0; i < p->n_containers; i++) {
 		struct ids ids = late_ids(node, &p->containers[i], a);
@@ -96,7 +98,8 @@ size_t who_holds(const struct node *node, const struct pod_list *pods, const str
 		if (is_meant(&pods->v[i], pod))
 			n += full_holders(node, &pods->v[i], slots, *ret + n, a);
 	}
-	/* An init container left some of its slots to a later container: that one's pod is the pod. */
+	/* An init container left some of its slots to a later container: that one's pod is the pod.
+	 */
 	for (size_t i = 0; !n && i < pods->n; i++) {
 		if (is_meant(&pods->v[i], pod) && holds_some(node, &pods->v[i], slots, a))
 			(*ret)[n++] = (struct candidate) { &pods->v[i], NULL };
@@ -140,7 +143,8 @@ static void add_gpus(const struct node *node, const struct pod_container *c, str
 }
 
 /* Its own GPUs; a container without any serves those of its pod. */
-static void find_gpus(const struct node *node, const struct candidate *c, struct target *t, struct arena *a)
+static void find_gpus(const struct node *node, const struct candidate *c, struct target *t,
+		      struct arena *a)
 {
 	if (c->container)
 		add_gpus(node, c->container, t, a);
@@ -159,7 +163,8 @@ static bool is_among(const int *v, size_t n, int item)
 	return false;
 }
 
-static void find_busy(const struct node *node, const struct pod_list *pods, struct target *t, struct arena *a)
+static void find_busy(const struct node *node, const struct pod_list *pods, struct target *t,
+		      struct arena *a)
 {
 	bool *busy = arena_array(a, node->inv->n_pci, sizeof(*busy));
 	int *gpus;
@@ -181,8 +186,8 @@ static void find_busy(const struct node *node, const struct pod_list *pods, stru
 	}
 }
 
-struct target who_target(const struct node *node, const struct pod_list *pods, const struct candidate *c,
-			 const struct ids *slots, struct arena *a)
+struct target who_target(const struct node *node, const struct pod_list *pods,
+			 const struct candidate *c, const struct ids *slots, struct arena *a)
 {
 	struct target t = { .owner = { .ns = c->pod->ns, .pod = c->pod->name } };
 	struct ids ids = *slots;

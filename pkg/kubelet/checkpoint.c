@@ -21,7 +21,8 @@ static const struct item *read_checkpoint(const char *path, struct arena *a)
 	char *text;
 	ssize_t n;
 
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > CHECKPOINT_BYTES_MAX)
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    st.st_size > CHECKPOINT_BYTES_MAX)
 		return NULL;
 	text = arena_alloc(a, (size_t)st.st_size + 1);
 	while (len < (size_t)st.st_size && (n = read(fd, text + len, (size_t)st.st_size - len)) > 0)
@@ -66,18 +67,21 @@ static struct pod *pod_of(struct pod_list *pods, const char *uid, size_t room, s
 		if (!strcmp(pods->v[i].name, uid))
 			return &pods->v[i];
 	}
-	pods->v[pods->n] = (struct pod) { "", uid, arena_array(a, room, sizeof(struct pod_container)), 0 };
+	pods->v[pods->n] =
+		(struct pod) { "", uid, arena_array(a, room, sizeof(struct pod_container)), 0 };
 	return &pods->v[pods->n++];
 }
 
-static struct pod_container *container_of(struct pod *pod, const char *name, size_t room, struct arena *a)
+static struct pod_container *container_of(struct pod *pod, const char *name, size_t room,
+					  struct arena *a)
 {
 	for (size_t i = 0; i < pod->n_containers; i++) {
 		if (!strcmp(pod->containers[i].name, name))
 			return &pod->containers[i];
 	}
 	pod->containers[pod->n_containers] =
-		(struct pod_container) { .name = name, .held = arena_array(a, room, sizeof(struct held)) };
+		(struct pod_container) { .name = name,
+					 .held = arena_array(a, room, sizeof(struct held)) };
 	return &pod->containers[pod->n_containers++];
 }
 
@@ -93,7 +97,8 @@ static size_t count_of_pod(const struct item *entries, const char *uid)
 struct pod_list checkpoint_pods(const char *path, struct arena *a)
 {
 	const struct item *doc = path ? read_checkpoint(path, a) : NULL;
-	const struct item *entries = item_get(doc ? item_get(doc, "Data") : NULL, "PodDeviceEntries");
+	const struct item *entries =
+		item_get(doc ? item_get(doc, "Data") : NULL, "PodDeviceEntries");
 	struct pod_list pods = { NULL, 0 };
 
 	if (!entries || entries->type != ITEM_LIST)
@@ -110,7 +115,8 @@ struct pod_list checkpoint_pods(const char *path, struct arena *a)
 			continue;
 		room = count_of_pod(entries, uid);
 		c = container_of(pod_of(&pods, uid, room, a), name, room, a);
-		c->held[c->n_held++] = (struct held) { resource, ids_of(item_get(e, "DeviceIDs"), a) };
+		c->held[c->n_held++] =
+			(struct held) { resource, ids_of(item_get(e, "DeviceIDs"), a) };
 	}
 	return pods;
 }

@@ -34,15 +34,17 @@ struct edits claims_to_spec(const struct claims *r, struct arena *a)
 	}
 	e.envs[e.n_envs++] = (struct kv) { ENV_BINDING, arena_strdup(a, strbuf_str(&binding)) };
 	e.envs[e.n_envs++] = (struct kv) { ENV_DECISION, arena_strdup(a, strbuf_str(&numbers)) };
-	e.envs[e.n_envs++] = (struct kv) { ENV_CONTAINER, arena_printf(a, "%s/%s/%s", r->owner.ns,
-								       r->owner.pod, r->owner.container) };
+	e.envs[e.n_envs++] =
+		(struct kv) { ENV_CONTAINER, arena_printf(a, "%s/%s/%s", r->owner.ns, r->owner.pod,
+							  r->owner.container) };
 	if (*r->owner.uid)
 		e.envs[e.n_envs++] = (struct kv) { ENV_UID, r->owner.uid };
 	return e;
 }
 
 /* "slot=vf,slot=vf" and "number,number" */
-static void read_binding(const char *binding, const char *numbers, struct claims *ret, struct arena *a)
+static void read_binding(const char *binding, const char *numbers, struct claims *ret,
+			 struct arena *a)
 {
 	size_t max = 1;
 

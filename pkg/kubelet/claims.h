@@ -1,7 +1,8 @@
 /*
- * What the records of a container say: which VFs it was given, by which decision, and to which pod. A CDI spec says so in variables
- * (RAILMATE_BINDING and others), a map.json in its own keys. Others can write into the CDI directory: any text is read, and what is not
- * understood is left out. Pure; strings are those of the document, or in the arena.
+ * What the records of a container say: which VFs it was given, by which decision, and to which pod.
+ * A CDI spec says so in variables (RAILMATE_BINDING and others), a map.json in its own keys. Others
+ * can write into the CDI directory: any text is read, and what is not understood is left out. Pure;
+ * strings are those of the document, or in the arena.
  */
 #ifndef RAILMATE_KUBELET_CLAIMS_H
 #define RAILMATE_KUBELET_CLAIMS_H
@@ -16,11 +17,16 @@
 struct arena;
 struct item;
 
-/* number: of the decision; 0: written by a version without. resource: map.json only. slot: NULL with early binding. */
-struct claimed_vf { const char *vf, *resource, *slot; uint64_t number; };
+/* number: of the decision; 0: written by a version without. resource: map.json only. slot: NULL
+ * with early binding. */
+struct claimed_vf {
+	const char *vf, *resource, *slot;
+	uint64_t number;
+};
 struct claims {
 	struct ledger_owner owner; /* no string is NULL */
-	struct claimed_vf *v; size_t n;
+	struct claimed_vf *v;
+	size_t n;
 };
 
 /* False: it does not say whose it is. */

@@ -51,8 +51,8 @@ static struct ids known_to(const struct pool *pool, const struct ids *ids, struc
 	return vfs;
 }
 
-size_t contents_shares(const struct node *node, const struct ledger *ledger, const struct pod_container *c,
-		       struct arena *a, struct share **ret)
+size_t contents_shares(const struct node *node, const struct ledger *ledger,
+		       const struct pod_container *c, struct arena *a, struct share **ret)
 {
 	size_t n = 0;
 
@@ -64,7 +64,8 @@ size_t contents_shares(const struct node *node, const struct ledger *ledger, con
 
 		if (!pool)
 			continue;
-		vfs = is_late(pool) ? bound_to(ledger, &held->ids, a) : known_to(pool, &held->ids, a);
+		vfs = is_late(pool) ? bound_to(ledger, &held->ids, a)
+				    : known_to(pool, &held->ids, a);
 		if (vfs.n)
 			(*ret)[n++] = (struct share) { pool, vfs };
 	}
@@ -80,8 +81,8 @@ static size_t count(const struct share *shares, size_t n)
 	return total;
 }
 
-size_t contents_functions(const struct node *node, const struct share *shares, size_t n, struct arena *a,
-			  struct bdf **ret)
+size_t contents_functions(const struct node *node, const struct share *shares, size_t n,
+			  struct arena *a, struct bdf **ret)
 {
 	size_t n_ret = 0;
 
@@ -105,7 +106,8 @@ struct verbs_search {
 	char uverbs[64];
 };
 
-/* The class of verbs devices is the same in every network namespace, unlike that of RDMA devices. */
+/* The class of verbs devices is the same in every network namespace, unlike that of RDMA devices.
+ */
 static int is_its_node(void *arg, const char *name)
 {
 	struct verbs_search *s = arg;
@@ -166,8 +168,9 @@ static void tell_hold(const struct contents_in *in, struct grant_dev *dev, struc
 }
 
 /* What a spec is to hold has to be there; what Allocate gave long ago has been judged already. */
-static int dev_now(const struct contents_in *in, const struct pool *pool, const struct pool_dev *dev,
-		   struct arena *a, struct grant_dev *ret, struct err *err)
+static int dev_now(const struct contents_in *in, const struct pool *pool,
+		   const struct pool_dev *dev, struct arena *a, struct grant_dev *ret,
+		   struct err *err)
 {
 	const struct grant_dev *looked = looked_at(in, dev);
 	const struct vf_state *state = state_of(in, dev);
@@ -205,7 +208,8 @@ static bool has(const struct ids *ids, const char *id)
 /* Links are made to what is there: the node may have no such file. */
 static const char *topology_of(const struct contents_in *in, const struct pool *pool)
 {
-	const char *name = in->rundir && contents_has_files(pool) ? topofile_name(in->node, pool->cfg) : NULL;
+	const char *name =
+		in->rundir && contents_has_files(pool) ? topofile_name(in->node, pool->cfg) : NULL;
 
 	return name && rundir_has(in->rundir, name) ? name : NULL;
 }
@@ -269,20 +273,22 @@ static void render_files(const struct contents_in *in, struct container *c, stru
 	struct rundir_file *files = arena_array(a, 5, sizeof(*files));
 	size_t n = 0;
 
-	files[n++] =
-		(struct rundir_file) { .name = RENDER_CONF_NAME, .text = render_nccl_conf(&ret->env, a) };
+	files[n++] = (struct rundir_file) { .name = RENDER_CONF_NAME,
+					    .text = render_nccl_conf(&ret->env, a) };
 	files[n++] = (struct rundir_file) { .name = RENDER_MAP_NAME, .text = render_map(c, a) };
-	files[n++] = (struct rundir_file) { .name = RENDER_CUFILE_NAME, .text = render_cufile(c, a) };
+	files[n++] =
+		(struct rundir_file) { .name = RENDER_CUFILE_NAME, .text = render_cufile(c, a) };
 	for (size_t i = 0; i < 2; i++)
 		files[n++] = (struct rundir_file) { .name = topologies[i],
-						    .same = wants(in, topologies[i]) ? topologies[i] : NULL };
+						    .same = wants(in, topologies[i]) ? topologies[i]
+										     : NULL };
 	ret->files = files;
 	ret->n_files = n;
 }
 
 /* What render_container() has to say comes after what we could not find out. */
-static void take_notes(const struct contents_in *in, const char *const *notes, size_t n, struct container *c,
-		       struct arena *a)
+static void take_notes(const struct contents_in *in, const char *const *notes, size_t n,
+		       struct container *c, struct arena *a)
 {
 	const char **all = arena_array(a, n + 1, sizeof(*all));
 
@@ -293,7 +299,8 @@ static void take_notes(const struct contents_in *in, const char *const *notes, s
 	c->notes = all;
 }
 
-int contents_render(const struct contents_in *in, struct arena *a, struct contents *ret, struct err *err)
+int contents_render(const struct contents_in *in, struct arena *a, struct contents *ret,
+		    struct err *err)
 {
 	struct grant *grants = arena_array(a, in->n_shares, sizeof(*grants));
 	struct container c = { .ns = in->owner.ns,
@@ -321,8 +328,8 @@ int contents_render(const struct contents_in *in, struct arena *a, struct conten
 	return 0;
 }
 
-int contents_nodes(const struct contents_in *in, const struct pool *pool, const char *vf, struct arena *a,
-		   struct edits *ret, struct err *err)
+int contents_nodes(const struct contents_in *in, const struct pool *pool, const char *vf,
+		   struct arena *a, struct edits *ret, struct err *err)
 {
 	const struct share share = { pool, { &vf, 1 } };
 	struct grant grant;
@@ -381,7 +388,8 @@ int contents_write(struct rundir *r, const struct share *shares, size_t n, const
 
 	for (size_t i = 0; e == 0 && i < n; i++) {
 		if (!is_late(shares[i].pool) && contents_has_files(shares[i].pool))
-			e = rundir_write(r, contents_lowest(&shares[i].vfs), c->files, c->n_files, err);
+			e = rundir_write(r, contents_lowest(&shares[i].vfs), c->files, c->n_files,
+					 err);
 	}
 	return e;
 }

@@ -59,7 +59,8 @@ struct gpuplugin {
 	LIST_HEAD(, question) questions;
 };
 
-struct gpuplugin *gpuplugin_open(struct rpc *rpc, const char *const *dirs, size_t n_dirs, const char *socket)
+struct gpuplugin *gpuplugin_open(struct rpc *rpc, const char *const *dirs, size_t n_dirs,
+				 const char *socket)
 {
 	struct gpuplugin *g = xcalloc(1, sizeof(*g));
 
@@ -174,8 +175,8 @@ static int likeliest_first(const void *x, const void *y)
 	return strcmp(a->path, b->path);
 }
 
-/* Somebody else's, and listening. One that has answered us is asked: a connection to no end would only delay
- * its answer. */
+/* Somebody else's, and listening. One that has answered us is asked: a connection to no end would
+ * only delay its answer. */
 static bool is_alive(const struct gpuplugin *g, const struct found *f)
 {
 	const struct peer *peer = peer_find(g, f->path);
@@ -274,10 +275,12 @@ static const char *nonsense(const struct question *q, const struct id_lists *lis
 	const struct ids *ids = lists->n ? &lists->v[0] : NULL;
 
 	if (!ids || ids->n != q->size)
-		return arena_printf(q->arena, "prefers %zu GPUs, not %zu", ids ? ids->n : 0, q->size);
+		return arena_printf(q->arena, "prefers %zu GPUs, not %zu", ids ? ids->n : 0,
+				    q->size);
 	for (size_t i = 0; i < ids->n; i++) {
 		if (!is_offered(q, ids->v[i]))
-			return arena_printf(q->arena, "prefers '%.64s', which is not free", ids->v[i]);
+			return arena_printf(q->arena, "prefers '%.64s', which is not free",
+					    ids->v[i]);
 		for (size_t k = 0; k < i; k++) {
 			if (!strcmp(ids->v[i], ids->v[k]))
 				return arena_printf(q->arena, "prefers '%.64s' twice", ids->v[i]);
@@ -363,10 +366,11 @@ static void call_peer(struct question *q, struct peer *peer, unsigned ms)
 	if (!peer->channel)
 		peer->channel = rpc_channel_open(q->g->rpc, peer->path, ANSWER_BYTES_MAX);
 	if (peer->known)
-		rpc_call_unary(peer->channel, PATH_PREFERRED, msg_encode_preferred(&request, q->arena), ms,
-			       preferred, q);
+		rpc_call_unary(peer->channel, PATH_PREFERRED,
+			       msg_encode_preferred(&request, q->arena), ms, preferred, q);
 	else
-		rpc_call_unary(peer->channel, PATH_OPTIONS, (struct bytes) { NULL, 0 }, ms, got_options, q);
+		rpc_call_unary(peer->channel, PATH_OPTIONS, (struct bytes) { NULL, 0 }, ms,
+			       got_options, q);
 }
 
 /* One that hangs leaves time for the next one. */
@@ -385,8 +389,8 @@ static void ask_peer(struct question *q)
 		q->at++;
 	if (q->at == q->n_peers) {
 		if (!q->why)
-			q->why =
-				arena_printf(q->arena, "no socket of a plugin for %s was found", q->resource);
+			q->why = arena_printf(q->arena, "no socket of a plugin for %s was found",
+					      q->resource);
 		finish(q, NULL);
 	} else if (left <= 0) {
 		q->why = LATE;
@@ -413,8 +417,8 @@ static struct ids copy_ids(const struct ids *ids, struct arena *a)
 	return copy;
 }
 
-void gpuplugin_prefer(struct gpuplugin *g, const char *resource, const struct ids *available, size_t size,
-		      unsigned timeout_ms, gpuplugin_done_fn done, void *arg)
+void gpuplugin_prefer(struct gpuplugin *g, const char *resource, const struct ids *available,
+		      size_t size, unsigned timeout_ms, gpuplugin_done_fn done, void *arg)
 {
 	struct question *q = xcalloc(1, sizeof(*q));
 

@@ -16,8 +16,9 @@ static size_t count_gpus(const struct held *h, const struct hw_inventory *inv)
 	return n;
 }
 
-static const struct held *find_resource(const struct pod_container *allocatable, const char *resource,
-					const char *ours, const struct hw_inventory *inv)
+static const struct held *find_resource(const struct pod_container *allocatable,
+					const char *resource, const char *ours,
+					const struct hw_inventory *inv)
 {
 	const struct held *best = NULL;
 	size_t most = 0;
@@ -59,7 +60,8 @@ static struct ids held_ids(const struct pod_list *held, const char *resource, st
 	for (int pass = 0; pass < 2; pass++) {
 		for (size_t i = 0; i < held->n; i++) {
 			for (size_t k = 0; k < held->v[i].n_containers; k++) {
-				const struct ids *some = identify_held(&held->v[i].containers[k], resource);
+				const struct ids *some =
+					identify_held(&held->v[i].containers[k], resource);
 
 				for (size_t j = 0; some && j < some->n; j++) {
 					if (pass == 0)
@@ -115,9 +117,9 @@ static struct ids free_ids(const struct held *all, const struct pod_list *held, 
 }
 
 bool gpu_question_ask(const struct pod_container *allocatable, const struct pod_list *held,
-		      const char *resource, const char *ours, size_t want, const int *nodes, size_t n_nodes,
-		      const struct hw_inventory *inv, struct arena *a, struct gpu_question *ret,
-		      const char **why)
+		      const char *resource, const char *ours, size_t want, const int *nodes,
+		      size_t n_nodes, const struct hw_inventory *inv, struct arena *a,
+		      struct gpu_question *ret, const char **why)
 {
 	const struct held *all = find_resource(allocatable, resource, ours, inv);
 	struct ids ids;
@@ -134,15 +136,16 @@ bool gpu_question_ask(const struct pod_container *allocatable, const struct pod_
 	}
 	ids = free_ids(all, held, nodes, n_nodes, inv, a);
 	if (ids.n < want || !want) {
-		*why = arena_printf(a, "%zu of %s are free, %zu are wanted", ids.n, all->resource, want);
+		*why = arena_printf(a, "%zu of %s are free, %zu are wanted", ids.n, all->resource,
+				    want);
 		return false;
 	}
 	*ret = (struct gpu_question) { arena_strdup(a, all->resource), ids };
 	return true;
 }
 
-size_t gpu_question_gpus(const struct gpu_question *q, const struct ids *ids, const struct hw_inventory *inv,
-			 struct arena *a, int **ret)
+size_t gpu_question_gpus(const struct gpu_question *q, const struct ids *ids,
+			 const struct hw_inventory *inv, struct arena *a, int **ret)
 {
 	int *v = arena_array(a, ids->n, sizeof(*v));
 

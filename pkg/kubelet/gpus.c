@@ -16,7 +16,8 @@ static int gpu_at(const struct hw_inventory *inv, struct bdf bdf)
 	return hw_find_gpu(inv, pci) < 0 ? -1 : pci;
 }
 
-/* An address in a DRA device's name, where only letters, digits and dashes are legal: "0000-03-00-0-0x56c0".
+/* An address in a DRA device's name, where only letters, digits and dashes are legal:
+ * "0000-03-00-0-0x56c0".
  */
 static int gpu_of_dashes(const struct hw_inventory *inv, const char *name)
 {
@@ -72,8 +73,8 @@ static int number_behind(const char *text, const char *prefix)
 }
 
 /*
- * How the drivers name their devices: NVIDIA's "gpu-<minor>" ("gpu-<minor>-mig-…" is a part of it), AMD's
- * "gpu-<card>-<render node>", Intel's an address; a UUID or an address in any of them.
+ * How the drivers name their devices: NVIDIA's "gpu-<minor>" ("gpu-<minor>-mig-…" is a part of it),
+ * AMD's "gpu-<card>-<render node>", Intel's an address; a UUID or an address in any of them.
  */
 static int gpu_of_device(const struct hw_inventory *inv, const char *driver, const char *name)
 {
@@ -90,7 +91,8 @@ static int gpu_of_device(const struct hw_inventory *inv, const char *driver, con
 	}
 	number = number_behind(name, "gpu-");
 	if (gpu < 0 && number >= 0)
-		gpu = strstr(driver, "amd.com") ? gpu_of_card(inv, number) : gpu_of_minor(inv, number);
+		gpu = strstr(driver, "amd.com") ? gpu_of_card(inv, number)
+						: gpu_of_minor(inv, number);
 	return gpu;
 }
 
@@ -162,8 +164,8 @@ const char *gpus_unknown(const struct node *node, const struct pod_container *c,
 	return NULL;
 }
 
-size_t gpus_held(const struct node *node, const struct pod_container *c, const char *except, struct arena *a,
-		 int **ret)
+size_t gpus_held(const struct node *node, const struct pod_container *c, const char *except,
+		 struct arena *a, int **ret)
 {
 	int *held, *all;
 	size_t n = identify_gpus(c, except, node->inv, a, &held);

@@ -14,7 +14,8 @@
 struct holders {
 	struct pod_list view; /* in the order of names */
 	size_t room;
-	struct arena *arena; /* owns what the pods hold, and what they held since the last tidying up */
+	struct arena
+		*arena; /* owns what the pods hold, and what they held since the last tidying up */
 	unsigned gets;
 	bool listed;
 };
@@ -60,7 +61,8 @@ static struct pod_container copy_container(const struct pod_container *from, str
 static struct pod copy_pod(const struct pod *from, struct arena *a)
 {
 	struct pod p = { arena_strdup(a, from->ns), arena_strdup(a, from->name),
-			 arena_array(a, from->n_containers, sizeof(*p.containers)), from->n_containers };
+			 arena_array(a, from->n_containers, sizeof(*p.containers)),
+			 from->n_containers };
 
 	for (size_t i = 0; i < from->n_containers; i++)
 		p.containers[i] = copy_container(&from->containers[i], a);

@@ -71,7 +71,8 @@ static void view_devices(const struct hw_inventory *inv, const char *resource, s
 	view->n_gpus = identify_gpus(view->container, resource, inv, a, &view->gpus);
 }
 
-static const char *view_key(const struct hw_inventory *inv, const struct view *view, struct arena *a)
+static const char *view_key(const struct hw_inventory *inv, const struct view *view,
+			    struct arena *a)
 {
 	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
 	char bdf[BDF_STRLEN];
@@ -104,8 +105,9 @@ static struct views view_all(const struct pod_list *pods, const char *resource,
 		for (size_t k = 0; k < pods->v[i].n_containers; k++) {
 			struct view *view = &views.v[views.n];
 
-			*view = (struct view) { &pods->v[i], &pods->v[i].containers[k], NULL, 0, NULL, NULL,
-						false };
+			*view = (struct view) {
+				&pods->v[i], &pods->v[i].containers[k], NULL, 0, NULL, NULL, false
+			};
 			view_devices(inv, resource, view, a);
 			if (!view->n_gpus && !view->ours)
 				continue;
@@ -127,9 +129,9 @@ static bool has_new_holder(const struct views *views, const struct seen_pods *se
 }
 
 /*
- * Old: had the same GPUs and none of ours before, so it never asked for ours. The one that we took our last
- * answer to be for is old too if that answer went to somebody else (it was a wrong guess); else its pod came
- * back anew.
+ * Old: had the same GPUs and none of ours before, so it never asked for ours. The one that we took
+ * our last answer to be for is old too if that answer went to somebody else (it was a wrong guess);
+ * else its pod came back anew.
  */
 static void mark_old(struct views *views, const struct seen_pods *seen)
 {
@@ -166,7 +168,8 @@ static void remember(struct seen_pods *seen, const struct pod_list *pods, const 
 {
 	struct arena *a = arena_new(4096);
 	struct seen_pods now = {
-		a, names_new(views->n, a), names_new(views->n, a), names_new(pods->n, a), NULL, false
+		a,    names_new(views->n, a), names_new(views->n, a), names_new(pods->n, a), NULL,
+		false
 	};
 
 	for (size_t i = 0; i < views->n; i++) {
@@ -218,7 +221,8 @@ static bool holds_one_of(const struct ids *held, const struct ids *ids)
 	return false;
 }
 
-/* The pod whose container (a sidecar) holds what the kubelet has set aside for this one; NULL unknown. */
+/* The pod whose container (a sidecar) holds what the kubelet has set aside for this one; NULL
+ * unknown. */
 static const struct pod *pod_of_must(const struct views *views, const struct ids *must)
 {
 	for (size_t i = 0; i < views->n; i++) {
@@ -242,8 +246,8 @@ static struct candidates not_old(const struct views *views, const struct ids *mu
 	return c;
 }
 
-static struct candidates first_candidates(struct views *views, struct seen_pods *seen, const struct ids *must,
-					  struct arena *a)
+static struct candidates first_candidates(struct views *views, struct seen_pods *seen,
+					  const struct ids *must, struct arena *a)
 {
 	struct candidates c;
 
@@ -256,8 +260,8 @@ static struct candidates first_candidates(struct views *views, struct seen_pods 
 	return not_old(views, must, a);
 }
 
-/* The kubelet goes through a pod in spec order: of its candidates the last one is the newest. Views of a pod
- * are adjacent. */
+/* The kubelet goes through a pod in spec order: of its candidates the last one is the newest. Views
+ * of a pod are adjacent. */
 static void keep_last_of_each_pod(struct candidates *c)
 {
 	size_t out = 0;
@@ -304,7 +308,8 @@ static void prefer_equal_count(struct candidates *c, size_t want)
 	}
 }
 
-static int *busy_gpus(const struct views *views, const struct view *found, size_t *ret_n, struct arena *a)
+static int *busy_gpus(const struct views *views, const struct view *found, size_t *ret_n,
+		      struct arena *a)
 {
 	size_t total = 0, n = 0;
 	int *v;
@@ -322,25 +327,28 @@ static int *busy_gpus(const struct views *views, const struct view *found, size_
 	return v;
 }
 
-static const char *explain(const struct views *views, const struct candidates *c, const char *resource,
-			   struct arena *a)
+static const char *explain(const struct views *views, const struct candidates *c,
+			   const char *resource, struct arena *a)
 {
 	size_t gpu_holders = 0;
 
 	if (c->n == 1)
-		return arena_printf(a, "%s/%s container %s holds %zu GPUs and no %s yet", c->v[0]->pod->ns,
-				    c->v[0]->pod->name, c->v[0]->container->name, c->v[0]->n_gpus, resource);
+		return arena_printf(a, "%s/%s container %s holds %zu GPUs and no %s yet",
+				    c->v[0]->pod->ns, c->v[0]->pod->name, c->v[0]->container->name,
+				    c->v[0]->n_gpus, resource);
 	if (c->n > 1)
-		return arena_printf(a,
-				    "%zu containers, %s/%s among them, hold GPUs and no %s, and nothing "
-				    "tells which one asks",
-				    c->n, c->v[0]->pod->ns, c->v[0]->pod->name, resource);
+		return arena_printf(
+			a,
+			"%zu containers, %s/%s among them, hold GPUs and no %s, and nothing "
+			"tells which one asks",
+			c->n, c->v[0]->pod->ns, c->v[0]->pod->name, resource);
 	for (size_t i = 0; i < views->n; i++)
 		gpu_holders += views->v[i].n_gpus > 0;
-	return arena_printf(a,
-			    "none of the %zu containers with GPUs is new and without %s: the container that "
-			    "asks has no GPUs, or gets them later",
-			    gpu_holders, resource);
+	return arena_printf(
+		a,
+		"none of the %zu containers with GPUs is new and without %s: the container that "
+		"asks has no GPUs, or gets them later",
+		gpu_holders, resource);
 }
 
 struct identified identify_container(const struct pod_list *pods, const char *resource, size_t want,

@@ -11,8 +11,8 @@
 
 struct seen_specs {
 	struct arena *arena;
-	const char **
-		waiting; /* that did not get what they wait for when somebody else did, and the one who did */
+	const char **waiting; /* that did not get what they wait for when somebody else did, and the
+				 one who did */
 	size_t n;
 };
 
@@ -141,7 +141,8 @@ const struct pod *identify_sorted_pod(const struct pod_list *pods, const char *n
 	return pods->n ? bsearch(&key, pods->v, pods->n, sizeof(key), by_pod_name) : NULL;
 }
 
-const struct spec_pod *identify_spec(const struct spec_list *specs, const char *ns, const char *name)
+const struct spec_pod *identify_spec(const struct spec_list *specs, const char *ns,
+				     const char *name)
 {
 	const struct spec_pod key = { .ns = ns, .name = name };
 
@@ -186,8 +187,8 @@ static size_t count_ids(const struct pod_container *c)
 	return n;
 }
 
-static size_t add_gpus(const struct pod_container *c, const char *except, const struct hw_inventory *inv,
-		       int *v)
+static size_t add_gpus(const struct pod_container *c, const char *except,
+		       const struct hw_inventory *inv, int *v)
 {
 	size_t n = 0;
 
@@ -204,8 +205,8 @@ static size_t add_gpus(const struct pod_container *c, const char *except, const 
 	return n;
 }
 
-size_t identify_gpus(const struct pod_container *c, const char *except, const struct hw_inventory *inv,
-		     struct arena *a, int **ret)
+size_t identify_gpus(const struct pod_container *c, const char *except,
+		     const struct hw_inventory *inv, struct arena *a, int **ret)
 {
 	*ret = arena_array(a, count_ids(c), sizeof(**ret));
 	return identify_unique(*ret, add_gpus(c, except, inv, *ret));
@@ -215,8 +216,8 @@ size_t identify_gpus(const struct pod_container *c, const char *except, const st
 
 static const char *key_of(const struct spec_candidate *c, struct arena *a)
 {
-	return arena_printf(a, "%s %s/%s/%s", c->pod->uid ? c->pod->uid : "", c->pod->ns, c->pod->name,
-			    c->container->name);
+	return arena_printf(a, "%s %s/%s/%s", c->pod->uid ? c->pod->uid : "", c->pod->ns,
+			    c->pod->name, c->container->name);
 }
 
 static bool is_stale(const struct seen_specs *seen, const char *key)
@@ -235,9 +236,10 @@ static bool has_theirs(const struct pod *pod, const struct spec_container *c, co
 	return now && identify_held(now, resource);
 }
 
-/* Does a container after this one hold some? Then this one, an init container that PodResources never shows,
- * is past. */
-static bool is_past(const struct pod *pod, const struct spec_pod *spec, size_t at, const char *resource)
+/* Does a container after this one hold some? Then this one, an init container that PodResources
+ * never shows, is past. */
+static bool is_past(const struct pod *pod, const struct spec_pod *spec, size_t at,
+		    const char *resource)
 {
 	for (size_t i = at + 1; i < spec->n_containers; i++) {
 		if (has_theirs(pod, &spec->containers[i], resource))
@@ -255,7 +257,8 @@ struct search {
 	struct arena *arena;
 };
 
-static void add_candidate(struct search *s, const struct spec_pod *pod, const struct spec_container *c)
+static void add_candidate(struct search *s, const struct spec_pod *pod,
+			  const struct spec_container *c)
 {
 	struct spec_candidate *candidate = &s->found.v[s->found.n++];
 
@@ -311,11 +314,14 @@ static size_t count_containers(const struct spec_list *specs)
 	return n;
 }
 
-struct spec_candidates identify_candidates(const struct spec_list *specs, const struct pod_list *held,
-					   bool complete, const char *resource, size_t want, bool reused,
+struct spec_candidates identify_candidates(const struct spec_list *specs,
+					   const struct pod_list *held, bool complete,
+					   const char *resource, size_t want, bool reused,
 					   const struct seen_specs *seen, struct arena *a)
 {
-	struct search s = { .resource = resource, .want = want, .reused = reused, .seen = seen, .arena = a };
+	struct search s = {
+		.resource = resource, .want = want, .reused = reused, .seen = seen, .arena = a
+	};
 
 	s.found.v = arena_array(a, count_containers(specs), sizeof(*s.found.v));
 	for (size_t i = 0; i < specs->n; i++) {
@@ -332,16 +338,18 @@ struct spec_candidates identify_candidates(const struct spec_list *specs, const 
 
 /* --- the one --- */
 
-/* One pod is admitted after the other: whoever is there and waits while it is another one's turn waits for
- * nothing. */
-static void remember(struct seen_specs *seen, const struct spec_candidates *c, const struct pod_list *held)
+/* One pod is admitted after the other: whoever is there and waits while it is another one's turn
+ * waits for nothing. */
+static void remember(struct seen_specs *seen, const struct spec_candidates *c,
+		     const struct pod_list *held)
 {
 	struct arena *a = arena_new(0);
 	const char **waiting = arena_array(a, c->n, sizeof(*waiting));
 	size_t n = 0;
 
 	for (size_t i = 0; i < c->n; i++) {
-		if (i == 0 || c->v[i].stale || identify_sorted_pod(held, c->v[i].pod->ns, c->v[i].pod->name))
+		if (i == 0 || c->v[i].stale ||
+		    identify_sorted_pod(held, c->v[i].pod->ns, c->v[i].pod->name))
 			waiting[n++] = key_of(&c->v[i], a);
 	}
 	arena_free(seen->arena);
@@ -371,7 +379,8 @@ static size_t busy_gpus(const struct pod_list *held, const struct spec_candidate
 }
 
 static struct identified describe(const struct spec_candidate *c, const struct pod_list *held,
-				  const char *resource, const struct hw_inventory *inv, struct arena *a)
+				  const char *resource, const struct hw_inventory *inv,
+				  struct arena *a)
 {
 	const struct pod *pod = identify_sorted_pod(held, c->pod->ns, c->pod->name);
 	const struct pod_container *now = pod ? identify_named(pod, c->container->name) : NULL;
@@ -384,14 +393,15 @@ static struct identified describe(const struct spec_candidate *c, const struct p
 
 	if (now)
 		r.n_gpus = identify_gpus(now, resource, inv, a, &r.gpus);
-	r.why = arena_printf(a, "%s/%s container %s asks for it and holds %zu GPUs", r.ns, r.pod, r.container,
-			     r.n_gpus);
+	r.why = arena_printf(a, "%s/%s container %s asks for it and holds %zu GPUs", r.ns, r.pod,
+			     r.container, r.n_gpus);
 	return r;
 }
 
-struct identified identify_by_specs(const struct spec_candidates *candidates, const struct pod_list *held,
-				    const char *resource, const struct hw_inventory *inv,
-				    struct seen_specs *seen, struct arena *a)
+struct identified identify_by_specs(const struct spec_candidates *candidates,
+				    const struct pod_list *held, const char *resource,
+				    const struct hw_inventory *inv, struct seen_specs *seen,
+				    struct arena *a)
 {
 	const struct spec_candidate *first = candidates->n ? &candidates->v[0] : NULL;
 	struct identified r = { .found = false };
@@ -399,8 +409,8 @@ struct identified identify_by_specs(const struct spec_candidates *candidates, co
 	if (first)
 		r = describe(first, held, resource, inv, a);
 	else
-		r.why = arena_printf(a, "no pod of the %zu asks for that many %s and has none", held->n,
-				     resource);
+		r.why = arena_printf(a, "no pod of the %zu asks for that many %s and has none",
+				     held->n, resource);
 	r.n_busy_gpus = busy_gpus(held, first, inv, a, &r.busy_gpus);
 	remember(seen, candidates, held);
 	return r;

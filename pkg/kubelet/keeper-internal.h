@@ -18,23 +18,25 @@ struct waiter;
 
 /* How long things take; tests are quicker. */
 struct keeper_pace {
-	unsigned settle_ms;	/* what nobody waits for goes to the disk together */
-	unsigned retry_ms;	/* a store that failed is tried again, and a state directory that could not be opened */
-	unsigned drain_ms;	/* VFs of which holds wants to know are looked at again */
-	unsigned look_ms;	/* each pod is asked for once in this time */
-	unsigned apart_ms;	/* sooner, when one is missed */
-	unsigned list_ms;	/* between our own Lists */
-	unsigned uids_ms;	/* from a hold to the look for its pod's UID, when no other hold follows */
+	unsigned settle_ms; /* what nobody waits for goes to the disk together */
+	unsigned retry_ms;  /* a store that failed is tried again, and a state directory that could
+			       not be opened */
+	unsigned drain_ms;  /* VFs of which holds wants to know are looked at again */
+	unsigned look_ms;   /* each pod is asked for once in this time */
+	unsigned apart_ms;  /* sooner, when one is missed */
+	unsigned list_ms;   /* between our own Lists */
+	unsigned
+		uids_ms; /* from a hold to the look for its pod's UID, when no other hold follows */
 	unsigned uids_latest_ms; /* when they do */
-	unsigned host_ms;	/* how long the host's own users are not counted again */
-	unsigned quiet_ms;	/* no List so soon after an allocation */
+	unsigned host_ms;	 /* how long the host's own users are not counted again */
+	unsigned quiet_ms;	 /* no List so soon after an allocation */
 };
 
 struct keeper {
 	struct rpc *rpc;
 	struct holds *holds;
 	const struct sysroot *root; /* NULL: none */
-	struct node *node; /* NULL: none yet */
+	struct node *node;	    /* NULL: none yet */
 	struct keeper_pace pace;
 	bool running; /* keeper_run_now() is at work: what it does is no reason to begin again */
 	keeper_users_fn users;
@@ -65,13 +67,13 @@ struct keeper {
 	uint64_t uids_filled; /* the generation that has all that the checkpoint knew */
 
 	/* the disk */
-	struct ledger_file *file;     /* NULL: memory only */
+	struct ledger_file *file; /* NULL: memory only */
 	struct ledger_writer *writer;
-	struct store *store;	      /* under way */
+	struct store *store; /* under way */
 	bool failing;
 	struct waiter *waiters, **last_waiter;
 	struct rpc_timer *soon, *retry, *patience;
-	bool hurried; /* soon is at once: somebody waits */
+	bool hurried;		/* soon is at once: somebody waits */
 	const char *reopen_dir; /* NULL: the state directory is open, or there is none */
 	struct reopen *reopen;	/* under way */
 	struct rpc_timer *reopen_timer;
@@ -89,10 +91,12 @@ struct keeper {
 
 void keeper_uids_later(struct keeper *k);  /* if a hold lacks the UID of its pod */
 void keeper_drain_later(struct keeper *k); /* if holds wants to know of a VF */
-void keeper_say(struct keeper *k, bool bad, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void keeper_say(struct keeper *k, bool bad, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 /* Holds of VFs that no pool lists. */
 void keeper_tell_unlisted(struct keeper *k);
-void keeper_complete(struct keeper *k); /* fills in what holds do not know of their VFs, as far as the node shows it */
+void keeper_complete(struct keeper *k); /* fills in what holds do not know of their VFs, as far as
+					   the node shows it */
 
 size_t keeper_count_ids(const struct pod_list *pods); /* that all their containers have */
 

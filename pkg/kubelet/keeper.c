@@ -1,5 +1,5 @@
-/* The ledger on the rpc thread: what holds asks for is done, what it decides is stored, and who waits for
- * that is answered. */
+/* The ledger on the rpc thread: what holds asks for is done, what it decides is stored, and who
+ * waits for that is answered. */
 #include "kubelet/keeper.h"
 #include "kubelet/keeper-internal.h"
 
@@ -165,13 +165,15 @@ static void lose_patience(void *arg)
 	serve_waiters(k);
 }
 
-/* Those that may be answered, the oldest first; the rest waits for the disk, and no longer than holds says.
+/* Those that may be answered, the oldest first; the rest waits for the disk, and no longer than
+ * holds says.
  */
 static void serve_waiters(struct keeper *k)
 {
 	struct waiter *w;
 
-	while ((w = k->waiters) && holds_may_answer(k->holds, w->generation, w->since_ms, keeper_now())) {
+	while ((w = k->waiters) &&
+	       holds_may_answer(k->holds, w->generation, w->since_ms, keeper_now())) {
 		k->waiters = w->next;
 		if (!k->waiters)
 			k->last_waiter = &k->waiters;
@@ -215,7 +217,8 @@ static void store_again(void *arg)
 static void store_failed(struct keeper *k, const struct err *err)
 {
 	if (!k->failing)
-		keeper_say(k, true, "%s; the ledger is kept in memory, and stored when that works again",
+		keeper_say(k, true,
+			   "%s; the ledger is kept in memory, and stored when that works again",
 			   err->msg);
 	k->failing = true;
 	if (!k->retry)
@@ -326,12 +329,14 @@ static void claim_all(struct keeper *k, const struct ledger *ledger)
 {
 	for (size_t i = 0; i < ledger_holds(ledger); i++) {
 		const struct ledger_hold *hold = ledger_hold_at(ledger, i);
-		const struct holds_claim claim = { .vf = hold->vf,
-						   .resource = hold->resource,
-						   .slot = hold->slot,
-						   .owner = hold->owner,
-						   .number = hold->decision,
-						   .source = "the ledger, which was not readable before" };
+		const struct holds_claim claim = {
+			.vf = hold->vf,
+			.resource = hold->resource,
+			.slot = hold->slot,
+			.owner = hold->owner,
+			.number = hold->decision,
+			.source = "the ledger, which was not readable before"
+		};
 
 		if (!hold->pending)
 			holds_claimed(k->holds, &claim, keeper_now());
@@ -359,7 +364,8 @@ static void reopened_on_rpc(void *arg)
 	k->file = STEAL(r->file);
 	k->writer = ledger_writer_start(k->file);
 	holds_restore(k->holds);
-	keeper_say(k, false, "state directory %s: it can be opened again, and the ledger is stored there",
+	keeper_say(k, false,
+		   "state directory %s: it can be opened again, and the ledger is stored there",
 		   r->dir);
 	reopen_free(r);
 	keeper_save(k, NULL, NULL);

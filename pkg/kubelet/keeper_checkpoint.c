@@ -58,7 +58,8 @@ size_t keeper_checkpoint(struct keeper *k, const struct holds_entry **ret)
 		k->entries_ino = st.st_ino;
 		k->entries_mtime = st.st_mtim;
 		pods = checkpoint_pods(k->checkpoint, k->entries_arena);
-		k->entries = arena_array(k->entries_arena, keeper_count_ids(&pods), sizeof(*k->entries));
+		k->entries =
+			arena_array(k->entries_arena, keeper_count_ids(&pods), sizeof(*k->entries));
 		for (size_t p = 0; p < pods.n; p++)
 			add_pod(k, &pods.v[p]);
 	}
@@ -89,13 +90,14 @@ static bool lacks_uid(const struct ledger_hold *hold)
 	return !*hold->owner.uid && !hold->draining;
 }
 
-/* Reading the checkpoint takes longer than an answer to the kubelet: not while one pod is admitted after the
- * other, but they may never pause. */
+/* Reading the checkpoint takes longer than an answer to the kubelet: not while one pod is admitted
+ * after the other, but they may never pause. */
 static bool is_too_busy(const struct keeper *k)
 {
 	int64_t now = clock_mono_ms();
 
-	return now - k->busy_ms < k->pace.uids_ms && now - k->uids_since_ms < k->pace.uids_latest_ms;
+	return now - k->busy_ms < k->pace.uids_ms &&
+	       now - k->uids_since_ms < k->pace.uids_latest_ms;
 }
 
 static void fill(void *arg)
@@ -114,8 +116,8 @@ static void fill(void *arg)
 	keeper_save(k, NULL, NULL);
 }
 
-/* The kubelet writes its checkpoint when the container has got all that it asks for. What it does not know
- * after a change of ours is asked again after the next. */
+/* The kubelet writes its checkpoint when the container has got all that it asks for. What it does
+ * not know after a change of ours is asked again after the next. */
 void keeper_uids_later(struct keeper *k)
 {
 	const struct ledger *l = keeper_ledger(k);

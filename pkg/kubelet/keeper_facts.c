@@ -62,8 +62,9 @@ static const char *why_away(const struct view *v, const struct ledger_hold *hold
 		return arena_printf(a, "its RDMA device %sis in a container's network namespace",
 				    hold && hold->rdma ? arena_printf(a, "%s ", hold->rdma) : "");
 	if (known && hold->netdev)
-		return arena_printf(a, "its network interface %s is in a container's network namespace",
-				    hold->netdev);
+		return arena_printf(
+			a, "its network interface %s is in a container's network namespace",
+			hold->netdev);
 	return NULL;
 }
 
@@ -82,16 +83,17 @@ static unsigned count_host_users(const struct keeper *k)
 	for (size_t i = 0; least && i < k->node->inv->n_rdma; i++) {
 		const struct hw_rdma *rdma = &k->node->inv->rdma[i];
 
-		if (!is_held(k, rdma) && k->users(k->users_ctx, rdma->name, &users) == 0 && users < least)
+		if (!is_held(k, rdma) && k->users(k->users_ctx, rdma->name, &users) == 0 &&
+		    users < least)
 			least = users;
 	}
 	return least;
 }
 
 /*
- * Daemons of the host (ibacm, a monitor) open every RDMA device there is, for good. So what the devices
- * without a hold have open, all of them, PFs' too, is not a container's. With every device held, what it was
- * before counts.
+ * Daemons of the host (ibacm, a monitor) open every RDMA device there is, for good. So what the
+ * devices without a hold have open, all of them, PFs' too, is not a container's. With every device
+ * held, what it was before counts.
  */
 static unsigned host_users(struct keeper *k)
 {
@@ -124,8 +126,8 @@ static const char *why_open(struct keeper *k, const struct view *v, struct arena
 		     : NULL;
 }
 
-/* That a pod has no cgroup says something only where cgroups of pods have been found by their UIDs: there may
- * be another kubelet's. */
+/* That a pod has no cgroup says something only where cgroups of pods have been found by their UIDs:
+ * there may be another kubelet's. */
 static enum holds_cgroup cgroup_of(struct keeper *k, const char *uid)
 {
 	int r;
@@ -203,7 +205,8 @@ static void look_at_all(void *arg)
 		if (!holds_wants_look(k->holds, i, keeper_now()))
 			continue;
 		facts = keeper_facts(k, ledger_hold_at(l, i)->vf, a);
-		holds_looked(k->holds, arena_strdup(a, ledger_hold_at(l, i)->vf), &facts, keeper_now());
+		holds_looked(k->holds, arena_strdup(a, ledger_hold_at(l, i)->vf), &facts,
+			     keeper_now());
 	}
 	for (size_t i = 0; (slot = holds_unknown(k->holds, i, &owner)); i++)
 		holds_unknown_looked(k->holds, slot, cgroup_of(k, owner->uid));
@@ -260,8 +263,8 @@ void keeper_update(struct keeper *k, struct node *node)
 
 /* --- holds of VFs that no pool lists --- */
 
-void keeper_listen_unlisted(struct keeper *k, void (*unlisted)(void *ctx, const struct node_seed *seed),
-			    void *ctx)
+void keeper_listen_unlisted(struct keeper *k,
+			    void (*unlisted)(void *ctx, const struct node_seed *seed), void *ctx)
 {
 	k->unlisted = unlisted;
 	k->unlisted_ctx = ctx;
@@ -273,7 +276,8 @@ static bool is_told(struct keeper *k, const char *vf)
 		if (!strcmp(k->told_unlisted[i], vf))
 			return true;
 	}
-	k->told_unlisted = xgrow(k->told_unlisted, &k->cap_told, k->n_told + 1, sizeof(*k->told_unlisted));
+	k->told_unlisted =
+		xgrow(k->told_unlisted, &k->cap_told, k->n_told + 1, sizeof(*k->told_unlisted));
 	k->told_unlisted[k->n_told++] = xstrdup(vf);
 	return false;
 }
@@ -289,7 +293,8 @@ void keeper_tell_unlisted(struct keeper *k)
 
 		if (!v.fn || !v.fn->driver || find_dev(k->node, hold->vf) ||
 		    !node_pool(k->node, hold->resource) ||
-		    !hw_is_nic_vf(k->node->inv, (int)(v.fn - k->node->inv->pci)) || is_told(k, hold->vf))
+		    !hw_is_nic_vf(k->node->inv, (int)(v.fn - k->node->inv->pci)) ||
+		    is_told(k, hold->vf))
 			continue;
 		k->unlisted(k->unlisted_ctx, &(struct node_seed) { .resource = hold->resource,
 								   .vf = hold->vf,

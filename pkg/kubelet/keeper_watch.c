@@ -1,7 +1,7 @@
 /*
- * Who is still there? The kubelet tells nobody that a pod has gone: it is asked, pod by pod, a few times a
- * second at most (its limit is shared by all clients of the node). Get has no side effect; a List has one
- * (reference kubelet.md §0.4), so it is the last resort.
+ * Who is still there? The kubelet tells nobody that a pod has gone: it is asked, pod by pod, a few
+ * times a second at most (its limit is shared by all clients of the node). Get has no side effect;
+ * a List has one (reference kubelet.md §0.4), so it is the last resort.
  */
 #include "kubelet/keeper-internal.h"
 
@@ -59,14 +59,16 @@ static int owner_cmp(const struct ledger_owner *o, const char *ns, const char *n
 }
 
 /* The first pod behind that one, in the order of names; NULL: it was the last. */
-static const struct ledger_owner *next_owner(const struct keeper *k, const char *ns, const char *name)
+static const struct ledger_owner *next_owner(const struct keeper *k, const char *ns,
+					     const char *name)
 {
 	const struct ledger_owner *best = NULL;
 
 	for (size_t i = 0; i < ledger_holds(keeper_ledger(k)); i++) {
 		const struct ledger_owner *o = &ledger_hold_at(keeper_ledger(k), i)->owner;
 
-		if (*o->pod && owner_cmp(o, ns, name) > 0 && (!best || owner_cmp(o, best->ns, best->pod) < 0))
+		if (*o->pod && owner_cmp(o, ns, name) > 0 &&
+		    (!best || owner_cmp(o, best->ns, best->pod) < 0))
 			best = o;
 	}
 	return best;
@@ -93,8 +95,8 @@ static size_t count_pods(const struct keeper *k)
 	return pods;
 }
 
-/* Once around in look_ms, however many have come since the last one; sooner when somebody has to be missed
- * once more. */
+/* Once around in look_ms, however many have come since the last one; sooner when somebody has to be
+ * missed once more. */
 static unsigned pause_of(const struct keeper *k)
 {
 	unsigned round = k->pace.look_ms, ms;
@@ -115,15 +117,16 @@ static void look_free(struct keeper_look *look)
 	free(look);
 }
 
-static void looked(void *arg, enum podres_result result, const struct pod_list *pods, const char *why)
+static void looked(void *arg, enum podres_result result, const struct pod_list *pods,
+		   const char *why)
 {
 	struct keeper_look *look = arg;
 	struct keeper *k = look->k;
 
 	(void)why;
 	if (k) {
-		/* Not before it is over: what it changes is saved, and that would set the pace of a first
-		 * look. */
+		/* Not before it is over: what it changes is saved, and that would set the pace of a
+		 * first look. */
 		if (result == PODRES_OK && !look->name)
 			keeper_reconcile(k, pods, look->asked_ms);
 		else if (result != PODRES_FAILED && look->name)
@@ -208,7 +211,8 @@ static void tick(void *arg)
 	k->tick = NULL;
 	holds_set_blind(k->holds, support == PODRES_NOTHING);
 	if (k->node && support != PODRES_NOTHING &&
-	    (support == PODRES_LIST || has_nameless(k) || !holds_is_settled(k->holds)) && may_list(k)) {
+	    (support == PODRES_LIST || has_nameless(k) || !holds_is_settled(k->holds)) &&
+	    may_list(k)) {
 		ask_for_all(k);
 		asked = true;
 	} else if (k->node && (support == PODRES_GET || support == PODRES_UNKNOWN)) {

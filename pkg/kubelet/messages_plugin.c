@@ -25,7 +25,8 @@ static struct device device_from(const V1beta1__Device *m, struct arena *a)
 	return d;
 }
 
-int msg_decode_device_list(struct bytes in, struct arena *a, struct device_list *ret, struct err *err)
+int msg_decode_device_list(struct bytes in, struct arena *a, struct device_list *ret,
+			   struct err *err)
 {
 	V1beta1__ListAndWatchResponse *m =
 		message_unpack(&v1beta1__list_and_watch_response__descriptor, in, a, err);
@@ -34,7 +35,8 @@ int msg_decode_device_list(struct bytes in, struct arena *a, struct device_list 
 	if (!m)
 		return -EBADMSG;
 	if (m->n_devices > MESSAGE_IDS_MAX)
-		return err_set(err, EBADMSG, "ListAndWatchResponse: more than %d devices", MESSAGE_IDS_MAX);
+		return err_set(err, EBADMSG, "ListAndWatchResponse: more than %d devices",
+			       MESSAGE_IDS_MAX);
 	v = arena_array(a, m->n_devices, sizeof(*v));
 	for (size_t i = 0; i < m->n_devices; i++)
 		v[i] = device_from(m->devices[i], a);
@@ -81,7 +83,8 @@ static V1beta1__PreferredAllocationRequest *unpack_preferred(struct bytes in, st
 	return m;
 }
 
-int msg_decode_preferred(struct bytes in, struct arena *a, struct preferred_request *ret, struct err *err)
+int msg_decode_preferred(struct bytes in, struct arena *a, struct preferred_request *ret,
+			 struct err *err)
 {
 	V1beta1__PreferredAllocationRequest *m = unpack_preferred(in, a, err);
 	struct preferred_container *v;
@@ -92,8 +95,8 @@ int msg_decode_preferred(struct bytes in, struct arena *a, struct preferred_requ
 	for (size_t i = 0; i < m->n_container_requests; i++) {
 		const V1beta1__ContainerPreferredAllocationRequest *c = m->container_requests[i];
 
-		v[i].available =
-			(struct ids) { (const char **)c->available_deviceids, c->n_available_deviceids };
+		v[i].available = (struct ids) { (const char **)c->available_deviceids,
+						c->n_available_deviceids };
 		v[i].must = (struct ids) { (const char **)c->must_include_deviceids,
 					   c->n_must_include_deviceids };
 		v[i].size = c->allocation_size;
@@ -106,8 +109,8 @@ struct bytes msg_encode_preferred(const struct preferred_request *r, struct aren
 {
 	V1beta1__PreferredAllocationRequest m = V1BETA1__PREFERRED_ALLOCATION_REQUEST__INIT;
 
-	m.container_requests =
-		message_array(&v1beta1__container_preferred_allocation_request__descriptor, r->n, a);
+	m.container_requests = message_array(
+		&v1beta1__container_preferred_allocation_request__descriptor, r->n, a);
 	m.n_container_requests = r->n;
 	for (size_t i = 0; i < r->n; i++) {
 		V1beta1__ContainerPreferredAllocationRequest *c = m.container_requests[i];
@@ -121,7 +124,8 @@ struct bytes msg_encode_preferred(const struct preferred_request *r, struct aren
 	return message_pack(&m, a);
 }
 
-int msg_decode_preferred_reply(struct bytes in, struct arena *a, struct id_lists *ret, struct err *err)
+int msg_decode_preferred_reply(struct bytes in, struct arena *a, struct id_lists *ret,
+			       struct err *err)
 {
 	V1beta1__PreferredAllocationResponse *m =
 		message_unpack(&v1beta1__preferred_allocation_response__descriptor, in, a, err);
@@ -141,8 +145,8 @@ struct bytes msg_encode_preferred_reply(const struct id_lists *l, struct arena *
 {
 	V1beta1__PreferredAllocationResponse m = V1BETA1__PREFERRED_ALLOCATION_RESPONSE__INIT;
 
-	m.container_responses =
-		message_array(&v1beta1__container_preferred_allocation_response__descriptor, l->n, a);
+	m.container_responses = message_array(
+		&v1beta1__container_preferred_allocation_response__descriptor, l->n, a);
 	m.n_container_responses = l->n;
 	for (size_t i = 0; i < l->n; i++) {
 		m.container_responses[i]->deviceids = (char **)l->v[i].v;
@@ -171,7 +175,8 @@ struct bytes msg_encode_allocate(const struct id_lists *l, struct arena *a)
 {
 	V1beta1__AllocateRequest m = V1BETA1__ALLOCATE_REQUEST__INIT;
 
-	m.container_requests = message_array(&v1beta1__container_allocate_request__descriptor, l->n, a);
+	m.container_requests =
+		message_array(&v1beta1__container_allocate_request__descriptor, l->n, a);
 	m.n_container_requests = l->n;
 	for (size_t i = 0; i < l->n; i++) {
 		m.container_requests[i]->devices_ids = (char **)l->v[i].v;
@@ -180,7 +185,8 @@ struct bytes msg_encode_allocate(const struct id_lists *l, struct arena *a)
 	return message_pack(&m, a);
 }
 
-/* A map on the wire may hold a key twice; the later entry counts (proto3, "Backwards compatibility" of maps).
+/* A map on the wire may hold a key twice; the later entry counts (proto3, "Backwards compatibility"
+ * of maps).
  */
 static void set_env(struct edits *e, const char *key, const char *value)
 {
@@ -212,11 +218,13 @@ static struct edits edits_from(const V1beta1__ContainerAllocateResponse *m, stru
 	for (size_t i = 0; i < m->n_envs; i++)
 		set_env(&e, m->envs[i]->key, m->envs[i]->value);
 	for (size_t i = 0; i < m->n_devices; i++)
-		e.devs[i] = (struct devnode) { m->devices[i]->host_path, m->devices[i]->container_path,
-					       m->devices[i]->permissions };
+		e.devs[i] =
+			(struct devnode) { m->devices[i]->host_path, m->devices[i]->container_path,
+					   m->devices[i]->permissions };
 	for (size_t i = 0; i < m->n_mounts; i++)
-		e.mounts[i] = (struct bindmount) { m->mounts[i]->host_path, m->mounts[i]->container_path,
-						   m->mounts[i]->read_only };
+		e.mounts[i] =
+			(struct bindmount) { m->mounts[i]->host_path, m->mounts[i]->container_path,
+					     m->mounts[i]->read_only };
 	e.cdi = arena_array(a, m->n_cdi_devices, sizeof(*e.cdi));
 	e.n_cdi = m->n_cdi_devices;
 	for (size_t i = 0; i < e.n_cdi; i++)
@@ -227,7 +235,8 @@ static struct edits edits_from(const V1beta1__ContainerAllocateResponse *m, stru
 int msg_decode_allocate_reply(struct bytes in, struct arena *a, struct edits **ret, size_t *ret_n,
 			      struct err *err)
 {
-	V1beta1__AllocateResponse *m = message_unpack(&v1beta1__allocate_response__descriptor, in, a, err);
+	V1beta1__AllocateResponse *m =
+		message_unpack(&v1beta1__allocate_response__descriptor, in, a, err);
 	struct edits *v;
 
 	if (!m)
@@ -242,7 +251,8 @@ int msg_decode_allocate_reply(struct bytes in, struct arena *a, struct edits **r
 
 static void edits_to(const struct edits *e, V1beta1__ContainerAllocateResponse *m, struct arena *a)
 {
-	m->envs = message_array(&v1beta1__container_allocate_response__envs_entry__descriptor, e->n_envs, a);
+	m->envs = message_array(&v1beta1__container_allocate_response__envs_entry__descriptor,
+				e->n_envs, a);
 	m->n_envs = e->n_envs;
 	for (size_t i = 0; i < e->n_envs; i++) {
 		m->envs[i]->key = (char *)e->envs[i].key;
@@ -272,7 +282,8 @@ struct bytes msg_encode_allocate_reply(const struct edits *v, size_t n, struct a
 {
 	V1beta1__AllocateResponse m = V1BETA1__ALLOCATE_RESPONSE__INIT;
 
-	m.container_responses = message_array(&v1beta1__container_allocate_response__descriptor, n, a);
+	m.container_responses =
+		message_array(&v1beta1__container_allocate_response__descriptor, n, a);
 	m.n_container_responses = n;
 	for (size_t i = 0; i < n; i++)
 		edits_to(&v[i], m.container_responses[i], a);
@@ -281,8 +292,8 @@ struct bytes msg_encode_allocate_reply(const struct edits *v, size_t n, struct a
 
 int msg_decode_pre_start(struct bytes in, struct arena *a, struct ids *ret, struct err *err)
 {
-	V1beta1__PreStartContainerRequest *m =
-		message_unpack_request(&v1beta1__pre_start_container_request__descriptor, in, a, err);
+	V1beta1__PreStartContainerRequest *m = message_unpack_request(
+		&v1beta1__pre_start_container_request__descriptor, in, a, err);
 
 	if (!m)
 		return -EBADMSG;

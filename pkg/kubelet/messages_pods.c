@@ -45,9 +45,10 @@ static void held_from(V1__ContainerDevices **v, size_t n, struct pod_container *
 
 static struct dynamic dynamic_of(const V1__ClaimResource *m, const char *claim, struct arena *a)
 {
-	struct dynamic d = {
-		.driver = m->driver_name, .pool = m->pool_name, .device = m->device_name, .claim = claim
-	};
+	struct dynamic d = { .driver = m->driver_name,
+			     .pool = m->pool_name,
+			     .device = m->device_name,
+			     .claim = claim };
 
 	d.cdi.v = arena_array(a, m->n_cdi_devices, sizeof(*d.cdi.v));
 	for (size_t i = 0; i < m->n_cdi_devices; i++)
@@ -73,14 +74,16 @@ static void keep_own_names(struct dynamic *claim, size_t n)
 
 		while (before && strcmp(claim[before - 1].driver, claim[i].driver) != 0)
 			before--;
-		if (!before || own->n <= claim[before - 1].cdi.n || !begins_with(own, &claim[before - 1].cdi))
+		if (!before || own->n <= claim[before - 1].cdi.n ||
+		    !begins_with(own, &claim[before - 1].cdi))
 			continue;
 		own->v += claim[before - 1].cdi.n;
 		own->n -= claim[before - 1].cdi.n;
 	}
 }
 
-static void dynamic_from(V1__DynamicResource **v, size_t n, struct pod_container *c, struct arena *a)
+static void dynamic_from(V1__DynamicResource **v, size_t n, struct pod_container *c,
+			 struct arena *a)
 {
 	size_t total = 0;
 
@@ -99,14 +102,15 @@ static void dynamic_from(V1__DynamicResource **v, size_t n, struct pod_container
 
 static struct pod pod_from(const V1__PodResources *m, struct arena *a)
 {
-	struct pod p = { m->namespace_, m->name, arena_array(a, m->n_containers, sizeof(*p.containers)),
-			 m->n_containers };
+	struct pod p = { m->namespace_, m->name,
+			 arena_array(a, m->n_containers, sizeof(*p.containers)), m->n_containers };
 
 	for (size_t i = 0; i < m->n_containers; i++) {
 		p.containers[i].name = m->containers[i]->name;
-		held_from(m->containers[i]->devices, m->containers[i]->n_devices, &p.containers[i], a);
-		dynamic_from(m->containers[i]->dynamic_resources, m->containers[i]->n_dynamic_resources,
-			     &p.containers[i], a);
+		held_from(m->containers[i]->devices, m->containers[i]->n_devices, &p.containers[i],
+			  a);
+		dynamic_from(m->containers[i]->dynamic_resources,
+			     m->containers[i]->n_dynamic_resources, &p.containers[i], a);
 	}
 	return p;
 }
@@ -152,7 +156,8 @@ int msg_decode_pod_get_reply(struct bytes in, struct arena *a, struct pod *ret, 
 	return 0;
 }
 
-int msg_decode_allocatable(struct bytes in, struct arena *a, struct pod_container *ret, struct err *err)
+int msg_decode_allocatable(struct bytes in, struct arena *a, struct pod_container *ret,
+			   struct err *err)
 {
 	V1__AllocatableResourcesResponse *m =
 		message_unpack(&v1__allocatable_resources_response__descriptor, in, a, err);
@@ -173,8 +178,8 @@ static size_t count_entries(const struct pod_container *c, bool one_entry_per_id
 	return n;
 }
 
-static V1__ContainerDevices **held_to(const struct pod_container *c, bool one_entry_per_id, size_t *ret_n,
-				      struct arena *a)
+static V1__ContainerDevices **held_to(const struct pod_container *c, bool one_entry_per_id,
+				      size_t *ret_n, struct arena *a)
 {
 	size_t total = count_entries(c, one_entry_per_id), n = 0;
 	V1__ContainerDevices **v = message_array(&v1__container_devices__descriptor, total, a);
@@ -217,7 +222,8 @@ static void dynamics_to(const struct pod_container *c, const char *ns, V1__Conta
 	for (size_t i = 0, end; i < c->n_dynamic; i = end) {
 		V1__DynamicResource *claim = m->dynamic_resources[m->n_dynamic_resources++];
 
-		for (end = i + 1; end < c->n_dynamic && same_claim(&c->dynamic[i], &c->dynamic[end]);)
+		for (end = i + 1;
+		     end < c->n_dynamic && same_claim(&c->dynamic[i], &c->dynamic[end]);)
 			end++;
 		claim->claim_name = (char *)(c->dynamic[i].claim ? c->dynamic[i].claim : "");
 		claim->claim_namespace = (char *)ns;
@@ -243,7 +249,8 @@ static void pod_to(const struct pod *p, bool one_entry_per_id, V1__PodResources 
 	}
 }
 
-struct bytes msg_encode_pod_list(const struct pod_list *list, bool one_entry_per_id, struct arena *a)
+struct bytes msg_encode_pod_list(const struct pod_list *list, bool one_entry_per_id,
+				 struct arena *a)
 {
 	V1__ListPodResourcesResponse m = V1__LIST_POD_RESOURCES_RESPONSE__INIT;
 
@@ -272,7 +279,8 @@ struct bytes msg_encode_pod_get_reply(const struct pod *p, bool one_entry_per_id
 	return message_pack(&m, a);
 }
 
-struct bytes msg_encode_allocatable(const struct pod_container *c, bool one_entry_per_id, struct arena *a)
+struct bytes msg_encode_allocatable(const struct pod_container *c, bool one_entry_per_id,
+				    struct arena *a)
 {
 	V1__AllocatableResourcesResponse m = V1__ALLOCATABLE_RESOURCES_RESPONSE__INIT;
 

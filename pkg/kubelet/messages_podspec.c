@@ -39,9 +39,10 @@ static int limits_from(const Corepod__Pod *from, const Corepod__ResourceRequirem
 		if (!podspec_is_extended(e->key) || is_by_dra(from, c->name, e->key))
 			continue;
 		if (podspec_count(quantity, &v[n].count) < 0)
-			return err_set(err, EBADMSG,
-				       "%s, container %s: the limit of %s is '%s', not a whole number", pod,
-				       c->name, e->key, quantity);
+			return err_set(
+				err, EBADMSG,
+				"%s, container %s: the limit of %s is '%s', not a whole number",
+				pod, c->name, e->key, quantity);
 		v[n].resource = arena_strdup(a, e->key);
 		n += v[n].count > 0;
 	}
@@ -50,7 +51,8 @@ static int limits_from(const Corepod__Pod *from, const Corepod__ResourceRequirem
 	return 0;
 }
 
-/* The ResourceClaim behind a name of the pod's own: made of a template, the status tells it. NULL: none. */
+/* The ResourceClaim behind a name of the pod's own: made of a template, the status tells it. NULL:
+ * none. */
 static const char *claim_of(const Corepod__Pod *pod, const char *name)
 {
 	for (size_t i = 0; i < pod->spec->n_resource_claims; i++) {
@@ -70,17 +72,18 @@ static const char *claim_of(const Corepod__Pod *pod, const char *name)
 
 static struct spec_claim spec_claim_of(const char *claim, const char *request, struct arena *a)
 {
-	return (struct spec_claim) { arena_strdup(a, claim), *request ? arena_strdup(a, request) : NULL };
+	return (struct spec_claim) { arena_strdup(a, claim),
+				     *request ? arena_strdup(a, request) : NULL };
 }
 
-static void claims_from(const Corepod__Pod *pod, const Corepod__Container *m, struct spec_container *c,
-			struct arena *a)
+static void claims_from(const Corepod__Pod *pod, const Corepod__Container *m,
+			struct spec_container *c, struct arena *a)
 {
 	const Corepod__PodExtendedResourceClaimStatus *extended =
 		pod->status ? pod->status->extended_resource_claim_status : NULL;
 	size_t n_claims = m->resources ? m->resources->n_claims : 0;
-	struct spec_claim *v =
-		arena_array(a, n_claims + (extended ? extended->n_request_mappings : 0), sizeof(*v));
+	struct spec_claim *v = arena_array(
+		a, n_claims + (extended ? extended->n_request_mappings : 0), sizeof(*v));
 
 	c->claims = v;
 	for (size_t i = 0; i < n_claims; i++) {
@@ -94,12 +97,14 @@ static void claims_from(const Corepod__Pod *pod, const Corepod__Container *m, st
 		const Corepod__ContainerExtendedResourceRequest *r = extended->request_mappings[i];
 
 		if (!strcmp(r->container_name, m->name))
-			v[c->n_claims++] = spec_claim_of(extended->resource_claim_name, r->request_name, a);
+			v[c->n_claims++] =
+				spec_claim_of(extended->resource_claim_name, r->request_name, a);
 	}
 }
 
 static int container_from(const Corepod__Pod *pod, const Corepod__Container *m, bool init,
-			  struct spec_container *c, const char *name, struct arena *a, struct err *err)
+			  struct spec_container *c, const char *name, struct arena *a,
+			  struct err *err)
 {
 	if (!*m->name)
 		return err_set(err, EBADMSG, "%s: a container has no name", name);
@@ -109,8 +114,8 @@ static int container_from(const Corepod__Pod *pod, const Corepod__Container *m, 
 	return m->resources ? limits_from(pod, m->resources, c, name, a, err) : 0;
 }
 
-static int containers_from(const Corepod__Pod *pod, struct spec_pod *p, const char *name, struct arena *a,
-			   struct err *err)
+static int containers_from(const Corepod__Pod *pod, struct spec_pod *p, const char *name,
+			   struct arena *a, struct err *err)
 {
 	const Corepod__PodSpec *m = pod->spec;
 	size_t n_init = m->n_init_containers, n = n_init + m->n_containers;
@@ -118,7 +123,8 @@ static int containers_from(const Corepod__Pod *pod, struct spec_pod *p, const ch
 
 	for (size_t i = 0; i < n; i++) {
 		bool init = i < n_init;
-		const Corepod__Container *c = init ? m->init_containers[i] : m->containers[i - n_init];
+		const Corepod__Container *c =
+			init ? m->init_containers[i] : m->containers[i - n_init];
 		int r = container_from(pod, c, init, &v[i], name, a, err);
 
 		if (r < 0)
@@ -174,13 +180,15 @@ int podsapi_decode(struct bytes in, struct arena *a, struct spec_list *ret, stru
 static Corepod__Container *container_to(const struct spec_container *c, struct arena *a)
 {
 	Corepod__Container *m = message_new(&corepod__container__descriptor, a);
-	Corepod__ResourceRequirements *r = message_new(&corepod__resource_requirements__descriptor, a);
+	Corepod__ResourceRequirements *r =
+		message_new(&corepod__resource_requirements__descriptor, a);
 
 	m->name = (char *)c->name;
 	m->restart_policy = (char *)(c->kind == SPEC_SIDECAR ? "Always" : "");
 	m->resources = r;
 	r->n_limits = c->n_limits;
-	r->limits = message_array(&corepod__resource_requirements__limits_entry__descriptor, c->n_limits, a);
+	r->limits = message_array(&corepod__resource_requirements__limits_entry__descriptor,
+				  c->n_limits, a);
 	for (size_t i = 0; i < c->n_limits; i++) {
 		r->limits[i]->key = (char *)c->limits[i].resource;
 		r->limits[i]->value = message_new(&corepod__quantity__descriptor, a);
@@ -199,7 +207,8 @@ static Corepod__Container *container_to(const struct spec_container *c, struct a
 static void pod_claims_to(const struct spec_container *c, Corepod__PodSpec *m, struct arena *a)
 {
 	for (size_t i = 0; i < c->n_claims; i++) {
-		Corepod__PodResourceClaim *claim = message_new(&corepod__pod_resource_claim__descriptor, a);
+		Corepod__PodResourceClaim *claim =
+			message_new(&corepod__pod_resource_claim__descriptor, a);
 
 		claim->name = claim->resource_claim_name = (char *)c->claims[i].claim;
 		m->resource_claims[m->n_resource_claims++] = claim;

@@ -9,19 +9,22 @@ static struct plugin_options options_from(const V1beta1__DevicePluginOptions *m)
 {
 	if (!m)
 		return (struct plugin_options) { false, false };
-	return (struct plugin_options) { m->pre_start_required, m->get_preferred_allocation_available };
+	return (struct plugin_options) { m->pre_start_required,
+					 m->get_preferred_allocation_available };
 }
 
 static V1beta1__DevicePluginOptions *options_to(const struct plugin_options *o, struct arena *a)
 {
-	V1beta1__DevicePluginOptions *m = message_new(&v1beta1__device_plugin_options__descriptor, a);
+	V1beta1__DevicePluginOptions *m =
+		message_new(&v1beta1__device_plugin_options__descriptor, a);
 
 	m->pre_start_required = o->pre_start_required;
 	m->get_preferred_allocation_available = o->preferred_allocation;
 	return m;
 }
 
-int msg_decode_options(struct bytes in, struct arena *a, struct plugin_options *ret, struct err *err)
+int msg_decode_options(struct bytes in, struct arena *a, struct plugin_options *ret,
+		       struct err *err)
 {
 	V1beta1__DevicePluginOptions *m =
 		message_unpack(&v1beta1__device_plugin_options__descriptor, in, a, err);
@@ -37,9 +40,11 @@ struct bytes msg_encode_options(const struct plugin_options *o, struct arena *a)
 	return message_pack(options_to(o, a), a);
 }
 
-int msg_decode_register(struct bytes in, struct arena *a, struct register_request *ret, struct err *err)
+int msg_decode_register(struct bytes in, struct arena *a, struct register_request *ret,
+			struct err *err)
 {
-	V1beta1__RegisterRequest *m = message_unpack(&v1beta1__register_request__descriptor, in, a, err);
+	V1beta1__RegisterRequest *m =
+		message_unpack(&v1beta1__register_request__descriptor, in, a, err);
 
 	if (!m)
 		return -EBADMSG;
@@ -59,7 +64,8 @@ struct bytes msg_encode_register(const struct register_request *r, struct arena 
 	return message_pack(&m, a);
 }
 
-int msg_decode_plugin_info(struct bytes in, struct arena *a, struct plugin_info *ret, struct err *err)
+int msg_decode_plugin_info(struct bytes in, struct arena *a, struct plugin_info *ret,
+			   struct err *err)
 {
 	Pluginregistration__PluginInfo *m =
 		message_unpack(&pluginregistration__plugin_info__descriptor, in, a, err);
@@ -69,7 +75,8 @@ int msg_decode_plugin_info(struct bytes in, struct arena *a, struct plugin_info 
 	*ret = (struct plugin_info) { m->type,
 				      m->name,
 				      m->endpoint,
-				      { (const char **)m->supported_versions, m->n_supported_versions } };
+				      { (const char **)m->supported_versions,
+					m->n_supported_versions } };
 	return 0;
 }
 
@@ -85,11 +92,11 @@ struct bytes msg_encode_plugin_info(const struct plugin_info *i, struct arena *a
 	return message_pack(&m, a);
 }
 
-int msg_decode_registration_status(struct bytes in, struct arena *a, struct registration_status *ret,
-				   struct err *err)
+int msg_decode_registration_status(struct bytes in, struct arena *a,
+				   struct registration_status *ret, struct err *err)
 {
-	Pluginregistration__RegistrationStatus *m =
-		message_unpack_request(&pluginregistration__registration_status__descriptor, in, a, err);
+	Pluginregistration__RegistrationStatus *m = message_unpack_request(
+		&pluginregistration__registration_status__descriptor, in, a, err);
 
 	if (!m)
 		return -EBADMSG;

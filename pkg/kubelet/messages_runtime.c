@@ -19,7 +19,8 @@ struct bytes msg_encode_runtime_version(const struct runtime_version *v, struct 
 	return message_pack(&m, a);
 }
 
-int msg_decode_runtime_version(struct bytes in, struct arena *a, struct runtime_version *ret, struct err *err)
+int msg_decode_runtime_version(struct bytes in, struct arena *a, struct runtime_version *ret,
+			       struct err *err)
 {
 	Runtime__V1__VersionResponse *m =
 		message_unpack(&runtime__v1__version_response__descriptor, in, a, err);
@@ -56,7 +57,8 @@ struct bytes msg_encode_runtime_status(const struct runtime_status *s, struct ar
 	return message_pack(&m, a);
 }
 
-int msg_decode_runtime_status(struct bytes in, struct arena *a, struct runtime_status *ret, struct err *err)
+int msg_decode_runtime_status(struct bytes in, struct arena *a, struct runtime_status *ret,
+			      struct err *err)
 {
 	Runtime__V1__StatusResponse *m =
 		message_unpack(&runtime__v1__status_response__descriptor, in, a, err);

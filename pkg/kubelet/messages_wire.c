@@ -73,22 +73,22 @@ static bool take_field(struct bytes *in, uint32_t *tag, struct bytes *body)
 	}
 }
 
-static int check_string(const ProtobufCMessageDescriptor *desc, const ProtobufCFieldDescriptor *field,
-			struct bytes s, struct err *err)
+static int check_string(const ProtobufCMessageDescriptor *desc,
+			const ProtobufCFieldDescriptor *field, struct bytes s, struct err *err)
 {
 	if (s.len && memchr(s.data, 0, s.len))
 		return err_set(err, EILSEQ, "%s: a value of %s holds a NUL byte", desc->short_name,
 			       field->name);
 	if (!str_utf8_valid((const char *)s.data, s.len))
-		return err_set(err, EILSEQ, "%s: a value of %s is not valid UTF-8", desc->short_name,
-			       field->name);
+		return err_set(err, EILSEQ, "%s: a value of %s is not valid UTF-8",
+			       desc->short_name, field->name);
 	return 0;
 }
 
-/* Walk the wire format by the schema: the only place where a string's real length is still known. Our
- * schemas do not recur, so neither does this beyond their depth. */
-static int check_message(const ProtobufCMessageDescriptor *desc, struct bytes in, struct allowance *left,
-			 struct err *err)
+/* Walk the wire format by the schema: the only place where a string's real length is still known.
+ * Our schemas do not recur, so neither does this beyond their depth. */
+static int check_message(const ProtobufCMessageDescriptor *desc, struct bytes in,
+			 struct allowance *left, struct err *err)
 {
 	const ProtobufCFieldDescriptor *field;
 	struct bytes body;
@@ -97,9 +97,10 @@ static int check_message(const ProtobufCMessageDescriptor *desc, struct bytes in
 
 	while (in.len && r == 0) {
 		if (!take_field(&in, &tag, &body))
-			return err_set(err, EBADMSG,
-				       "%s: the bytes end in the middle of a field or are not protobuf",
-				       desc->short_name);
+			return err_set(
+				err, EBADMSG,
+				"%s: the bytes end in the middle of a field or are not protobuf",
+				desc->short_name);
 		field = protobuf_c_message_descriptor_get_field(desc, tag);
 		if (!field || !body.data)
 			continue;
@@ -113,8 +114,8 @@ static int check_message(const ProtobufCMessageDescriptor *desc, struct bytes in
 			return err_set(err, EBADMSG, "%s: too many values of %s", desc->short_name,
 				       field->name);
 		if (field->type == PROTOBUF_C_TYPE_STRING && left->ids-- == 0)
-			return err_set(err, EBADMSG, "%s: more than %d values of %s", desc->short_name,
-				       MESSAGE_IDS_MAX, field->name);
+			return err_set(err, EBADMSG, "%s: more than %d values of %s",
+				       desc->short_name, MESSAGE_IDS_MAX, field->name);
 	}
 	return r;
 }
@@ -144,8 +145,8 @@ static void budget_free(void *data, void *p)
 	(void)p;
 }
 
-static void *unpack(const ProtobufCMessageDescriptor *desc, struct bytes in, const struct limits *limits,
-		    struct arena *a, struct err *err)
+static void *unpack(const ProtobufCMessageDescriptor *desc, struct bytes in,
+		    const struct limits *limits, struct arena *a, struct err *err)
 {
 	struct budget budget = { a, limits->bytes, false };
 	ProtobufCAllocator allocator = { budget_alloc, budget_free, &budget };
@@ -158,8 +159,8 @@ static void *unpack(const ProtobufCMessageDescriptor *desc, struct bytes in, con
 	if (m)
 		return m;
 	if (budget.exhausted)
-		err_set(err, EBADMSG, "%s: %zu bytes that take more than %zu MiB to decode", desc->short_name,
-			in.len, limits->bytes >> 20);
+		err_set(err, EBADMSG, "%s: %zu bytes that take more than %zu MiB to decode",
+			desc->short_name, in.len, limits->bytes >> 20);
 	else
 		err_set(err, EBADMSG, "%s: a field has the wrong type", desc->short_name);
 	return NULL;
@@ -171,8 +172,8 @@ void *message_unpack(const ProtobufCMessageDescriptor *desc, struct bytes in, st
 	return unpack(desc, in, &answer_limits, a, err);
 }
 
-void *message_unpack_request(const ProtobufCMessageDescriptor *desc, struct bytes in, struct arena *a,
-			     struct err *err)
+void *message_unpack_request(const ProtobufCMessageDescriptor *desc, struct bytes in,
+			     struct arena *a, struct err *err)
 {
 	return unpack(desc, in, &request_limits, a, err);
 }
@@ -206,7 +207,8 @@ static void strings_as_text(const ProtobufCMessageDescriptor *desc, struct bytes
 	}
 }
 
-struct bytes message_as_text(const ProtobufCMessageDescriptor *desc, struct bytes in, struct arena *a)
+struct bytes message_as_text(const ProtobufCMessageDescriptor *desc, struct bytes in,
+			     struct arena *a)
 {
 	uint8_t *out = arena_copy(a, in.data, in.len);
 

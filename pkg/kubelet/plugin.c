@@ -75,7 +75,8 @@ void plugin_warn_reset(struct plugin *p, enum warning kind)
 
 void plugin_refuse(struct rpc_call *call, struct err *err)
 {
-	/* A sentence cut short, or a name from sysfs in it: the status must be UTF-8 all the same. */
+	/* A sentence cut short, or a name from sysfs in it: the status must be UTF-8 all the same.
+	 */
 	if (!str_utf8_valid(err->msg, strlen(err->msg))) {
 		for (char *c = err->msg; *c; c++) {
 			if (*c & 0x80)
@@ -130,12 +131,14 @@ static void send_list(struct plugin *p, struct listener *l, struct arena *a)
 	p->stats.lists_sent++;
 }
 
-/* Every client that asks for the list gets it. Only the kubelet's stream says that we are registered. */
+/* Every client that asks for the list gets it. Only the kubelet's stream says that we are
+ * registered. */
 static bool is_stranger(const struct plugin *p, const struct rpc_stream *stream)
 {
 	const struct rpc_peer *peer = rpc_stream_peer(stream);
 
-	return !(p->watched ? plugin_watch_is_kubelet(p, peer) : plugin_register_is_kubelet(p, peer));
+	return !(p->watched ? plugin_watch_is_kubelet(p, peer)
+			    : plugin_register_is_kubelet(p, peer));
 }
 
 static void list_opened(void *ctx, struct rpc_stream *stream, struct bytes request)
@@ -154,7 +157,8 @@ static void list_opened(void *ctx, struct rpc_stream *stream, struct bytes reque
 	send_list(p, l, a);
 	l->stranger = is_stranger(p, stream);
 	if (l->stranger) {
-		log_debug("kubelet", "%s: a client that is not the kubelet watches the list", p->resource);
+		log_debug("kubelet", "%s: a client that is not the kubelet watches the list",
+			  p->resource);
 		return;
 	}
 	rpc_stream_keep(stream);
@@ -171,7 +175,8 @@ static void list_closed(void *ctx, struct rpc_stream *stream)
 	bool last;
 
 	LIST_REMOVE(l, link);
-	/* One that we ended counts until it is gone, but does not stand for a registration meanwhile. */
+	/* One that we ended counts until it is gone, but does not stand for a registration
+	 * meanwhile. */
 	last = !l->stranger && !(l->ending ? plugin_has_stream(p) : plugin_is_registered(p));
 	free(l);
 	if (p->dying || !last)
@@ -195,8 +200,8 @@ struct grants {
 	size_t n;
 };
 
-static int allocate_one(struct plugin *p, const struct pool *pool, const struct ids *ids, struct arena *a,
-			struct grants *grants, struct edits *ret, struct err *err)
+static int allocate_one(struct plugin *p, const struct pool *pool, const struct ids *ids,
+			struct arena *a, struct grants *grants, struct edits *ret, struct err *err)
 {
 	struct choice *choice = recent_take(p->recent, clock_mono_ms(), ids);
 	struct given *given = &grants->v[grants->n++];
@@ -204,8 +209,8 @@ static int allocate_one(struct plugin *p, const struct pool *pool, const struct 
 
 	given->n_gpus = choice_known_gpus(choice, p->node->inv, grants->arena, &given->gpus);
 	record_begin(&given->record, p, choice, ids, grants->arena);
-	r = answer_grant(p->node, pool, ids, p->env->root, given->gpus, given->n_gpus, grants->arena,
-			 &given->grant, err);
+	r = answer_grant(p->node, pool, ids, p->env->root, given->gpus, given->n_gpus,
+			 grants->arena, &given->grant, err);
 	if (r == 0)
 		r = files_allocate(p, &given->grant, a, ret, err);
 	if (r == 0)
@@ -228,8 +233,8 @@ static int allocate_shared(struct plugin *p, const struct pool *pool, const stru
 	return 0;
 }
 
-static int allocate_all(struct plugin *p, struct bytes request, struct arena *a, struct grants *grants,
-			struct bytes *ret, struct err *err)
+static int allocate_all(struct plugin *p, struct bytes request, struct arena *a,
+			struct grants *grants, struct bytes *ret, struct err *err)
 {
 	const struct pool *pool = plugin_pool(p);
 	struct id_lists lists;
@@ -246,8 +251,9 @@ static int allocate_all(struct plugin *p, struct bytes request, struct arena *a,
 	edits = arena_array(a, lists.n, sizeof(*edits));
 	grants->v = arena_array(grants->arena, lists.n, sizeof(*grants->v));
 	for (size_t i = 0; i < lists.n; i++) {
-		r = plugin_is_late(p) ? late_allocate(p, &lists.v[i], a, &edits[i], err)
-				      : allocate_one(p, pool, &lists.v[i], a, grants, &edits[i], err);
+		r = plugin_is_late(p)
+			    ? late_allocate(p, &lists.v[i], a, &edits[i], err)
+			    : allocate_one(p, pool, &lists.v[i], a, grants, &edits[i], err);
 		if (r < 0)
 			return r;
 	}
@@ -338,7 +344,8 @@ static bool use_registry(const struct plugin *p)
 	return p->env->registration == REGISTER_WATCHER;
 }
 
-/* sriov-network-device-plugin's name; with our process id beside another live process that has it already. */
+/* sriov-network-device-plugin's name; with our process id beside another live process that has it
+ * already. */
 static char *socket_path(const struct plugin *p, const char *dir, bool unique)
 {
 	char *path = unique ? xasprintf("%s/%s.%d.sock", dir, p->resource, (int)getpid())

@@ -1,7 +1,7 @@
 /*
- * Device-info files of the Network Plumbing Working Group, one per device, for Multus and friends. Written in
- * slices beside the kubelet's calls; after Allocate's reply, long before a CNI plugin comes, it is looked
- * whether they are there. They stay when we stop: pods that run use them.
+ * Device-info files of the Network Plumbing Working Group, one per device, for Multus and friends.
+ * Written in slices beside the kubelet's calls; after Allocate's reply, long before a CNI plugin
+ * comes, it is looked whether they are there. They stay when we stop: pods that run use them.
  */
 #include "kubelet/plugin-internal.h"
 
@@ -49,8 +49,11 @@ static int make_dir(const char *dir)
 
 static int replace_file(const char *dir, const char *path, const char *text)
 {
-	_cleanup_free_ char *temp = xasprintf("%s/.%s.%d", dir, path + strlen(dir) + 1, (int)getpid());
-	const struct file_new f = { .dir = AT_FDCWD, .name = path, .temporary = temp, .mode = 0444 };
+	_cleanup_free_ char *temp =
+		xasprintf("%s/.%s.%d", dir, path + strlen(dir) + 1, (int)getpid());
+	const struct file_new f = {
+		.dir = AT_FDCWD, .name = path, .temporary = temp, .mode = 0444
+	};
 	int r = file_write(&f, text, strlen(text), NULL);
 
 	if (r == -ENOENT) {
@@ -74,7 +77,8 @@ static void write_file(struct devinfo *d, struct file *file, const struct pool_d
 		return;
 	r = replace_file(p->env->devinfo_dir, file->path, text);
 	if (r < 0) {
-		plugin_warn(p, WARN_DEVINFO, "device-info file %s not written: %s", file->path, strerror(-r));
+		plugin_warn(p, WARN_DEVINFO, "device-info file %s not written: %s", file->path,
+			    strerror(-r));
 		return;
 	}
 	plugin_warn_reset(p, WARN_DEVINFO);
@@ -102,7 +106,8 @@ static void files_free(struct file *files, size_t n)
 	free(files);
 }
 
-/* What is known of the files goes along; both lists are sorted alike but for devices that came or went. */
+/* What is known of the files goes along; both lists are sorted alike but for devices that came or
+ * went. */
 static void follow_pool(struct devinfo *d, const struct pool *pool)
 {
 	_cleanup_arena_ struct arena *a = arena_new(4096);

@@ -1,7 +1,8 @@
 /*
- * The files of containers of pools that bind early. Allocate makes the directory, which is all that the
- * kubelet has to wait for, and fills it after the reply with what is known by then; PreStartContainer writes
- * the truth. A directory that cannot be made, or a file that cannot be written, fails nobody.
+ * The files of containers of pools that bind early. Allocate makes the directory, which is all that
+ * the kubelet has to wait for, and fills it after the reply with what is known by then;
+ * PreStartContainer writes the truth. A directory that cannot be made, or a file that cannot be
+ * written, fails nobody.
  */
 #include "kubelet/plugin-internal.h"
 
@@ -20,7 +21,8 @@
 
 static const char *lowest_of(const struct grant *grant)
 {
-	return grant->n_devs ? grant->devs[0].dev->id : NULL; /* they are in the order of addresses */
+	return grant->n_devs ? grant->devs[0].dev->id
+			     : NULL; /* they are in the order of addresses */
 }
 
 static bool make(struct plugin *p, const struct grant *grant)
@@ -45,7 +47,8 @@ void files_update(struct plugin *p)
 	p->topology = pool && !plugin_is_late(p) ? topofile_name(p->node, pool->cfg) : NULL;
 }
 
-int files_allocate(struct plugin *p, struct grant *grant, struct arena *a, struct edits *ret, struct err *err)
+int files_allocate(struct plugin *p, struct grant *grant, struct arena *a, struct edits *ret,
+		   struct err *err)
 {
 	struct bindmount *mount;
 	int r;
@@ -84,8 +87,8 @@ static bool is_given(const struct plugin *p, const struct record *r)
 	return r->decision && hold && hold->decision == r->decision;
 }
 
-void files_given(struct plugin *p, const struct record *r, const struct grant *grant, const int *gpus,
-		 size_t n_gpus)
+void files_given(struct plugin *p, const struct record *r, const struct grant *grant,
+		 const int *gpus, size_t n_gpus)
 {
 	_cleanup_arena_ struct arena *a = arena_new(16 * 1024);
 	const struct pool *pool = node_pool(r->node, p->resource);
@@ -106,14 +109,16 @@ void files_given(struct plugin *p, const struct record *r, const struct grant *g
 
 	if (!r->n_devs || !p->env->rundir || !contents_has_files(pool) || !is_given(p, r))
 		return;
-	if (contents_render(&in, a, &c, &err) < 0 || contents_write(p->env->rundir, &share, 1, &c, &err) < 0)
-		plugin_warn(p, WARN_FILES, "the files of a container are not complete: %s", err.msg);
+	if (contents_render(&in, a, &c, &err) < 0 ||
+	    contents_write(p->env->rundir, &share, 1, &c, &err) < 0)
+		plugin_warn(p, WARN_FILES, "the files of a container are not complete: %s",
+			    err.msg);
 }
 
 /* --- PreStartContainer --- */
 
-/* What could not be found out or written is told, and stops nobody; what the operator wants and cannot be
- * does. */
+/* What could not be found out or written is told, and stops nobody; what the operator wants and
+ * cannot be does. */
 int files_start(struct plugin *p, const struct contents_in *in, struct arena *a, struct err *err)
 {
 	const char *pod = in->owner.pod ? in->owner.pod : "not known";
@@ -124,12 +129,13 @@ int files_start(struct plugin *p, const struct contents_in *in, struct arena *a,
 	if (r < 0)
 		return r;
 	if (c.doubt)
-		plugin_warn(p, WARN_TRUTH, "pod %s starts, and not all is known of its VFs: %s", pod,
-			    c.doubt);
+		plugin_warn(p, WARN_TRUTH, "pod %s starts, and not all is known of its VFs: %s",
+			    pod, c.doubt);
 	else
 		plugin_warn_reset(p, WARN_TRUTH);
-	if (in->rundir && contents_write(p->env->rundir, in->shares, in->n_shares, &c, &unwritten) < 0)
-		plugin_warn(p, WARN_FILES, "pod %s starts with files that are not complete: %s", pod,
-			    unwritten.msg);
+	if (in->rundir &&
+	    contents_write(p->env->rundir, in->shares, in->n_shares, &c, &unwritten) < 0)
+		plugin_warn(p, WARN_FILES, "pod %s starts with files that are not complete: %s",
+			    pod, unwritten.msg);
 	return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * The device plugin of a pool that binds late: its devices are slots, Allocate promises, PreStartContainer
- * binds (reference kubelet.md §3.2). What is decided, the binder decides.
+ * The device plugin of a pool that binds late: its devices are slots, Allocate promises,
+ * PreStartContainer binds (reference kubelet.md §3.2). What is decided, the binder decides.
  */
 #include "kubelet/plugin-internal.h"
 
@@ -31,7 +31,8 @@
 #define REFUSED_AGAIN_MS 10000 /* a runtime that has no CDI may be replaced under us */
 #define WAITS_EVERY_MS	 60000
 #define WAITS_MAX	 10
-/* Kubernetes 1.29, the first one that passes CDI devices on, speaks grpc-go 1.58; 1.28 spoke 1.54. */
+/* Kubernetes 1.29, the first one that passes CDI devices on, speaks grpc-go 1.58; 1.28 spoke 1.54.
+ */
 #define GRPC_GO		"grpc-go/1."
 #define GRPC_GO_CDI_MIN 58
 
@@ -71,10 +72,11 @@ static void ask_runtime_again(void *arg)
 static void refuse_runtime(struct late *l, const char *what)
 {
 	if (!l->refused)
-		log_error("kubelet",
-			  "%s binds late and needs CDI, which this runtime does not do: %s; not registered, "
-			  "set binding to early in the configuration, or --cdi=on if that is not the runtime",
-			  l->plugin->resource, what);
+		log_error(
+			"kubelet",
+			"%s binds late and needs CDI, which this runtime does not do: %s; not registered, "
+			"set binding to early in the configuration, or --cdi=on if that is not the runtime",
+			l->plugin->resource, what);
 	l->refused = true;
 	l->timer = rpc_after(l->plugin->env->rpc, REFUSED_AGAIN_MS, ask_runtime_again, l);
 }
@@ -91,16 +93,18 @@ static void runtime_told(void *arg, const struct runtime_answer *answer)
 		ready(l);
 	} else if (answer->cdi == RUNTIME_NO_CDI) {
 		refuse_runtime(l, answer->sentence);
-	} else if (answer->cdi == RUNTIME_SILENT && clock_mono_ms() - l->runtime_since_ms < PROBES_QUIET_MS) {
+	} else if (answer->cdi == RUNTIME_SILENT &&
+		   clock_mono_ms() - l->runtime_since_ms < PROBES_QUIET_MS) {
 		l->timer = rpc_after(p->env->rpc, PROBE_AGAIN_MS, ask_runtime_again, l);
 	} else {
-		log_warn("kubelet",
-			 "%s binds late, and whether the container runtime does CDI is not known: %s; if it "
-			 "does "
-			 "not, containers start without VFs (--runtime-socket says where it is, --cdi=on "
-			 "that it "
-			 "does, --cdi=off that it does not)",
-			 p->resource, answer->sentence);
+		log_warn(
+			"kubelet",
+			"%s binds late, and whether the container runtime does CDI is not known: %s; if it "
+			"does "
+			"not, containers start without VFs (--runtime-socket says where it is, --cdi=on "
+			"that it "
+			"does, --cdi=off that it does not)",
+			p->resource, answer->sentence);
 		ready(l);
 	}
 }
@@ -130,7 +134,8 @@ static void probe_again(void *arg)
 	probe(l);
 }
 
-static void probed(void *arg, enum podres_result result, const struct pod_list *pods, const char *why)
+static void probed(void *arg, enum podres_result result, const struct pod_list *pods,
+		   const char *why)
 {
 	struct late *l = arg;
 	struct plugin *p = l->plugin;
@@ -141,11 +146,12 @@ static void probed(void *arg, enum podres_result result, const struct pod_list *
 	if (!p) {
 		free(l);
 	} else if (podres_support(p->env->podres) == PODRES_NOTHING) {
-		log_error("kubelet",
-			  "%s binds late, which this kubelet cannot: it is older than 1.27; not registered, "
-			  "set "
-			  "binding to early in the configuration",
-			  p->resource);
+		log_error(
+			"kubelet",
+			"%s binds late, which this kubelet cannot: it is older than 1.27; not registered, "
+			"set "
+			"binding to early in the configuration",
+			p->resource);
 	} else if (podres_support(p->env->podres) == PODRES_UNKNOWN) {
 		if (clock_mono_ms() - l->since_ms >= PROBES_QUIET_MS)
 			plugin_warn(
@@ -226,11 +232,12 @@ int late_check_kubelet(const struct plugin *p, const char *user_agent, struct er
 	memcpy(digits, version, n);
 	if (str_to_u64(digits, 10, 1000, &minor) < 0 || minor >= GRPC_GO_CDI_MIN)
 		return 0;
-	return err_set(err, EIO,
-		       "%s binds late and needs CDI, which kubelets pass on from 1.29: this one is older; "
-		       "set binding "
-		       "to early in the configuration, or --cdi=on if its gate DevicePluginCDIDevices is on",
-		       p->resource);
+	return err_set(
+		err, EIO,
+		"%s binds late and needs CDI, which kubelets pass on from 1.29: this one is older; "
+		"set binding "
+		"to early in the configuration, or --cdi=on if its gate DevicePluginCDIDevices is on",
+		p->resource);
 }
 
 /* --- the list --- */
@@ -253,7 +260,8 @@ struct device_list late_list(const struct plugin *p, struct arena *a)
 	return list;
 }
 
-/* --- GetPreferredAllocation: any slot of a class is as good as any other, as long as it is free --- */
+/* --- GetPreferredAllocation: any slot of a class is as good as any other, as long as it is free
+ * --- */
 
 static int by_string(const void *x, const void *y)
 {
@@ -326,7 +334,8 @@ static void take(struct pick *p, bool held, int class)
 	}
 }
 
-static struct ids prefer(const struct slot_list *slots, const struct preferred_container *c, struct arena *a)
+static struct ids prefer(const struct slot_list *slots, const struct preferred_container *c,
+			 struct arena *a)
 {
 	struct pick p = { .slots = slots,
 			  .available = sorted(&c->available, a),
@@ -347,7 +356,8 @@ static struct ids prefer(const struct slot_list *slots, const struct preferred_c
 	return p.out;
 }
 
-void late_preferred(struct plugin *p, struct rpc_call *call, const struct preferred_request *request)
+void late_preferred(struct plugin *p, struct rpc_call *call,
+		    const struct preferred_request *request)
 {
 	struct arena *a = rpc_call_arena(call);
 	struct id_lists lists = { arena_array(a, request->n, sizeof(*lists.v)), request->n };
@@ -406,7 +416,8 @@ int late_allocate(struct plugin *p, const struct ids *ids, struct arena *a, stru
 		edits.cdi[i] = cdi_device(slots.v[i], a);
 		strbuf_printf(&names, "%s%s", i ? "," : "", slots.v[i]);
 	}
-	edits.envs[0] = (struct kv) { env_name(p->resource, a), arena_strdup(a, strbuf_str(&names)) };
+	edits.envs[0] =
+		(struct kv) { env_name(p->resource, a), arena_strdup(a, strbuf_str(&names)) };
 	binder_allocated(p->env->binder, &slots);
 	*ret = edits;
 	return 0;
@@ -420,8 +431,8 @@ struct starting {
 	const char *resource;
 };
 
-/* Of all plugins together, for the one that was asked may be gone by now: ten lines a minute. The kubelet
- * asks again, and is not the only one who can. */
+/* Of all plugins together, for the one that was asked may be gone by now: ten lines a minute. The
+ * kubelet asks again, and is not the only one who can. */
 static bool may_warn(void)
 {
 	static int64_t since_ms;
@@ -442,7 +453,8 @@ static void bound(void *arg, const struct err *err, const struct bound *v, size_
 
 	if (!err) {
 		for (size_t i = 0; i < n; i++)
-			log_debug("kubelet", "%s: slot %s is %s", v[i].resource, v[i].slot, v[i].vf);
+			log_debug("kubelet", "%s: slot %s is %s", v[i].resource, v[i].slot,
+				  v[i].vf);
 		rpc_reply(s->call, RPC_OK, NULL, (struct bytes) { NULL, 0 });
 		return;
 	}

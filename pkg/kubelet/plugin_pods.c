@@ -1,4 +1,5 @@
-/* What every resource asks of PodResources beside the kubelet's calls, and who is told what it said. */
+/* What every resource asks of PodResources beside the kubelet's calls, and who is told what it
+ * said. */
 #include "kubelet/plugin-internal.h"
 
 #include <stdlib.h>
@@ -74,7 +75,8 @@ void plugin_pods_tell_old(struct plugin *p)
 	if (p->told_old)
 		return;
 	p->told_old = true;
-	log_info("kubelet", "%s: this kubelet is older than 1.27: VFs are chosen without knowing the GPUs",
+	log_info("kubelet",
+		 "%s: this kubelet is older than 1.27: VFs are chosen without knowing the GPUs",
 		 p->resource);
 }
 
@@ -84,7 +86,8 @@ static void tell_if_old(struct plugin *p)
 		plugin_pods_tell_old(p);
 }
 
-static void primed(void *arg, enum podres_result result, const struct pod_list *pods, const char *why)
+static void primed(void *arg, enum podres_result result, const struct pod_list *pods,
+		   const char *why)
 {
 	struct ask *ask = arg;
 	struct plugin *p = ask->plugin;
@@ -103,7 +106,8 @@ static void primed(void *arg, enum podres_result result, const struct pod_list *
 	ask_free(ask);
 }
 
-static void probed(void *arg, enum podres_result result, const struct pod_list *pods, const char *why)
+static void probed(void *arg, enum podres_result result, const struct pod_list *pods,
+		   const char *why)
 {
 	struct ask *ask = arg;
 
@@ -123,7 +127,8 @@ void plugin_pods_reset(struct plugin *p)
 		podres_reset(p->env->podres);
 }
 
-/* Find out in advance what kubelet this is, and, once, who has GPUs without ever asking for ours. */
+/* Find out in advance what kubelet this is, and, once, who has GPUs without ever asking for ours.
+ */
 void plugin_pods_prime(struct plugin *p)
 {
 	struct podres *pods = p->env->podres;

@@ -1,6 +1,6 @@
 /*
- * VFs before GPUs: which GPUs will the container get? The kubelet will ask the GPU plugin for a preference
- * among those that are free, so we ask it the same before.
+ * VFs before GPUs: which GPUs will the container get? The kubelet will ask the GPU plugin for a
+ * preference among those that are free, so we ask it the same before.
  */
 #include <stdlib.h>
 
@@ -42,8 +42,9 @@ static void got_preference(void *arg, const struct ids *ids, bool random, const 
 	}
 	look->who.gpus = gpus;
 	look->who.n_gpus = n;
-	look_answer(look, LEDGER_GPUS_PREDICTED,
-		    arena_printf(look->arena, "%s's GetPreferredAllocation", look->question.resource));
+	look_answer(
+		look, LEDGER_GPUS_PREDICTED,
+		arena_printf(look->arena, "%s's GetPreferredAllocation", look->question.resource));
 }
 
 /* --- NUMA: what the Topology Manager will leave of the GPUs --- */
@@ -67,8 +68,9 @@ static bool is_listed(const int *nodes, size_t n, int node)
 }
 
 /*
- * The nodes of the VFs on offer, if others that are free are not on offer: the kubelet keeps them back
- * because its Topology Manager has decided on these nodes, and will do the same with GPUs. 0: it has not.
+ * The nodes of the VFs on offer, if others that are free are not on offer: the kubelet keeps them
+ * back because its Topology Manager has decided on these nodes, and will do the same with GPUs. 0:
+ * it has not.
  */
 static size_t nodes_decided(const struct look *look, int **ret)
 {
@@ -97,8 +99,8 @@ static size_t nodes_decided(const struct look *look, int **ret)
 
 /* --- the question --- */
 
-/* The resource of its GPUs by its spec, and how many; else whatever GPUs there are, as many as VFs: most jobs
- * ask so. */
+/* The resource of its GPUs by its spec, and how many; else whatever GPUs there are, as many as VFs:
+ * most jobs ask so. */
 static bool ask(struct look *look, const struct pod_container *allocatable, const char **why)
 {
 	const struct spec_container *spec = look->who.spec;
@@ -109,16 +111,18 @@ static bool ask(struct look *look, const struct pod_container *allocatable, cons
 
 	if (!spec) {
 		look->n_wanted = (size_t)look->request.v[0].size;
-		return gpu_question_ask(allocatable, held, NULL, ours, look->n_wanted, nodes, n_nodes,
-					look->plugin->node->inv, look->arena, &look->question, why);
+		return gpu_question_ask(allocatable, held, NULL, ours, look->n_wanted, nodes,
+					n_nodes, look->plugin->node->inv, look->arena,
+					&look->question, why);
 	}
 	for (size_t i = 0; i < spec->n_limits; i++) {
 		const struct spec_limit *limit = &spec->limits[i];
 
 		look->n_wanted = limit->count > 0 ? (size_t)limit->count : 0;
 		if (!str_eq(limit->resource, ours) &&
-		    gpu_question_ask(allocatable, held, limit->resource, ours, look->n_wanted, nodes, n_nodes,
-				     look->plugin->node->inv, look->arena, &look->question, why))
+		    gpu_question_ask(allocatable, held, limit->resource, ours, look->n_wanted,
+				     nodes, n_nodes, look->plugin->node->inv, look->arena,
+				     &look->question, why))
 			return true;
 	}
 	return false;
@@ -170,5 +174,6 @@ void look_predict(struct look *look, const char *why)
 	else if (p->allocatable_ms && clock_mono_ms() - p->allocatable_ms < ALLOCATABLE_MS)
 		ask_gpu_plugin(look);
 	else
-		podres_allocatable(p->env->podres, look_half_time(look), got_allocatable, look_begin(look));
+		podres_allocatable(p->env->podres, look_half_time(look), got_allocatable,
+				   look_begin(look));
 }

@@ -1,7 +1,7 @@
 /*
- * GetPreferredAllocation, with a look at pod specs and PodResources in between: which container is it, and
- * which GPUs has it got? Nothing that goes wrong there is an error for the kubelet (it would fail the pod):
- * the answer then does without.
+ * GetPreferredAllocation, with a look at pod specs and PodResources in between: which container is
+ * it, and which GPUs has it got? Nothing that goes wrong there is an error for the kubelet (it
+ * would fail the pod): the answer then does without.
  */
 #include <stdlib.h>
 
@@ -54,7 +54,8 @@ static void reply(struct plugin *p, struct rpc_call *call, const struct preferre
 		choice.known = known;
 		choice.source = source;
 		if (who && who->found)
-			choice.owner = (struct ledger_owner) { who->ns, who->pod, who->uid, who->container };
+			choice.owner = (struct ledger_owner) { who->ns, who->pod, who->uid,
+							       who->container };
 		recent_add(p->recent, clock_mono_ms(), &lists.v[i], &choice);
 	}
 	if (known == LEDGER_GPUS_KNOWN)
@@ -173,7 +174,8 @@ static struct spec_candidates candidates_now(struct look *look)
 
 static void ask_get(struct look *look);
 
-static void got_pod(void *arg, enum podres_result result, const struct pod_list *pods, const char *why)
+static void got_pod(void *arg, enum podres_result result, const struct pod_list *pods,
+		    const char *why)
 {
 	struct look *look = arg;
 	const struct spec_pod *pod;
@@ -199,22 +201,23 @@ static void ask_get(struct look *look)
 	bool got;
 
 	if (c.n && was_asked_for(look, c.v[0].pod, &got)) {
-		look->who = identify_by_specs(&c, holders_view(p->holders), p->resource, p->node->inv,
-					      p->seen_specs, look->arena);
+		look->who = identify_by_specs(&c, holders_view(p->holders), p->resource,
+					      p->node->inv, p->seen_specs, look->arena);
 		know(look, "PodResources Get");
 	} else if (!c.n || look->n_gets == LOOK_GETS_MAX) {
 		ask_list(look);
 	} else {
 		look->gets[look->n_gets++] = c.v[0].pod;
 		look->asked_ms = clock_mono_ms();
-		podres_get(p->env->podres, c.v[0].pod->ns, c.v[0].pod->name, time_left(look), got_pod,
-			   look_begin(look));
+		podres_get(p->env->podres, c.v[0].pod->ns, c.v[0].pod->name, time_left(look),
+			   got_pod, look_begin(look));
 	}
 }
 
 /* --- List --- */
 
-/* Our first List and the kubelet's calls are on two connections: its answer may show who asks now. */
+/* Our first List and the kubelet's calls are on two connections: its answer may show who asks now.
+ */
 static bool may_be_overtaken(const struct plugin *p)
 {
 	unsigned ms = p->env->overtaking_ms ? p->env->overtaking_ms : OVERTAKING_MS;
@@ -231,14 +234,14 @@ static void identify(struct look *look)
 	struct spec_candidates found = { NULL, 0 };
 
 	if (look->has_specs)
-		found = identify_candidates(&look->specs, pods, true, p->resource, (size_t)c->size, false,
-					    p->seen_specs, look->arena);
+		found = identify_candidates(&look->specs, pods, true, p->resource, (size_t)c->size,
+					    false, p->seen_specs, look->arena);
 	/* A source of specs may lag behind the kubelet: nobody in it is not nobody. */
 	if (!found.n) {
 		if (may_be_overtaken(p))
 			seen_pods_doubt(p->seen);
-		look->who = identify_container(pods, p->resource, (size_t)c->size, &c->must, inv, p->seen,
-					       look->arena);
+		look->who = identify_container(pods, p->resource, (size_t)c->size, &c->must, inv,
+					       p->seen, look->arena);
 		return;
 	}
 	look->who = identify_by_specs(&found, pods, p->resource, inv, p->seen_specs, look->arena);
@@ -258,8 +261,8 @@ static void give_up(struct look *look, const char *why)
 	look_answer(look, LEDGER_GPUS_UNKNOWN, arena_strdup(look->arena, why));
 }
 
-/* The kubelet offers these, and waits for us meanwhile: what it has just not shown is of pods that were
- * rejected after their Allocate, or lived for a moment. */
+/* The kubelet offers these, and waits for us meanwhile: what it has just not shown is of pods that
+ * were rejected after their Allocate, or lived for a moment. */
 static void note_offered(struct look *look)
 {
 	const struct ids *offered = &look->request.v[0].available;
@@ -277,7 +280,8 @@ static void know_by_list(struct look *look)
 	know(look, "PodResources List");
 }
 
-static void listed(void *arg, enum podres_result result, const struct pod_list *pods, const char *why)
+static void listed(void *arg, enum podres_result result, const struct pod_list *pods,
+		   const char *why)
 {
 	struct look *look = arg;
 
@@ -297,16 +301,17 @@ static void listed(void *arg, enum podres_result result, const struct pod_list *
 }
 
 /*
- * With devices set aside already (must) the kubelet has not recorded them, and a List could make it forget
- * them (reference kubelet.md §0.4): then we do without.
+ * With devices set aside already (must) the kubelet has not recorded them, and a List could make it
+ * forget them (reference kubelet.md §0.4): then we do without.
  */
 static void ask_list(struct look *look)
 {
 	struct plugin *p = look->plugin;
 
 	if (look->request.v[0].must.n) {
-		look_answer(look, LEDGER_GPUS_UNKNOWN,
-			    "the kubelet has set devices aside, and a List could make it forget them");
+		look_answer(
+			look, LEDGER_GPUS_UNKNOWN,
+			"the kubelet has set devices aside, and a List could make it forget them");
 		return;
 	}
 	p->stats.pod_lists++;
@@ -378,7 +383,8 @@ static void got_specs(void *arg, const struct spec_list *specs, const char *why)
 	} else {
 		p->specs_distrust_until_ms = clock_mono_ms() + SPECS_DISTRUST_MS;
 		/* The daemon warns of a source that fails, once. */
-		log_debug("kubelet", "%s: %s; containers are told apart without pod specs", p->resource, why);
+		log_debug("kubelet", "%s: %s; containers are told apart without pod specs",
+			  p->resource, why);
 	}
 	if (!look->listing)
 		ask_pods(look);
@@ -406,8 +412,8 @@ static void begin(struct plugin *p, struct rpc_call *call, const struct preferre
 
 static bool worth_a_look(const struct plugin *p, const struct preferred_request *request)
 {
-	return p->env->podres && podres_support(p->env->podres) != PODRES_NOTHING && plugin_pool(p) &&
-	       request->n == 1 && request->v[0].size > 0;
+	return p->env->podres && podres_support(p->env->podres) != PODRES_NOTHING &&
+	       plugin_pool(p) && request->n == 1 && request->v[0].size > 0;
 }
 
 void plugin_preferred(void *ctx, struct rpc_call *call, struct bytes request)

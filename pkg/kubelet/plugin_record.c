@@ -1,5 +1,5 @@
-/* What Allocate gave, into the ledger: who holds which VF, and why. After the reply: the kubelet does not
- * wait for it. */
+/* What Allocate gave, into the ledger: who holds which VF, and why. After the reply: the kubelet
+ * does not wait for it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,8 @@ static const char *address_of(const struct hw_inventory *inv, int pci, struct ar
 	return arena_strdup(a, bdf_format(inv->pci[pci].bdf, text));
 }
 
-const char *const *record_gpus(const struct hw_inventory *inv, const int *gpus, size_t n, struct arena *a)
+const char *const *record_gpus(const struct hw_inventory *inv, const int *gpus, size_t n,
+			       struct arena *a)
 {
 	const char **v = arena_array(a, n, sizeof(*v));
 
@@ -53,7 +54,8 @@ static const struct ledger_pair *pairs_of(const struct node *node, const struct 
 	for (size_t i = 0; i < out->n_pairs; i++) {
 		const struct choose_pair *pair = &out->pairs[i];
 
-		v[i] = (struct ledger_pair) { address_of(node->inv, pair->gpu, a), pool->devs[pair->dev].id,
+		v[i] = (struct ledger_pair) { address_of(node->inv, pair->gpu, a),
+					      pool->devs[pair->dev].id,
 					      topo_class_name(pair->path.class) };
 	}
 	return v;
@@ -147,7 +149,8 @@ bool record_same_pod(const struct ledger_owner *a, const struct ledger_owner *b)
 	return !a->uid || !*a->uid || !b->uid || !*b->uid || str_eq(a->uid, b->uid);
 }
 
-struct holds_vf *record_facts(struct plugin *p, const struct pool_dev *const *devs, size_t n, struct arena *a)
+struct holds_vf *record_facts(struct plugin *p, const struct pool_dev *const *devs, size_t n,
+			      struct arena *a)
 {
 	struct holds_vf *v = arena_array(a, n, sizeof(*v));
 	struct holds_facts *facts = arena_array(a, n, sizeof(*facts));
@@ -158,7 +161,9 @@ struct holds_vf *record_facts(struct plugin *p, const struct pool_dev *const *de
 		facts[i] = keeper_facts(p->env->keeper, dev->id, a);
 		v[i] = (struct holds_vf) { .vf = dev->id,
 					   .resource = p->resource,
-					   .rdma = dev->rdma >= 0 ? p->node->inv->rdma[dev->rdma].name : NULL,
+					   .rdma = dev->rdma >= 0
+							   ? p->node->inv->rdma[dev->rdma].name
+							   : NULL,
 					   .facts = &facts[i] };
 	}
 	return v;
@@ -214,8 +219,8 @@ void record_commit(struct record *r, struct plugin *p)
 	if (!p->env->keeper)
 		return;
 	r->decision = decide(p, r, a);
-	holds_allocated(keeper_holds(p->env->keeper), record_facts(p, r->devs, r->n_devs, a), r->n_devs,
-			owner, r->decision, keeper_now());
+	holds_allocated(keeper_holds(p->env->keeper), record_facts(p, r->devs, r->n_devs, a),
+			r->n_devs, owner, r->decision, keeper_now());
 	keeper_save(p->env->keeper, NULL, NULL);
 }
 

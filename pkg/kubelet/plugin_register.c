@@ -11,7 +11,8 @@
 #include "kubelet/messages.h"
 #include "pool/node.h"
 
-/* Within Register the kubelet dials us with 10 s of patience; since 1.35 it stops when our own time is up. */
+/* Within Register the kubelet dials us with 10 s of patience; since 1.35 it stops when our own time
+ * is up. */
 #define REGISTER_TIMEOUT_MS 16000
 #define REPLY_MAX	    (1u << 20)
 
@@ -43,7 +44,8 @@ static void cancel_attempt(struct plugin *p)
 		rpc_channel_close(attempt->channel);
 }
 
-static void register_answered(void *arg, enum rpc_status status, const char *message, struct bytes body)
+static void register_answered(void *arg, enum rpc_status status, const char *message,
+			      struct bytes body)
 {
 	struct attempt *attempt = arg;
 	struct plugin *p = attempt->plugin;
@@ -71,15 +73,15 @@ static void register_answered(void *arg, enum rpc_status status, const char *mes
 static void call_register(struct plugin *p, const char *path)
 {
 	_cleanup_arena_ struct arena *a = arena_new(512);
-	const struct register_request request = { "v1beta1", strrchr(p->socket, '/') + 1, p->resource,
-						  plugin_options(p) };
+	const struct register_request request = { "v1beta1", strrchr(p->socket, '/') + 1,
+						  p->resource, plugin_options(p) };
 	struct attempt *attempt = xcalloc(1, sizeof(*attempt));
 
 	attempt->plugin = p;
 	attempt->channel = rpc_channel_open(p->env->rpc, path, REPLY_MAX);
 	p->attempt = attempt;
-	rpc_call_unary(attempt->channel, PATH_REGISTER, msg_encode_register(&request, a), REGISTER_TIMEOUT_MS,
-		       register_answered, attempt);
+	rpc_call_unary(attempt->channel, PATH_REGISTER, msg_encode_register(&request, a),
+		       REGISTER_TIMEOUT_MS, register_answered, attempt);
 }
 
 /* Asynchronous whatever happens: the kubelet dials us before it answers. */
@@ -102,7 +104,8 @@ static void try_to_register(struct plugin *p)
 		plugin_register_event(p, REG_EV_REFUSED);
 		return;
 	}
-	/* A kubelet that starts wipes its directory before it accepts: from here on our socket stays. */
+	/* A kubelet that starts wipes its directory before it accepts: from here on our socket
+	 * stays. */
 	plugin_serve(p);
 	if (p->server)
 		rpc_server_trust(p->server, &p->kubelet_peer);
@@ -150,12 +153,14 @@ static void tell(struct plugin *p, enum reg_state before)
 	log_debug("kubelet", "%s: %s -> %s", p->resource, registration_state_name(before),
 		  registration_state_name(p->reg.state));
 	if (p->reg.state == REG_REGISTERED) {
-		log_info("kubelet", "%s: registered with the kubelet, %zu devices, %.1f ms", p->resource,
-			 pool ? pool->n_devs : 0, (double)(clock_mono_ns() - p->try_began_ns) / 1e6);
+		log_info("kubelet", "%s: registered with the kubelet, %zu devices, %.1f ms",
+			 p->resource, pool ? pool->n_devs : 0,
+			 (double)(clock_mono_ns() - p->try_began_ns) / 1e6);
 		if (!p->shared)
 			plugin_pods_prime(p);
 	} else if (before == REG_REGISTERED) {
-		log_info("kubelet", "%s: the kubelet's stream ended, registering again", p->resource);
+		log_info("kubelet", "%s: the kubelet's stream ended, registering again",
+			 p->resource);
 	}
 }
 
@@ -186,16 +191,17 @@ void plugin_register_look(struct plugin *p)
 		plugin_register_event(p, REG_EV_NEW);
 }
 
-/* The process that listens where we register. Where processes cannot be told apart, those that come while we
- * register, or wait for the next try: with a stranger among them we may register once more than needed, and
- * never once too few. */
+/* The process that listens where we register. Where processes cannot be told apart, those that come
+ * while we register, or wait for the next try: with a stranger among them we may register once more
+ * than needed, and never once too few. */
 bool plugin_register_is_kubelet(const struct plugin *p, const struct rpc_peer *peer)
 {
 	enum rpc_kin kin = RPC_PEER_UNKNOWN;
 
 	if (p->kubelet_peer.uid != (uid_t)-1)
 		kin = rpc_peer_compare(&p->kubelet_peer, peer);
-	return kin == RPC_PEER_SAME || (kin == RPC_PEER_UNKNOWN && registration_awaits_stream(&p->reg));
+	return kin == RPC_PEER_SAME ||
+	       (kin == RPC_PEER_UNKNOWN && registration_awaits_stream(&p->reg));
 }
 
 void plugin_register_done(struct plugin *p)

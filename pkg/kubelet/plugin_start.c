@@ -1,8 +1,8 @@
 /*
- * PreStartContainer of a pool that binds early: the VFs were chosen at admission, now it is known for whom.
- * What came of the choice is compared and counted, the holds get their owner. A VF that somebody else
- * still uses is refused, and so is one whose verbs node is not the one that Allocate gave: the kubelet asks
- * again. Not knowing is no reason to refuse.
+ * PreStartContainer of a pool that binds early: the VFs were chosen at admission, now it is known
+ * for whom. What came of the choice is compared and counted, the holds get their owner. A VF that
+ * somebody else still uses is refused, and so is one whose verbs node is not the one that Allocate
+ * gave: the kubelet asks again. Not knowing is no reason to refuse.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -128,8 +128,8 @@ static void let_start(struct start *s)
 	start_free(s);
 }
 
-static struct contents_in contents_of(const struct start *s, const struct vf_state *states, size_t n,
-				      const char *why)
+static struct contents_in contents_of(const struct start *s, const struct vf_state *states,
+				      size_t n, const char *why)
 {
 	const struct starter *me = s->who;
 	const struct plugin_env *env = s->plugin->env;
@@ -214,8 +214,9 @@ static const char *take(struct start *s, const struct starter *me, uint64_t numb
 
 	if (why || !n)
 		return why;
-	if (holds_start(keeper_holds(p->env->keeper), record_facts(p, devs, n, s->arena), n, &me->owner,
-			number, plugin_pool(p)->cfg->network == NETWORK_POD, keeper_now(), s->arena, &why))
+	if (holds_start(keeper_holds(p->env->keeper), record_facts(p, devs, n, s->arena), n,
+			&me->owner, number, plugin_pool(p)->cfg->network == NETWORK_POD,
+			keeper_now(), s->arena, &why))
 		return NULL;
 	return why;
 }
@@ -223,7 +224,8 @@ static const char *take(struct start *s, const struct starter *me, uint64_t numb
 /* By which its VFs are held now. */
 static uint64_t number_now(const struct start *s, uint64_t before)
 {
-	const struct ledger_hold *hold = s->ids.n ? ledger_find(plugin_ledger(s->plugin), s->ids.v[0]) : NULL;
+	const struct ledger_hold *hold =
+		s->ids.n ? ledger_find(plugin_ledger(s->plugin), s->ids.v[0]) : NULL;
 
 	return hold ? hold->decision : before;
 }
@@ -255,7 +257,8 @@ static void settle(struct start *s, const struct starter *me)
 	}
 	if (me->owner.pod) {
 		number = number_now(s, number);
-		log_info("kubelet", "%s: container %s of pod %s/%s starts with %zu VFs (decision %llu)",
+		log_info("kubelet",
+			 "%s: container %s of pod %s/%s starts with %zu VFs (decision %llu)",
 			 p->resource, me->owner.container, me->owner.ns, me->owner.pod, s->ids.n,
 			 (unsigned long long)number);
 		start_compare(s, me, number);
@@ -296,7 +299,8 @@ static void find_driver(const struct start *s, const struct pod *pod, const stru
 	me->dra_driver = arena_strdup(s->arena, driver);
 }
 
-static struct starter starter_of(const struct start *s, const struct pod *pod, const struct pod_container *c)
+static struct starter starter_of(const struct start *s, const struct pod *pod,
+				 const struct pod_container *c)
 {
 	struct pod_container own = with_own_devices(s, pod, c);
 	struct starter me = { .owner = { .ns = arena_strdup(s->arena, pod->ns),
@@ -305,7 +309,8 @@ static struct starter starter_of(const struct start *s, const struct pod *pod, c
 
 	me.n_gpus = gpus_held(s->plugin->node, &own, s->plugin->resource, s->arena, &me.gpus);
 	find_driver(s, pod, c, &me);
-	me.n_shares = contents_shares(s->plugin->node, plugin_ledger(s->plugin), c, s->arena, &me.shares);
+	me.n_shares =
+		contents_shares(s->plugin->node, plugin_ledger(s->plugin), c, s->arena, &me.shares);
 	return me;
 }
 
@@ -317,10 +322,13 @@ static bool has_started(const struct start *s, const struct ledger_hold *hold)
 	return d && d->checked;
 }
 
-/* Two containers have exactly these: the kubelet has given them away twice (reference kubelet.md §0.4). */
-static bool is_likelier(const struct start *s, const struct starter *me, const struct starter *other)
+/* Two containers have exactly these: the kubelet has given them away twice (reference kubelet.md
+ * §0.4). */
+static bool is_likelier(const struct start *s, const struct starter *me,
+			const struct starter *other)
 {
-	const struct ledger_hold *hold = s->ids.n ? ledger_find(plugin_ledger(s->plugin), s->ids.v[0]) : NULL;
+	const struct ledger_hold *hold =
+		s->ids.n ? ledger_find(plugin_ledger(s->plugin), s->ids.v[0]) : NULL;
 
 	if (!other->owner.pod)
 		return true;
@@ -372,12 +380,14 @@ static void unknown(struct start *s, const char *why)
 	struct starter me = { .gpus = NULL };
 
 	if (why)
-		plugin_warn(s->plugin, WARN_PODS, "cannot identify the starting container: %s", why);
+		plugin_warn(s->plugin, WARN_PODS, "cannot identify the starting container: %s",
+			    why);
 	add_uid(s, &me);
 	settle(s, &me);
 }
 
-static void listed(void *arg, enum podres_result result, const struct pod_list *pods, const char *why)
+static void listed(void *arg, enum podres_result result, const struct pod_list *pods,
+		   const char *why)
 {
 	struct start *s = arg;
 	struct starter me;
@@ -404,7 +414,8 @@ static void ask_list(struct start *s)
 	podres_list_quietly(p->env->podres, START_TIMEOUT_MS, listed, s);
 }
 
-static void got_pod(void *arg, enum podres_result result, const struct pod_list *pods, const char *why)
+static void got_pod(void *arg, enum podres_result result, const struct pod_list *pods,
+		    const char *why)
 {
 	struct start *s = arg;
 	struct starter me;
@@ -430,12 +441,14 @@ static const struct ledger_owner *expected(const struct start *s)
 	const struct ledger *l = plugin_ledger(s->plugin);
 	const struct ledger_decision *d = start_decision(s, l);
 
-	if (!d || !d->owner.pod || !*d->owner.pod || podres_support(s->plugin->env->podres) != PODRES_GET)
+	if (!d || !d->owner.pod || !*d->owner.pod ||
+	    podres_support(s->plugin->env->podres) != PODRES_GET)
 		return NULL;
 	for (size_t i = 0; i < s->ids.n; i++) {
 		const struct ledger_hold *hold = ledger_find(l, s->ids.v[i]);
 
-		if (!hold || hold->decision != d->number || !record_same_pod(&hold->owner, &d->owner))
+		if (!hold || hold->decision != d->number ||
+		    !record_same_pod(&hold->owner, &d->owner))
 			return NULL;
 	}
 	return &d->owner;
@@ -468,8 +481,8 @@ static int known_ids(const struct plugin *p, struct bytes request, struct arena 
 
 	for (size_t i = 0; r == 0 && i < ret->n; i++) {
 		if (!pool || !pool_find(pool, ret->v[i]))
-			r = err_set(err, ENOENT, "%s has no device '%.64s' on this node", p->resource,
-				    ret->v[i]);
+			r = err_set(err, ENOENT, "%s has no device '%.64s' on this node",
+				    p->resource, ret->v[i]);
 	}
 	return r;
 }

@@ -27,7 +27,8 @@ static const char *given_node(const struct ledger_decision *d, const char *vf)
 }
 
 /* What this container was given: its own hold tells, else the newest decision for the same VFs. */
-static const char *node_of(const struct start *s, const struct pool_dev *dev, const struct starter *me)
+static const char *node_of(const struct start *s, const struct pool_dev *dev,
+			   const struct starter *me)
 {
 	const struct ledger *l = plugin_ledger(s->plugin);
 	const struct ledger_hold *hold = ledger_find(l, dev->id);
@@ -38,15 +39,17 @@ static const char *node_of(const struct start *s, const struct pool_dev *dev, co
 	return given_node(start_decision(s, l), dev->id);
 }
 
-/* The RDMA device of a verbs node, "" if there is no such node. The same in every network namespace. */
+/* The RDMA device of a verbs node, "" if there is no such node. The same in every network
+ * namespace. */
 static void read_owner(const struct sysroot *root, const char *uverbs, char *buf, size_t size)
 {
 	if (sysroot_read(root, buf, size, "sys/class/infiniband_verbs/%s/ibdev", uverbs) < 0)
 		*buf = '\0';
 }
 
-/* Its number is handed out anew when an RDMA device is made again or moves: the runtime would make the node
- * of another VF. What Allocate gave cannot be changed, so only a new pod gets the right one. */
+/* Its number is handed out anew when an RDMA device is made again or moves: the runtime would make
+ * the node of another VF. What Allocate gave cannot be changed, so only a new pod gets the right
+ * one. */
 static bool keeps_node(struct start *s, const struct pool_dev *dev, const struct starter *me,
 		       const char **why)
 {
@@ -61,13 +64,15 @@ static bool keeps_node(struct start *s, const struct pool_dev *dev, const struct
 	if (dev->pci >= 0)
 		discover_function_now(p->env->root, p->node->inv->pci[dev->pci].bdf, &now, NULL);
 	read_owner(p->env->root, given, owner, sizeof(owner));
-	if (str_eq(now.uverbs, given) || (!now.rdma[0] && *owner && hold && str_eq(owner, hold->rdma)))
+	if (str_eq(now.uverbs, given) ||
+	    (!now.rdma[0] && *owner && hold && str_eq(owner, hold->rdma)))
 		return true;
-	*why = arena_printf(s->arena,
-			    "%s has %s%s now, and the container was given /dev/infiniband/%s, which %s%s: "
-			    "delete the pod, a new one is given the right node",
-			    dev->id, now.uverbs[0] ? "/dev/infiniband/" : "no verbs node", now.uverbs, given,
-			    *owner ? "is that of " : "is gone", owner);
+	*why = arena_printf(
+		s->arena,
+		"%s has %s%s now, and the container was given /dev/infiniband/%s, which %s%s: "
+		"delete the pod, a new one is given the right node",
+		dev->id, now.uverbs[0] ? "/dev/infiniband/" : "no verbs node", now.uverbs, given,
+		*owner ? "is that of " : "is gone", owner);
 	return false;
 }
 

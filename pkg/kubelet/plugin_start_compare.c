@@ -39,8 +39,8 @@ static bool is_chosen(const int *devs, size_t n, int dev)
 }
 
 /* How many VFs of this dev's place the choice could have had beside those that it took. */
-static int *room_at(const struct plugin *p, const struct ledger_decision *d, const struct pool_dev *dev,
-		    int *room)
+static int *room_at(const struct plugin *p, const struct ledger_decision *d,
+		    const struct pool_dev *dev, int *room)
 {
 	const struct hw_inventory *inv = p->node->inv;
 	char text[BDF_STRLEN];
@@ -55,10 +55,11 @@ static int *room_at(const struct plugin *p, const struct ledger_decision *d, con
 	return NULL;
 }
 
-/* As many VFs of each place as were free then: all of a place are equally far. Those that were chosen first.
+/* As many VFs of each place as were free then: all of a place are equally far. Those that were
+ * chosen first.
  */
-static size_t free_then(const struct start *s, const struct ledger_decision *d, const int *devs, size_t n,
-			int **ret)
+static size_t free_then(const struct start *s, const struct ledger_decision *d, const int *devs,
+			size_t n, int **ret)
 {
 	const struct pool *pool = plugin_pool(s->plugin);
 	int *room = arena_array(s->arena, d->n_free, sizeof(*room)), *at;
@@ -74,7 +75,8 @@ static size_t free_then(const struct start *s, const struct ledger_decision *d, 
 			--*at;
 	}
 	for (size_t i = 0; i < pool->n_devs; i++) {
-		at = is_chosen(devs, n, (int)i) ? NULL : room_at(s->plugin, d, &pool->devs[i], room);
+		at = is_chosen(devs, n, (int)i) ? NULL
+						: room_at(s->plugin, d, &pool->devs[i], room);
 		if (!at || *at <= 0)
 			continue;
 		--*at;
@@ -83,13 +85,16 @@ static size_t free_then(const struct start *s, const struct ledger_decision *d, 
 	return total;
 }
 
-static void tell_misaligned(const struct plugin *p, const struct starter *me, const struct ledger_decision *d)
+static void tell_misaligned(const struct plugin *p, const struct starter *me,
+			    const struct ledger_decision *d)
 {
 	char line[512];
 
-	snprintf(line, sizeof(line),
-		 "%s: %s/%s container %s has VFs at a distance of %d from its GPUs, %d was possible",
-		 p->resource, me->owner.ns, me->owner.pod, me->owner.container, d->real_cost, d->best_cost);
+	snprintf(
+		line, sizeof(line),
+		"%s: %s/%s container %s has VFs at a distance of %d from its GPUs, %d was possible",
+		p->resource, me->owner.ns, me->owner.pod, me->owner.container, d->real_cost,
+		d->best_cost);
 	if (plugin_pool(p)->cfg->strict)
 		log_warn("kubelet", "%s", line);
 	else
@@ -101,9 +106,11 @@ static void compare(struct start *s, const struct starter *me, struct ledger_dec
 	struct plugin *p = s->plugin;
 	int *devs, *available;
 	size_t n = devs_of(s, &devs);
-	struct choose_in in = {
-		.node = p->node, .pool = plugin_pool(p), .want = n, .gpus = me->gpus, .n_gpus = me->n_gpus
-	};
+	struct choose_in in = { .node = p->node,
+				.pool = plugin_pool(p),
+				.want = n,
+				.gpus = me->gpus,
+				.n_gpus = me->n_gpus };
 
 	in.n_available = free_then(s, d, devs, n, &available);
 	in.available = available;
@@ -126,11 +133,11 @@ static void note_dra(const struct start *s, const struct starter *me, struct led
 		return;
 	if (!d->n_gpus)
 		d->known = LEDGER_GPUS_UNKNOWN;
-	d->source =
-		arena_printf(s->arena,
-			     "%s gives them by DRA, after an early pool has chosen; \"binding\": \"late\" "
-			     "sees them",
-			     me->dra_driver);
+	d->source = arena_printf(
+		s->arena,
+		"%s gives them by DRA, after an early pool has chosen; \"binding\": \"late\" "
+		"sees them",
+		me->dra_driver);
 }
 
 void start_compare(struct start *s, const struct starter *me, uint64_t number)

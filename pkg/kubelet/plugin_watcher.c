@@ -1,7 +1,7 @@
 /*
- * Registration by the kubelet's plugin watcher: it finds our socket in its registry, asks GetInfo and dials.
- * A kubelet that restarts comes back by itself; one whose stream ended does nothing until the socket file is
- * created anew.
+ * Registration by the kubelet's plugin watcher: it finds our socket in its registry, asks GetInfo
+ * and dials. A kubelet that restarts comes back by itself; one whose stream ended does nothing
+ * until the socket file is created anew.
  */
 #include "kubelet/plugin-internal.h"
 
@@ -27,7 +27,8 @@ static void give_up(void *arg)
 	p->fallback_timer = NULL;
 	if (p->asked)
 		return;
-	log_info("kubelet", "%s: nobody asked for it in %s, registering with %s/kubelet.sock instead",
+	log_info("kubelet",
+		 "%s: nobody asked for it in %s, registering with %s/kubelet.sock instead",
 		 p->resource, p->env->registry_dir, p->env->plugin_dir);
 	p->fell_back = true;
 	plugin_watch_done(p);
@@ -74,8 +75,9 @@ static void create_again_later(struct plugin *p)
 
 	p->watch_failures++;
 	rpc_timer_cancel(STEAL(p->watch_timer));
-	p->watch_timer = rpc_after(p->env->rpc, plugin_jitter(p, ms < BACKOFF_MAX_MS ? ms : BACKOFF_MAX_MS),
-				   create_again, p);
+	p->watch_timer =
+		rpc_after(p->env->rpc, plugin_jitter(p, ms < BACKOFF_MAX_MS ? ms : BACKOFF_MAX_MS),
+			  create_again, p);
 }
 
 void plugin_watch_opened(struct plugin *p)
@@ -83,8 +85,8 @@ void plugin_watch_opened(struct plugin *p)
 	const struct pool *pool = plugin_pool(p);
 
 	p->watch_opened_ms = clock_mono_ms();
-	log_info("kubelet", "%s: registered by the kubelet's plugin watcher, %zu devices", p->resource,
-		 pool ? pool->n_devs : 0);
+	log_info("kubelet", "%s: registered by the kubelet's plugin watcher, %zu devices",
+		 p->resource, pool ? pool->n_devs : 0);
 	plugin_pods_reset(p);
 	plugin_pods_prime(p);
 }
@@ -93,7 +95,8 @@ void plugin_watch_closed(struct plugin *p)
 {
 	if (clock_mono_ms() - p->watch_opened_ms > SETTLE_MS)
 		p->watch_failures = 0;
-	log_info("kubelet", "%s: the kubelet's stream ended, creating the socket again", p->resource);
+	log_info("kubelet", "%s: the kubelet's stream ended, creating the socket again",
+		 p->resource);
 	create_again_later(p);
 }
 
@@ -105,7 +108,8 @@ bool plugin_watch_is_kubelet(const struct plugin *p, const struct rpc_peer *peer
 
 	if (look_at_kubelet(p, &kubelet))
 		kin = rpc_peer_compare(&kubelet, peer);
-	return kin == RPC_PEER_SAME || (kin == RPC_PEER_UNKNOWN && clock_mono_ms() - p->asked_ms < ASKED_MS);
+	return kin == RPC_PEER_SAME ||
+	       (kin == RPC_PEER_UNKNOWN && clock_mono_ms() - p->asked_ms < ASKED_MS);
 }
 
 void plugin_watch_done(struct plugin *p)

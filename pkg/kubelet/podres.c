@@ -34,7 +34,8 @@ struct question {
 	uint64_t epoch;		  /* of the kubelet that was asked, */
 	uint64_t kubelet;	  /* and its number */
 	bool probing;
-	bool limited; /* it was rejected before: the last try may have come too late for an answer */
+	bool limited; /* it was rejected before: the last try may have come too late for an answer
+		       */
 	struct rpc_timer *timer; /* NULL: a call is under way */
 	podres_done_fn done;
 	void *arg;
@@ -147,8 +148,8 @@ static void fail_late(struct question *q)
 
 /* --- answers --- */
 
-static int decode(const struct question *q, struct bytes body, struct arena *a, struct pod_list *ret,
-		  struct err *err)
+static int decode(const struct question *q, struct bytes body, struct arena *a,
+		  struct pod_list *ret, struct err *err)
 {
 	struct pod *pod;
 	int r;
@@ -188,14 +189,14 @@ static bool says_not_found(enum rpc_status status, const char *message)
 
 static bool is_silence(enum rpc_status status)
 {
-	return status == RPC_UNAVAILABLE || status == RPC_DEADLINE_EXCEEDED || status == RPC_CANCELLED ||
-	       status == RPC_RESOURCE_EXHAUSTED;
+	return status == RPC_UNAVAILABLE || status == RPC_DEADLINE_EXCEEDED ||
+	       status == RPC_CANCELLED || status == RPC_RESOURCE_EXHAUSTED;
 }
 
 /*
- * What an answer to Get tells of its kubelet. Get came with 1.27 (and says so even where it is switched off).
- * A List at the wrong moment could bring kubelets of that time down (issue #119560): older ones are never
- * asked for one.
+ * What an answer to Get tells of its kubelet. Get came with 1.27 (and says so even where it is
+ * switched off). A List at the wrong moment could bring kubelets of that time down (issue #119560):
+ * older ones are never asked for one.
  */
 static void learn(struct podres *p, enum rpc_status status, const char *message)
 {
@@ -281,7 +282,8 @@ static void call(struct question *q)
 		       left > 1 ? (unsigned)left : 1, answered, q);
 }
 
-/* A kubelet that has just started answers here before its other sockets tell us that it is another one. */
+/* A kubelet that has just started answers here before its other sockets tell us that it is another
+ * one. */
 static void look_at_socket(struct podres *p)
 {
 	struct socket_id now;
@@ -374,8 +376,8 @@ void podres_note_admission(struct podres *p, unsigned ms)
 		p->admission_until_ms = until;
 }
 
-void podres_get(struct podres *p, const char *ns, const char *name, unsigned timeout_ms, podres_done_fn done,
-		void *arg)
+void podres_get(struct podres *p, const char *ns, const char *name, unsigned timeout_ms,
+		podres_done_fn done, void *arg)
 {
 	struct question *q = question_new(p, ASK_GET, timeout_ms, done, arg);
 
@@ -389,7 +391,8 @@ void podres_allocatable(struct podres *p, unsigned timeout_ms, podres_done_fn do
 	begin(question_new(p, ASK_ALLOCATABLE, timeout_ms, done, arg));
 }
 
-/* One that waits for a timer ends here; one whose call is under way is freed when that comes back. */
+/* One that waits for a timer ends here; one whose call is under way is freed when that comes back.
+ */
 static void abandon(struct question *q)
 {
 	_cleanup_free_ char *why = xasprintf("%s: %s: we are stopping", q->p->socket, method_of(q));

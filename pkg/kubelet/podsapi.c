@@ -9,9 +9,11 @@
 #include "kubelet/podspec_queue.h"
 #include "rpc/rpc.h"
 
-#define LIST_BYTES_MAX (16u << 20) /* pods are a few kilobytes each, and a node runs some hundred */
-/* The kubelet takes 100 questions a second, of all who ask, and refuses the others. So it does an answer that
- * is too large. */
+#define LIST_BYTES_MAX                                                                             \
+	(16u << 20) /* pods are a few kilobytes each, and a node runs some hundred                 \
+		     */
+/* The kubelet takes 100 questions a second, of all who ask, and refuses the others. So it does an
+ * answer that is too large. */
 #define RATE_PAUSE_MS 15
 #define RATE_TRIES    5
 
@@ -42,7 +44,8 @@ static void call(void *arg)
 	p->calling = true;
 	if (!p->channel)
 		p->channel = rpc_channel_open(p->rpc, p->socket, LIST_BYTES_MAX);
-	rpc_call_unary(p->channel, PATH_PODS_LIST, (struct bytes) { NULL, 0 }, p->timeout_ms, listed, p);
+	rpc_call_unary(p->channel, PATH_PODS_LIST, (struct bytes) { NULL, 0 }, p->timeout_ms,
+		       listed, p);
 }
 
 static void listed(void *arg, enum rpc_status status, const char *message, struct bytes body)
@@ -57,7 +60,8 @@ static void listed(void *arg, enum rpc_status status, const char *message, struc
 		dispose(p);
 		return;
 	}
-	if (status == RPC_RESOURCE_EXHAUSTED && ++p->tries < RATE_TRIES && spec_queue_is_awaited(&p->queue)) {
+	if (status == RPC_RESOURCE_EXHAUSTED && ++p->tries < RATE_TRIES &&
+	    spec_queue_is_awaited(&p->queue)) {
 		p->again = rpc_after(p->rpc, RATE_PAUSE_MS, call, p);
 		return;
 	}
@@ -91,7 +95,8 @@ struct podsapi *podsapi_new(struct rpc *rpc, const char *socket)
 	struct podsapi *p = xcalloc(1, sizeof(*p));
 
 	*p = (struct podsapi) { .rpc = rpc, .socket = xstrdup(socket) };
-	p->source = (struct podspec_source) { .name = "kubelet Pods API", .fetch = fetch, .ctx = p };
+	p->source =
+		(struct podspec_source) { .name = "kubelet Pods API", .fetch = fetch, .ctx = p };
 	p->queue = (struct spec_queue) { .rpc = rpc, .what = p->socket, .begin = begin, .ctx = p };
 	return p;
 }

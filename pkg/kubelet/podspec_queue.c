@@ -49,8 +49,8 @@ static void begin(struct spec_queue *q)
 	if (q->busy || LIST_EMPTY(&q->waiting))
 		return;
 	move_all(&q->waiting, &q->asking);
-	LIST_FOREACH(w, &q->asking, link)
-	longest = w->timeout_ms > longest ? w->timeout_ms : longest;
+	LIST_FOREACH (w, &q->asking, link)
+		longest = w->timeout_ms > longest ? w->timeout_ms : longest;
 	q->busy = true;
 	q->begin(q->ctx, longest);
 }
@@ -76,7 +76,9 @@ void spec_queue_add(struct spec_queue *q, unsigned timeout_ms, podspec_done_fn d
 {
 	struct spec_waiter *w = xcalloc(1, sizeof(*w));
 
-	*w = (struct spec_waiter) { .queue = q, .timeout_ms = timeout_ms, .done = done, .arg = arg };
+	*w = (struct spec_waiter) {
+		.queue = q, .timeout_ms = timeout_ms, .done = done, .arg = arg
+	};
 	w->timer = rpc_after(q->rpc, timeout_ms, took_too_long, w);
 	LIST_INSERT_HEAD(&q->waiting, w, link);
 	begin(q);

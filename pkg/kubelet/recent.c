@@ -45,7 +45,8 @@ struct choice *choice_copy(const struct choice *from)
 	c->node = node_ref(from->node);
 	c->owner =
 		(struct ledger_owner) { copy_text(from->owner.ns, a), copy_text(from->owner.pod, a),
-					copy_text(from->owner.uid, a), copy_text(from->owner.container, a) };
+					copy_text(from->owner.uid, a),
+					copy_text(from->owner.container, a) };
 	c->source = copy_text(from->source, a);
 	c->gpus = copy_ints(from->gpus, from->n_gpus, a);
 	c->busy_gpus = copy_ints(from->busy_gpus, from->n_busy_gpus, a);
@@ -63,7 +64,8 @@ void choice_free(struct choice *c)
 }
 
 /* PCI indices belong to one inventory, addresses to the machine. */
-size_t choice_known_gpus(const struct choice *c, const struct hw_inventory *inv, struct arena *a, int **ret)
+size_t choice_known_gpus(const struct choice *c, const struct hw_inventory *inv, struct arena *a,
+			 int **ret)
 {
 	size_t n = 0;
 

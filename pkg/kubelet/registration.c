@@ -22,9 +22,9 @@ struct transition {
 	bool forgive; /* forget the failures so far */
 };
 
-#define GO(next, ...)                                                                                        \
-	{                                                                                                    \
-		true, next, __VA_ARGS__                                                                      \
+#define GO(next, ...)                                                                              \
+	{                                                                                          \
+		true, next, __VA_ARGS__                                                            \
 	}
 
 static const struct transition table[REG_STATE_MAX][REG_EV_MAX] = {
@@ -137,9 +137,14 @@ bool registration_awaits_stream(const struct registration *r)
 const char *registration_state_name(enum reg_state state)
 {
 	static const char *const names[REG_STATE_MAX] = {
-		[REG_DOWN] = "down",	   [REG_ABSENT] = "no kubelet",	    [REG_CALLING] = "registering",
-		[REG_DIALLED] = "dialled", [REG_AWAIT] = "awaiting stream", [REG_REGISTERED] = "registered",
-		[REG_WAITING] = "waiting", [REG_DRAINING] = "draining",
+		[REG_DOWN] = "down",
+		[REG_ABSENT] = "no kubelet",
+		[REG_CALLING] = "registering",
+		[REG_DIALLED] = "dialled",
+		[REG_AWAIT] = "awaiting stream",
+		[REG_REGISTERED] = "registered",
+		[REG_WAITING] = "waiting",
+		[REG_DRAINING] = "draining",
 	};
 
 	return names[state];

@@ -48,8 +48,8 @@ bool rundir_is_in_image(const char *root, const char *path)
 	struct statfs fs;
 	struct stat top, here;
 
-	return statfs(root, &fs) == 0 && fs.f_type == OVERLAYFS_SUPER_MAGIC && stat(root, &top) == 0 &&
-	       stat_nearest(path, &here) == 0 && here.st_dev == top.st_dev;
+	return statfs(root, &fs) == 0 && fs.f_type == OVERLAYFS_SUPER_MAGIC &&
+	       stat(root, &top) == 0 && stat_nearest(path, &here) == 0 && here.st_dev == top.st_dev;
 }
 
 struct rundir *rundir_new(const char *path)
@@ -92,11 +92,13 @@ static int open_top(const struct rundir *r, struct err *err)
 	return fd < 0 ? err_sys(err, "run directory %s", r->path) : fd;
 }
 
-static int refuse(const struct rundir *r, const char *what, const char *vf, int code, struct err *err)
+static int refuse(const struct rundir *r, const char *what, const char *vf, int code,
+		  struct err *err)
 {
 	return err_set(err, code, "%s %s/" PREFIX "%s: %s", what, r->path, vf,
-		       code == ENOTDIR || code == ELOOP ? "something that is no directory is in its place"
-							: strerror(code));
+		       code == ENOTDIR || code == ELOOP
+			       ? "something that is no directory is in its place"
+			       : strerror(code));
 }
 
 /* Allocate waits for this: two system calls, and a link in its place is not followed. */
@@ -142,9 +144,12 @@ static int open_dir(struct rundir *r, int top, const char *vf, struct err *err)
 
 /* --- files --- */
 
-static int write_file(int dir, const char *name, const char *temporary, const char *text, size_t len)
+static int write_file(int dir, const char *name, const char *temporary, const char *text,
+		      size_t len)
 {
-	const struct file_new f = { .dir = dir, .name = name, .temporary = temporary, .mode = FILE_MODE };
+	const struct file_new f = {
+		.dir = dir, .name = name, .temporary = temporary, .mode = FILE_MODE
+	};
 
 	return file_write(&f, text, len, NULL);
 }
@@ -164,7 +169,8 @@ static int copy(int top, const char *from, int dir, const char *name, const char
 	if (st.st_size > (off_t)COPY_MAX)
 		return -EFBIG;
 	text = xcalloc(1, (size_t)st.st_size + 1);
-	while (len < (size_t)st.st_size && (n = read(fd, text + len, (size_t)st.st_size - len)) != 0) {
+	while (len < (size_t)st.st_size &&
+	       (n = read(fd, text + len, (size_t)st.st_size - len)) != 0) {
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		len += n > 0 ? (size_t)n : 0;
@@ -204,7 +210,8 @@ static int put(int top, int dir, const struct rundir_file *f)
 		       : share(top, f->same, dir, f->name, temporary);
 }
 
-int rundir_write(struct rundir *r, const char *vf, const struct rundir_file *files, size_t n, struct err *err)
+int rundir_write(struct rundir *r, const char *vf, const struct rundir_file *files, size_t n,
+		 struct err *err)
 {
 	_cleanup_close_ int top = open_top(r, err), dir = -1;
 	int e;
@@ -217,8 +224,8 @@ int rundir_write(struct rundir *r, const char *vf, const struct rundir_file *fil
 	for (size_t i = 0; i < n; i++) {
 		e = put(top, dir, &files[i]);
 		if (e < 0)
-			return err_set(err, -e, "write %s/" PREFIX "%s/%s: %s", r->path, vf, files[i].name,
-				       strerror(-e));
+			return err_set(err, -e, "write %s/" PREFIX "%s/%s: %s", r->path, vf,
+				       files[i].name, strerror(-e));
 	}
 	return 0;
 }
@@ -280,7 +287,8 @@ void rundir_sweep(struct rundir *r, bool (*needs)(void *ctx, const char *vf), vo
 /* A regular file's text, malloc'ed; -errno. */
 static int read_text(int top, const char *dir, const char *name, char **ret)
 {
-	_cleanup_close_ int at = openat(top, dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), fd = -1;
+	_cleanup_close_ int at = openat(top, dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
+			    fd = -1;
 	struct stat st;
 	size_t len = 0;
 	ssize_t n;
@@ -293,7 +301,8 @@ static int read_text(int top, const char *dir, const char *name, char **ret)
 	if (!S_ISREG(st.st_mode) || st.st_size > (off_t)COPY_MAX)
 		return -EINVAL;
 	*ret = xcalloc(1, (size_t)st.st_size + 1);
-	while (len < (size_t)st.st_size && (n = read(fd, *ret + len, (size_t)st.st_size - len)) != 0) {
+	while (len < (size_t)st.st_size &&
+	       (n = read(fd, *ret + len, (size_t)st.st_size - len)) != 0) {
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		len += n > 0 ? (size_t)n : 0;
@@ -310,7 +319,8 @@ bool rundir_each(struct rundir *r, const char *name,
 	bool complete = true;
 
 	if (top < 0)
-		return errno == ENOENT || errno == ENOTDIR; /* there are no records, and there will be none */
+		return errno == ENOENT ||
+		       errno == ENOTDIR; /* there are no records, and there will be none */
 	dir = fdopendir(fcntl(top, F_DUPFD_CLOEXEC, 0));
 	if (!dir)
 		return false;
@@ -321,7 +331,8 @@ bool rundir_each(struct rundir *r, const char *name,
 		if (!vf_of(e->d_name))
 			continue;
 		e2 = read_text(top, e->d_name, name, &text);
-		complete &= e2 == 0 || e2 == -ENOENT || e2 == -ENOTDIR || e2 == -EINVAL || e2 == -ELOOP;
+		complete &=
+			e2 == 0 || e2 == -ENOENT || e2 == -ENOTDIR || e2 == -EINVAL || e2 == -ELOOP;
 		path = xasprintf("%s/%s/%s", r->path, e->d_name, name);
 		if (e2 == 0)
 			found(ctx, path, text);

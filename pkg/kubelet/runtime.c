@@ -24,10 +24,10 @@
 struct known {
 	const char *name;
 	uint64_t before; /* this one has no CDI at all */
-	uint64_t field;	 /* from this one on it reads the field of CRI; before, only annotations, which new
-			    kubelets do not send */
-	uint64_t on; /* from this one on CDI is on unless the configuration says otherwise; before, it has to
-			say so */
+	uint64_t field;	 /* from this one on it reads the field of CRI; before, only annotations,
+			    which new  kubelets do not send */
+	uint64_t on; /* from this one on CDI is on unless the configuration says otherwise; before,
+			it has to say so */
 	const char *from;
 };
 
@@ -72,12 +72,13 @@ static enum setting setting_of(const char *config)
 
 static const char *name_of(const char *name, const char *version, struct arena *a)
 {
-	return arena_printf(a, "%s %s", document_shown(*name ? name : "a runtime without a name", a),
+	return arena_printf(a, "%s %s",
+			    document_shown(*name ? name : "a runtime without a name", a),
 			    document_shown(version, a));
 }
 
-enum runtime_cdi runtime_judge(const char *name, const char *version, const char *config, struct arena *a,
-			       const char **ret_sentence)
+enum runtime_cdi runtime_judge(const char *name, const char *version, const char *config,
+			       struct arena *a, const char **ret_sentence)
 {
 	const struct known *known = find_known(name);
 	uint64_t number = parse_version(version);
@@ -90,16 +91,19 @@ enum runtime_cdi runtime_judge(const char *name, const char *version, const char
 		return RUNTIME_CDI_UNKNOWN;
 	}
 	if (number < known->before) {
-		*ret_sentence = arena_printf(a, "%s has no CDI, which came with %s", who, known->from);
+		*ret_sentence =
+			arena_printf(a, "%s has no CDI, which came with %s", who, known->from);
 		return RUNTIME_NO_CDI;
 	}
 	if (number < known->field) {
-		*ret_sentence = arena_printf(a, "%s takes CDI devices only from kubelets before 1.32", who);
+		*ret_sentence =
+			arena_printf(a, "%s takes CDI devices only from kubelets before 1.32", who);
 		return RUNTIME_CDI_UNKNOWN;
 	}
 	if (known->on && setting == SAYS_OFF) {
 		*ret_sentence = arena_printf(
-			a, "CDI is switched off in %s: set enable_cdi = true in its configuration", who);
+			a, "CDI is switched off in %s: set enable_cdi = true in its configuration",
+			who);
 		return RUNTIME_NO_CDI;
 	}
 	if (number < known->on && setting == SAYS_NOTHING) {
@@ -111,7 +115,8 @@ enum runtime_cdi runtime_judge(const char *name, const char *version, const char
 
 /* --- its CNI plugins --- */
 
-/* They ask the kubelet what devices a pod has, and hand the ids to the plugins of the pod's networks. */
+/* They ask the kubelet what devices a pod has, and hand the ids to the plugins of the pod's
+ * networks. */
 static const char *const passers[] = { "multus", "multus-shim", "danm" };
 
 struct cni_seen {
@@ -159,8 +164,8 @@ enum runtime_cni runtime_judge_cni(const char *who, const char *cni, struct aren
 		see_network(&networks->kids[i], &seen);
 	*ret_sentence = NULL;
 	if (seen.passer) {
-		*ret_sentence =
-			arena_printf(a, "the CNI plugin %s hands device ids on to others", seen.passer);
+		*ret_sentence = arena_printf(a, "the CNI plugin %s hands device ids on to others",
+					     seen.passer);
 		return RUNTIME_CNI_PASSES_IDS;
 	}
 	if (!networks || seen.strange)
@@ -174,7 +179,8 @@ enum runtime_cni runtime_judge_cni(const char *who, const char *cni, struct aren
 
 /* Where they listen: containerd, CRI-O; the containerd of k3s and RKE2, of k0s. */
 static const char *const usual[] = { "run/containerd/containerd.sock", "run/crio/crio.sock",
-				     "run/k3s/containerd/containerd.sock", "run/k0s/containerd.sock" };
+				     "run/k3s/containerd/containerd.sock",
+				     "run/k0s/containerd.sock" };
 
 struct runtime {
 	struct rpc *rpc;
@@ -192,7 +198,8 @@ struct question {
 	struct rpc_timer *timer;
 	size_t at;			/* the socket that is asked */
 	struct runtime_version version; /* what it said of itself */
-	const char *silent, *mute;	/* why the sockets so far are none: nobody is there; not a runtime */
+	const char *silent,
+		*mute; /* why the sockets so far are none: nobody is there; not a runtime */
 	unsigned timeout_ms;
 	runtime_done_fn done;
 	void *arg;
@@ -230,7 +237,9 @@ static void finish(struct question *q, const struct runtime_answer *answer)
 
 static struct runtime_answer nothing_known(enum runtime_cdi cdi, const char *sentence)
 {
-	return (struct runtime_answer) { .cdi = cdi, .sentence = sentence, .cni_sentence = sentence };
+	return (struct runtime_answer) { .cdi = cdi,
+					 .sentence = sentence,
+					 .cni_sentence = sentence };
 }
 
 static void ask_next(struct question *q);
@@ -249,18 +258,21 @@ static void pass(struct question *q, bool silent, const char *message)
 
 static bool is_silence(enum rpc_status status)
 {
-	return status == RPC_UNAVAILABLE || status == RPC_DEADLINE_EXCEEDED || status == RPC_CANCELLED;
+	return status == RPC_UNAVAILABLE || status == RPC_DEADLINE_EXCEEDED ||
+	       status == RPC_CANCELLED;
 }
 
 static void judge(struct question *q, const struct runtime_status *s)
 {
-	struct runtime_answer answer = { .name = name_of(q->version.name, q->version.version, q->arena) };
+	struct runtime_answer answer = { .name = name_of(q->version.name, q->version.version,
+							 q->arena) };
 
-	answer.cdi =
-		runtime_judge(q->version.name, q->version.version, s->config, q->arena, &answer.sentence);
+	answer.cdi = runtime_judge(q->version.name, q->version.version, s->config, q->arena,
+				   &answer.sentence);
 	answer.cni = runtime_judge_cni(answer.name, s->cni, q->arena, &answer.cni_sentence);
 	if (answer.sentence)
-		answer.sentence = arena_printf(q->arena, "%s: %s", q->r->sockets[q->at], answer.sentence);
+		answer.sentence =
+			arena_printf(q->arena, "%s: %s", q->r->sockets[q->at], answer.sentence);
 	finish(q, &answer);
 }
 
@@ -289,16 +301,17 @@ static void got_version(void *arg, enum rpc_status status, const char *message, 
 
 	if (!q->r)
 		question_free(q);
-	else if (status ==
-		 RPC_UNIMPLEMENTED) /* containerd with its CRI part disabled, for another runtime's sake */
+	else if (status == RPC_UNIMPLEMENTED) /* containerd with its CRI part disabled, for another
+						 runtime's sake */
 		pass(q, false, "it does not speak CRI v1");
 	else if (status != RPC_OK)
 		pass(q, is_silence(status), message);
 	else if (msg_decode_runtime_version(body, q->arena, &q->version, &err) < 0)
 		pass(q, false, err.msg);
 	else
-		rpc_call_unary(q->channel, PATH_RUNTIME_STATUS, msg_encode_runtime_status_request(q->arena),
-			       q->timeout_ms, got_status, q);
+		rpc_call_unary(q->channel, PATH_RUNTIME_STATUS,
+			       msg_encode_runtime_status_request(q->arena), q->timeout_ms,
+			       got_status, q);
 }
 
 static void give_up(struct question *q)
@@ -313,8 +326,9 @@ static void give_up(struct question *q)
 	} else {
 		for (size_t i = 0; i < q->r->n_sockets; i++)
 			strbuf_printf(&all, "%s%s", i ? ", " : "", q->r->sockets[i]);
-		answer = nothing_known(RUNTIME_CDI_UNKNOWN,
-				       arena_printf(q->arena, "no socket of it is here (%s)", all.s));
+		answer = nothing_known(
+			RUNTIME_CDI_UNKNOWN,
+			arena_printf(q->arena, "no socket of it is here (%s)", all.s));
 	}
 	finish(q, &answer);
 }

@@ -1,7 +1,8 @@
 /*
- * What the container runtime says of itself over CRI: will it give a container the CDI devices that we name? Asked before a pool that
- * binds late is registered, for a runtime that cannot ignores the names without a word. And: does one of its CNI plugins hand the device
- * ids of containers on to other plugins, which cannot read slots? On the rpc thread.
+ * What the container runtime says of itself over CRI: will it give a container the CDI devices that
+ * we name? Asked before a pool that binds late is registered, for a runtime that cannot ignores the
+ * names without a word. And: does one of its CNI plugins hand the device ids of containers on to
+ * other plugins, which cannot read slots? On the rpc thread.
  */
 #ifndef RAILMATE_KUBELET_RUNTIME_H
 #define RAILMATE_KUBELET_RUNTIME_H
@@ -14,9 +15,10 @@ struct rpc;
 struct runtime;
 
 enum runtime_cdi {
-	RUNTIME_CDI,	     /* it does */
+	RUNTIME_CDI, /* it does */
 	RUNTIME_NO_CDI,
-	RUNTIME_CDI_UNKNOWN, /* it cannot be told: no socket, none that speaks CRI, a runtime that we do not know */
+	RUNTIME_CDI_UNKNOWN, /* it cannot be told: no socket, none that speaks CRI, a runtime that
+				we do not know */
 	RUNTIME_SILENT,	     /* a socket is there, and nobody answers (yet) */
 };
 
@@ -36,19 +38,23 @@ struct runtime_answer {
 };
 typedef void (*runtime_done_fn)(void *arg, const struct runtime_answer *answer);
 
-/* socket: the runtime's; NULL: those below root that runtimes have by default, and the first one that answers is it. Opens nothing yet. */
+/* socket: the runtime's; NULL: those below root that runtimes have by default, and the first one
+ * that answers is it. Opens nothing yet. */
 struct runtime *runtime_open(struct rpc *rpc, const char *root, const char *socket);
 /* done exactly once, never before the return. Each socket has timeout_ms for each of two calls. */
 void runtime_ask(struct runtime *r, unsigned timeout_ms, runtime_done_fn done, void *arg);
 void runtime_close(struct runtime *r); /* what is asked ends as RUNTIME_SILENT; NULL is fine */
 
 /*
- * The decision alone. config: what containerd tells of its configuration, as JSON; NULL not known. ret_sentence: "containerd 1.6.20 …",
- * in the arena.
+ * The decision alone. config: what containerd tells of its configuration, as JSON; NULL not known.
+ * ret_sentence: "containerd 1.6.20 …", in the arena.
  */
-enum runtime_cdi runtime_judge(const char *name, const char *version, const char *config, struct arena *a, const char **ret_sentence);
-/* The same of CNI. who: "containerd 2.1.9"; cni: what containerd tells of its CNI configuration, as JSON; NULL not known. */
-enum runtime_cni runtime_judge_cni(const char *who, const char *cni, struct arena *a, const char **ret_sentence);
+enum runtime_cdi runtime_judge(const char *name, const char *version, const char *config,
+			       struct arena *a, const char **ret_sentence);
+/* The same of CNI. who: "containerd 2.1.9"; cni: what containerd tells of its CNI configuration, as
+ * JSON; NULL not known. */
+enum runtime_cni runtime_judge_cni(const char *who, const char *cni, struct arena *a,
+				   const char **ret_sentence);
 
 /* The messages, both ways: the runtime of the tests speaks through this header, too. */
 #define PATH_RUNTIME_VERSION "/runtime.v1.RuntimeService/Version"
@@ -58,12 +64,14 @@ struct runtime_version {
 	const char *name, *version;
 };
 struct bytes msg_encode_runtime_version(const struct runtime_version *v, struct arena *a);
-int msg_decode_runtime_version(struct bytes in, struct arena *a, struct runtime_version *ret, struct err *err);
+int msg_decode_runtime_version(struct bytes in, struct arena *a, struct runtime_version *ret,
+			       struct err *err);
 struct bytes msg_encode_runtime_status_request(struct arena *a); /* verbose */
 struct runtime_status {
 	const char *config, *cni; /* JSON; NULL: not told */
 };
 struct bytes msg_encode_runtime_status(const struct runtime_status *s, struct arena *a);
-int msg_decode_runtime_status(struct bytes in, struct arena *a, struct runtime_status *ret, struct err *err);
+int msg_decode_runtime_status(struct bytes in, struct arena *a, struct runtime_status *ret,
+			      struct err *err);
 
 #endif

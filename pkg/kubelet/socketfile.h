@@ -17,8 +17,9 @@ struct socket_id {
 
 bool socket_look(const char *path, struct socket_id *ret); /* false: no socket there */
 bool socket_same(const struct socket_id *a, const struct socket_id *b);
-/* A plain connect() tells in microseconds what a gRPC channel would find out slowly. What cannot be told is true: let the call itself
- * fail, with a sentence. ret_peer: who listens; set where the connection was made. */
+/* A plain connect() tells in microseconds what a gRPC channel would find out slowly. What cannot be
+ * told is true: let the call itself fail, with a sentence. ret_peer: who listens; set where the
+ * connection was made. */
 bool socket_accepts(const char *path, struct rpc_peer *ret_peer);
 
 #endif

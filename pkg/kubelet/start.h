@@ -1,4 +1,5 @@
-/* What the files of PreStartContainer share: a pool that binds early. Everything runs on the rpc thread. */
+/* What the files of PreStartContainer share: a pool that binds early. Everything runs on the rpc
+ * thread. */
 #ifndef RAILMATE_KUBELET_START_H
 #define RAILMATE_KUBELET_START_H
 
@@ -21,8 +22,8 @@ struct start {
 	int64_t asked_ms;
 	struct node *node;   /* as of the decision; NULL before */
 	struct starter *who; /* of that node */
-	unsigned waits; /* for the disk, and for what its VFs are */
-	struct err err;	/* code 0: it may start */
+	unsigned waits;	     /* for the disk, and for what its VFs are */
+	struct err err;	     /* code 0: it may start */
 };
 
 /* The container that starts. pod NULL: not known. */
@@ -32,7 +33,7 @@ struct starter {
 	size_t n_gpus;
 	const char *dra_driver; /* gives GPUs to its pod; NULL: none does */
 	bool has_dra;		/* to itself */
-	struct share *shares; /* what it has of all pools */
+	struct share *shares;	/* what it has of all pools */
 	size_t n_shares;
 };
 
@@ -40,9 +41,11 @@ struct starter {
 const struct ledger_decision *start_decision(const struct start *s, const struct ledger *l);
 const struct pool_dev *start_dev(const struct start *s, size_t i); /* NULL: not in the pool */
 
-/* Why it may not start with them, a sentence: a verbs node that Allocate gave is another VF's by now. NULL: it may. */
+/* Why it may not start with them, a sentence: a verbs node that Allocate gave is another VF's by
+ * now. NULL: it may. */
 const char *start_node_refusal(struct start *s, const struct starter *me);
-/* What came of the decision, counted and told. Once for each: a container that starts again has what it had. */
+/* What came of the decision, counted and told. Once for each: a container that starts again has
+ * what it had. */
 void start_compare(struct start *s, const struct starter *me, uint64_t number);
 
 #endif

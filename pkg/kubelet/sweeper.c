@@ -31,7 +31,8 @@ static void claim(void *ctx, const char *path, const char *text)
 	const struct item *map;
 	struct claims claims;
 
-	if (document_parse(text, strlen(text), path, a, &map, NULL) < 0 || !claims_of_map(map, &claims, a))
+	if (document_parse(text, strlen(text), path, a, &map, NULL) < 0 ||
+	    !claims_of_map(map, &claims, a))
 		return;
 	for (size_t i = 0; i < claims.n; i++) {
 		const struct holds_claim c = { .vf = claims.v[i].vf,
@@ -62,7 +63,8 @@ void sweeper_read(struct sweeper *s)
 	holds_claims_read(keeper_holds(s->env.keeper), complete, keeper_now());
 	keeper_save(s->env.keeper, NULL, NULL);
 	if (!complete)
-		s->timer = rpc_after(s->env.rpc, s->env.retry_ms ? s->env.retry_ms : RETRY_MS, read_again, s);
+		s->timer = rpc_after(s->env.rpc, s->env.retry_ms ? s->env.retry_ms : RETRY_MS,
+				     read_again, s);
 }
 
 /* --- what is no longer needed --- */

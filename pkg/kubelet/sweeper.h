@@ -1,6 +1,7 @@
 /*
- * The records beside the ledger, CDI specs and the map.json files of containers: read at the start, before anything is given or
- * removed, and again until all of them can be read; removed when holds does not need them any more. On the rpc thread.
+ * The records beside the ledger, CDI specs and the map.json files of containers: read at the start,
+ * before anything is given or removed, and again until all of them can be read; removed when holds
+ * does not need them any more. On the rpc thread.
  */
 #ifndef RAILMATE_KUBELET_SWEEPER_H
 #define RAILMATE_KUBELET_SWEEPER_H
@@ -14,9 +15,9 @@ struct sweeper;
 struct sweeper_env {
 	struct rpc *rpc;
 	struct keeper *keeper;
-	struct rundir *rundir;	/* NULL: no files */
-	struct binder *binder;	/* NULL: no pool binds late, there are no specs */
-	unsigned retry_ms;	/* 0: 1 s; between readings of directories that cannot be read */
+	struct rundir *rundir; /* NULL: no files */
+	struct binder *binder; /* NULL: no pool binds late, there are no specs */
+	unsigned retry_ms;     /* 0: 1 s; between readings of directories that cannot be read */
 };
 
 struct sweeper *sweeper_new(const struct sweeper_env *env);

@@ -21,8 +21,8 @@
 struct asked;
 
 /*
- * One look and its thread. The thread works on what is its own; the way back is under the lock, and closed
- * when nobody is there any more. Whoever has it last frees it.
+ * One look and its thread. The thread works on what is its own; the way back is under the lock, and
+ * closed when nobody is there any more. Whoever has it last frees it.
  */
 struct job {
 	truth_look_fn look;
@@ -77,7 +77,9 @@ static struct job *job_new(struct truth *t, const struct bdf *bdfs, size_t n, st
 {
 	struct job *j = xcalloc(1, sizeof(*j));
 
-	*j = (struct job) { .look = t->env.look, .n = n, .rpc = t->env.rpc, .truth = t, .asked = asked };
+	*j = (struct job) {
+		.look = t->env.look, .n = n, .rpc = t->env.rpc, .truth = t, .asked = asked
+	};
 	pthread_mutex_init(&j->lock, NULL);
 	j->root = xstrdup(t->env.root);
 	j->netns_dir = t->env.netns_dir ? xstrdup(t->env.netns_dir) : NULL;
@@ -182,7 +184,8 @@ static void start_waiting(struct truth *t)
 {
 	struct asked *a;
 
-	for (a = TAILQ_FIRST(&t->asked); a && t->n_jobs < t->env.max_threads; a = TAILQ_NEXT(a, link)) {
+	for (a = TAILQ_FIRST(&t->asked); a && t->n_jobs < t->env.max_threads;
+	     a = TAILQ_NEXT(a, link)) {
 		if (!a->runs)
 			start(a);
 	}
@@ -232,7 +235,8 @@ void truth_look(struct truth *t, const struct bdf *bdfs, size_t n, truth_done_fn
 	struct asked *a = xcalloc(1, sizeof(*a));
 
 	*a = (struct asked) { .truth = t, .done = done, .arg = arg };
-	snprintf(a->why, sizeof(a->why), "the kernel did not answer within %u ms", t->env.timeout_ms);
+	snprintf(a->why, sizeof(a->why), "the kernel did not answer within %u ms",
+		 t->env.timeout_ms);
 	a->job = job_new(t, bdfs, n, a);
 	a->timer = rpc_after(t->env.rpc, t->env.timeout_ms, give_up, a);
 	TAILQ_INSERT_TAIL(&t->asked, a, link);

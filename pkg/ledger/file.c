@@ -31,8 +31,8 @@ struct ledger_file {
 
 /* --- one daemon at a time --- */
 
-/* "PID HOST" in the lock file: flock() itself tells nobody's name, and a process id means little beyond its
- * container. */
+/* "PID HOST" in the lock file: flock() itself tells nobody's name, and a process id means little
+ * beyond its container. */
 static void write_name(int fd)
 {
 	char host[HOST_LEN] = "", text[HOST_LEN + 32];
@@ -50,12 +50,15 @@ static int refuse_busy(const struct ledger_file *f, struct err *err)
 	char text[HOST_LEN + 32] = "", host[HOST_LEN] = "", own[HOST_LEN] = "";
 	int pid = 0;
 
-	if (pread(f->lock_fd, text, sizeof(text) - 1, 0) < 0 || sscanf(text, "%d %63s", &pid, host) < 1)
+	if (pread(f->lock_fd, text, sizeof(text) - 1, 0) < 0 ||
+	    sscanf(text, "%d %63s", &pid, host) < 1)
 		return err_set(err, EBUSY, "%s is in use by another railmated", f->dir);
 	gethostname(own, sizeof(own) - 1);
 	if (!*host || str_eq(host, own))
-		return err_set(err, EBUSY, "%s is in use by another railmated, pid %d", f->dir, pid);
-	return err_set(err, EBUSY, "%s is in use by another railmated, pid %d on %s", f->dir, pid, host);
+		return err_set(err, EBUSY, "%s is in use by another railmated, pid %d", f->dir,
+			       pid);
+	return err_set(err, EBUSY, "%s is in use by another railmated, pid %d on %s", f->dir, pid,
+		       host);
 }
 
 static void sleep_ms(unsigned ms)
@@ -141,7 +144,8 @@ static int read_all(int fd, const char *dir, struct strbuf *out, struct err *err
 /* -EBADMSG: it is there and cannot be a ledger. */
 static int read_text(int dir_fd, const char *dir, struct strbuf *out, struct err *err)
 {
-	_cleanup_close_ int fd = openat(dir_fd, NAME, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+	_cleanup_close_ int fd =
+		openat(dir_fd, NAME, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
 	struct stat st;
 
 	if (fd < 0 && (errno == ELOOP || errno == ENXIO))
@@ -165,7 +169,8 @@ static int read_ledger(int dir_fd, const char *dir, struct ledger **ret, struct 
 	return r < 0 ? r : ledger_read(strbuf_str(&text), text.len, name, ret, err);
 }
 
-/* ledger.json.bad-1763736000, and with -1, -2, … behind it when several were bad within a second. */
+/* ledger.json.bad-1763736000, and with -1, -2, … behind it when several were bad within a second.
+ */
 static void aside_name(const struct ledger_file *f, const char *reason, char *ret, size_t size)
 {
 	int n = snprintf(ret, size, NAME ".%s-%lld", reason, (long long)time(NULL));
@@ -220,14 +225,16 @@ static void remove_old(const struct ledger_file *f)
 	free(names);
 }
 
-static int set_aside(const struct ledger_file *f, const struct err *why, char **ret_note, struct err *err)
+static int set_aside(const struct ledger_file *f, const struct err *why, char **ret_note,
+		     struct err *err)
 {
 	char name[64];
 
 	aside_name(f, why->code == ENOTSUP ? "later" : "bad", name, sizeof(name));
 	if (renameat(f->dir_fd, NAME, f->dir_fd, name) < 0)
 		return err_sys(err, "%s; set it aside as %s", why->msg, name);
-	*ret_note = xasprintf("%s; it was set aside as %s and the ledger begins anew", why->msg, name);
+	*ret_note =
+		xasprintf("%s; it was set aside as %s and the ledger begins anew", why->msg, name);
 	remove_old(f);
 	return 0;
 }

@@ -13,8 +13,9 @@ struct hold_entry {
 };
 
 /*
- * A decision is kept as its line of text: a quarter of the size of the struct with its strings, and the file is written often. The struct
- * is made when somebody asks for it, and lives until the next change of the ledger.
+ * A decision is kept as its line of text: a quarter of the size of the struct with its strings, and
+ * the file is written often. The struct is made when somebody asks for it, and lives until the next
+ * change of the ledger.
  */
 struct decision_entry {
 	uint64_t number;
@@ -35,15 +36,17 @@ struct ledger {
 	struct decision_entry **decisions; /* sorted by number */
 	size_t n_decisions, cap_decisions;
 	struct views *views; /* may change in a const ledger: that is no change of it */
-	uint64_t next; /* number of the next decision */
+	uint64_t next;	     /* number of the next decision */
 	uint64_t generation;
 };
 
 /* Appends a decision under its own number, which is greater than that of any other. */
 void ledger_append(struct ledger *l, const struct ledger_decision *d);
-/* FNV-1a with 64 bits, eight bytes a step: every step is one to one, so that no change of a single byte goes unseen. */
+/* FNV-1a with 64 bits, eight bytes a step: every step is one to one, so that no change of a single
+ * byte goes unseen. */
 uint64_t ledger_checksum(const char *text, size_t len);
-/* A decision as one JSON object, and back. The text is of ledger_decision_write(): it cannot be wrong. */
+/* A decision as one JSON object, and back. The text is of ledger_decision_write(): it cannot be
+ * wrong. */
 void ledger_decision_write(const struct ledger_decision *d, struct strbuf *out);
 struct ledger_decision *ledger_decision_parse(const char *text, size_t len, struct arena *a);
 

@@ -38,7 +38,8 @@ void ledger_free(struct ledger *l)
 	free(l);
 }
 
-/* What was handed out dies now: after the caller's own values, which may point into it, were copied. */
+/* What was handed out dies now: after the caller's own values, which may point into it, were
+ * copied. */
 static void change(struct ledger *l)
 {
 	struct decision_entry *e;
@@ -97,7 +98,8 @@ static struct decision_entry *decision_new(const struct ledger_decision *d, uint
 /* The oldest go that are neither among the newest ones nor the reason of a live hold. */
 static void forget_decisions(struct ledger *l)
 {
-	size_t old = l->n_decisions > LEDGER_DECISIONS ? l->n_decisions - LEDGER_DECISIONS : 0, kept = 0;
+	size_t old = l->n_decisions > LEDGER_DECISIONS ? l->n_decisions - LEDGER_DECISIONS : 0,
+	       kept = 0;
 
 	for (size_t i = 0; i < l->n_decisions; i++) {
 		if (i < old && !l->decisions[i]->holds)
@@ -110,8 +112,8 @@ static void forget_decisions(struct ledger *l)
 
 void ledger_append(struct ledger *l, const struct ledger_decision *d)
 {
-	l->decisions =
-		xgrow(l->decisions, &l->cap_decisions, l->n_decisions + 1, sizeof(struct decision_entry *));
+	l->decisions = xgrow(l->decisions, &l->cap_decisions, l->n_decisions + 1,
+			     sizeof(struct decision_entry *));
 	l->decisions[l->n_decisions++] = decision_new(d, d->number);
 	if (d->number >= l->next)
 		l->next = d->number + 1;
@@ -137,7 +139,8 @@ void ledger_undecide(struct ledger *l, uint64_t number)
 		return;
 	change(l);
 	l->n_decisions--;
-	memmove(&l->decisions[at], &l->decisions[at + 1], (l->n_decisions - at) * sizeof(*l->decisions));
+	memmove(&l->decisions[at], &l->decisions[at + 1],
+		(l->n_decisions - at) * sizeof(*l->decisions));
 	decision_free(e);
 }
 
@@ -318,10 +321,11 @@ static bool same_owner(const struct ledger_owner *a, const struct ledger_owner *
 static bool same_hold(const struct ledger_hold *a, const struct ledger_hold *b)
 {
 	return !strcmp(a->resource, b->resource) && str_eq(a->slot, b->slot) &&
-	       same_owner(&a->owner, &b->owner) && a->draining == b->draining && str_eq(a->rdma, b->rdma) &&
-	       str_eq(a->netdev, b->netdev) && str_eq(a->driver, b->driver) && a->pending == b->pending &&
-	       a->seen_cgroup == b->seen_cgroup && a->kubelet == b->kubelet && a->since_ms == b->since_ms &&
-	       a->decision == b->decision;
+	       same_owner(&a->owner, &b->owner) && a->draining == b->draining &&
+	       str_eq(a->rdma, b->rdma) && str_eq(a->netdev, b->netdev) &&
+	       str_eq(a->driver, b->driver) && a->pending == b->pending &&
+	       a->seen_cgroup == b->seen_cgroup && a->kubelet == b->kubelet &&
+	       a->since_ms == b->since_ms && a->decision == b->decision;
 }
 
 static void count_hold(struct ledger *l, const struct ledger_hold *hold, bool more)

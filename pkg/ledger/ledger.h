@@ -1,9 +1,10 @@
 /*
- * Who holds which VF, and why it was chosen. Pure: a value in memory with a text form; ledger/file.h keeps it on disk.
- * Owned by one thread (rpc). Strings that go in are copied; those that come out live until the next change of the ledger.
+ * Who holds which VF, and why it was chosen. Pure: a value in memory with a text form;
+ * ledger/file.h keeps it on disk. Owned by one thread (rpc). Strings that go in are copied; those
+ * that come out live until the next change of the ledger.
  *
- * A VF has at most one hold. Whoever wants to give a VF away looks here first, whatever the kubelet says
- * (reference kubelet.md §0.4, §1.4).
+ * A VF has at most one hold. Whoever wants to give a VF away looks here first, whatever the kubelet
+ * says (reference kubelet.md §0.4, §1.4).
  */
 #ifndef RAILMATE_LEDGER_LEDGER_H
 #define RAILMATE_LEDGER_LEDGER_H
@@ -21,75 +22,106 @@ struct strbuf;
 
 enum ledger_gpus { LEDGER_GPUS_UNKNOWN, LEDGER_GPUS_PREDICTED, LEDGER_GPUS_KNOWN, LEDGER_GPUS_MAX };
 
-/* NULL or "": not known (Allocate names no pod). uid: by which the kubelet knows the pod (its checkpoint, cgroup names, CNI): the
- * identity. The API server knows a static pod by another one. */
-struct ledger_owner { const char *ns, *pod, *uid, *container; };
-
-struct ledger_hold {
-	const char *vf;		/* PCI address: the key */
-	const char *resource;
-	const char *slot;	/* late binding: the device id the kubelet knows; NULL: the id is the PCI address */
-	struct ledger_owner owner;
-	bool pending;		/* Allocate gave it, and no container has started with it since */
-	bool draining;		/* the kubelet thinks it free; a process or a network namespace still has it */
-	bool seen_cgroup;	/* the pod's cgroup had processes: that it has none says something */
-	const char *rdma;	/* its RDMA device when it was given: known again while it is away in a pod; NULL */
-	const char *netdev;	/* its network interface, likewise; NULL. The keeper fills this, the RDMA device and */
-	const char *driver;	/* the driver in: with another one neither is away, but gone; NULL */
-	uint64_t kubelet;	/* which one has shown the pod with it (a number that another kubelet process does not have); 0: none */
-	int64_t since_ms;	/* wall clock, Unix time */
-	uint64_t decision;	/* number of the decision that chose it; 0: none (rebuilt, or not ours) */
+/* NULL or "": not known (Allocate names no pod). uid: by which the kubelet knows the pod (its
+ * checkpoint, cgroup names, CNI): the identity. The API server knows a static pod by another one.
+ */
+struct ledger_owner {
+	const char *ns, *pod, *uid, *container;
 };
 
-struct ledger_pair { const char *gpu, *vf, *path; }; /* PCI addresses; "PIX" … "SYS" */
-struct ledger_place { const char *pf; int free; };   /* free VFs of a PF (or of a VF's own place) at that moment */
+struct ledger_hold {
+	const char *vf; /* PCI address: the key */
+	const char *resource;
+	const char *slot; /* late binding: the device id the kubelet knows; NULL: the id is the PCI
+			     address */
+	struct ledger_owner owner;
+	bool pending;  /* Allocate gave it, and no container has started with it since */
+	bool draining; /* the kubelet thinks it free; a process or a network namespace still has it
+			*/
+	bool seen_cgroup;   /* the pod's cgroup had processes: that it has none says something */
+	const char *rdma;   /* its RDMA device when it was given: known again while it is away in a
+			       pod; NULL */
+	const char *netdev; /* its network interface, likewise; NULL. The keeper fills this, the
+			       RDMA device and */
+	const char *driver; /* the driver in: with another one neither is away, but gone; NULL */
+	uint64_t kubelet;   /* which one has shown the pod with it (a number that another kubelet
+			       process does not have); 0: none */
+	int64_t since_ms;   /* wall clock, Unix time */
+	uint64_t
+		decision; /* number of the decision that chose it; 0: none (rebuilt, or not ours) */
+};
+
+struct ledger_pair {
+	const char *gpu, *vf, *path;
+}; /* PCI addresses; "PIX" … "SYS" */
+struct ledger_place {
+	const char *pf;
+	int free;
+}; /* free VFs of a PF (or of a VF's own place) at that moment */
 
 /* What `railmatectl explain` tells. */
 struct ledger_decision {
-	uint64_t number;	/* from 1; given by ledger_decide() */
-	int64_t at_ms;		/* wall clock */
+	uint64_t number; /* from 1; given by ledger_decide() */
+	int64_t at_ms;	 /* wall clock */
 	const char *resource;
 	bool late;
-	struct ledger_owner owner;	/* filled in at PreStartContainer when it was not known before */
-	int asked;			/* VFs */
+	struct ledger_owner owner; /* filled in at PreStartContainer when it was not known before */
+	int asked;		   /* VFs */
 	enum ledger_gpus known;
-	const char *source;	/* how the GPUs were known, a phrase: "PodResources Get", "nvidia.com/gpu's GetPreferredAllocation" */
-	const char *const *gpus;		size_t n_gpus;	/* the GPUs it was chosen for */
-	const struct ledger_place *free;	size_t n_free;
-	const char *const *chosen;		size_t n_chosen;
-	const char *const *nodes;		size_t n_nodes;	/* "uverbs5" of each, that Allocate gave for good (early binding); none: not known */
-	const struct ledger_pair *pairs;	size_t n_pairs;
-	int cost;		/* sum of ranks, PIX 0 … SYS 4 */
-	const char *const *alternative;		size_t n_alternative;	/* the best other choice; 0: there was none */
+	const char *source; /* how the GPUs were known, a phrase: "PodResources Get",
+			       "nvidia.com/gpu's GetPreferredAllocation" */
+	const char *const *gpus;
+	size_t n_gpus; /* the GPUs it was chosen for */
+	const struct ledger_place *free;
+	size_t n_free;
+	const char *const *chosen;
+	size_t n_chosen;
+	const char *const *nodes;
+	size_t n_nodes; /* "uverbs5" of each, that Allocate gave for good (early binding); none: not
+			   known */
+	const struct ledger_pair *pairs;
+	size_t n_pairs;
+	int cost; /* sum of ranks, PIX 0 … SYS 4 */
+	const char *const *alternative;
+	size_t n_alternative; /* the best other choice; 0: there was none */
 	int alternative_cost;
 	/* At PreStartContainer: what really came. */
 	bool checked;
-	const char *const *real_gpus;		size_t n_real_gpus;
-	int real_cost, best_cost; /* of the chosen VFs for these GPUs; of the best choice among what was free then */
+	const char *const *real_gpus;
+	size_t n_real_gpus;
+	int real_cost, best_cost; /* of the chosen VFs for these GPUs; of the best choice among what
+				     was free then */
 };
 
 struct ledger *ledger_new(void);
 void ledger_free(struct ledger *l); /* NULL is fine */
 
-const struct ledger_hold *ledger_find(const struct ledger *l, const char *vf);		/* NULL: free */
-const struct ledger_hold *ledger_find_slot(const struct ledger *l, const char *slot);	/* NULL: not bound */
+const struct ledger_hold *ledger_find(const struct ledger *l, const char *vf); /* NULL: free */
+const struct ledger_hold *ledger_find_slot(const struct ledger *l,
+					   const char *slot); /* NULL: not bound */
 size_t ledger_holds(const struct ledger *l);
-const struct ledger_hold *ledger_hold_at(const struct ledger *l, size_t i);		/* in the order of the addresses */
+const struct ledger_hold *ledger_hold_at(const struct ledger *l,
+					 size_t i); /* in the order of the addresses */
 int ledger_vf_cmp(const char *a, const char *b); /* that order: a longer domain is a greater one */
-/* Replaces the hold of that VF, and frees the slot from any other VF: that one drains. Equal to what is there: no change. */
+/* Replaces the hold of that VF, and frees the slot from any other VF: that one drains. Equal to
+ * what is there: no change. */
 void ledger_put(struct ledger *l, const struct ledger_hold *hold);
 void ledger_drop(struct ledger *l, const char *vf); /* nothing to drop is fine */
 
 /* Returns its number; that of d does not count. */
 uint64_t ledger_decide(struct ledger *l, const struct ledger_decision *d);
-const struct ledger_decision *ledger_decision(const struct ledger *l, uint64_t number); /* NULL: forgotten */
+const struct ledger_decision *ledger_decision(const struct ledger *l,
+					      uint64_t number); /* NULL: forgotten */
 /* The number of the next decision, and: it is greater than this one. */
 uint64_t ledger_next(const struct ledger *l);
 void ledger_skip(struct ledger *l, uint64_t number);
-void ledger_undecide(struct ledger *l, uint64_t number); /* forgets it, unless it is the reason of a live hold */
+void ledger_undecide(struct ledger *l,
+		     uint64_t number); /* forgets it, unless it is the reason of a live hold */
 size_t ledger_decisions(const struct ledger *l);
-const struct ledger_decision *ledger_decision_at(const struct ledger *l, size_t i); /* oldest first */
-/* Does that one mention this VF, GPU or PF anywhere? Much cheaper than the decision itself, for whoever looks for one. */
+const struct ledger_decision *ledger_decision_at(const struct ledger *l,
+						 size_t i); /* oldest first */
+/* Does that one mention this VF, GPU or PF anywhere? Much cheaper than the decision itself, for
+ * whoever looks for one. */
 bool ledger_decision_mentions(const struct ledger *l, size_t i, const char *address);
 /* The same decision with what became known later; its number stays. Unknown numbers are ignored. */
 void ledger_amend(struct ledger *l, uint64_t number, const struct ledger_decision *d);
@@ -99,7 +131,9 @@ uint64_t ledger_generation(const struct ledger *l);
 
 /* JSON with a version and a checksum of the rest: a text cut anywhere, or edited, is refused. */
 void ledger_write(const struct ledger *l, struct strbuf *out);
-/* -EBADMSG: torn or foreign; -ENOTSUP: of a later version; with a sentence that begins with name. */
-int ledger_read(const char *text, size_t len, const char *name, struct ledger **ret, struct err *err);
+/* -EBADMSG: torn or foreign; -ENOTSUP: of a later version; with a sentence that begins with name.
+ */
+int ledger_read(const char *text, size_t len, const char *name, struct ledger **ret,
+		struct err *err);
 
 #endif

@@ -47,7 +47,8 @@ static const char *text_or_empty(struct reader *r, const struct item *object, co
 	return s ? s : "";
 }
 
-static int64_t number(struct reader *r, const struct item *object, const char *key, int64_t min, int64_t max)
+static int64_t number(struct reader *r, const struct item *object, const char *key, int64_t min,
+		      int64_t max)
 {
 	const struct item *item = item_get(object, key);
 
@@ -89,7 +90,8 @@ static const char *element(struct reader *r, const struct item *list, size_t i)
 	return "";
 }
 
-static const char *const *texts(struct reader *r, const struct item *object, const char *key, size_t *ret_n)
+static const char *const *texts(struct reader *r, const struct item *object, const char *key,
+				size_t *ret_n)
 {
 	const struct item *l = list(r, object, key);
 	const char **out = arena_array(r->arena, l->n_kids, sizeof(*out));
@@ -106,7 +108,8 @@ static const struct ledger_pair *pairs(struct reader *r, const struct item *obje
 	struct ledger_pair *out = arena_array(r->arena, l->n_kids, sizeof(*out));
 
 	for (size_t i = 0; i < l->n_kids; i++)
-		out[i] = (struct ledger_pair) { element(r, &l->kids[i], 0), element(r, &l->kids[i], 1),
+		out[i] = (struct ledger_pair) { element(r, &l->kids[i], 0),
+						element(r, &l->kids[i], 1),
 						element(r, &l->kids[i], 2) };
 	*ret_n = l->n_kids;
 	return out;
@@ -128,7 +131,8 @@ static const struct ledger_place *places(struct reader *r, const struct item *ob
 	struct ledger_place *out = arena_array(r->arena, l->n_kids, sizeof(*out));
 
 	for (size_t i = 0; i < l->n_kids; i++)
-		out[i] = (struct ledger_place) { element(r, &l->kids[i], 0), place_count(r, &l->kids[i]) };
+		out[i] = (struct ledger_place) { element(r, &l->kids[i], 0),
+						 place_count(r, &l->kids[i]) };
 	*ret_n = l->n_kids;
 	return out;
 }
@@ -159,7 +163,8 @@ static void read_hold(struct reader *r, const struct item *o, struct ledger *l)
 		.decision = (uint64_t)number(r, o, "decision", 0, NUMBER_MAX),
 	};
 
-	const char *cgroup_uid = text(r, o, "cgroup_uid"); /* before 0.2 the kubelet's UID stood apart */
+	const char *cgroup_uid =
+		text(r, o, "cgroup_uid"); /* before 0.2 the kubelet's UID stood apart */
 
 	if (cgroup_uid)
 		hold.owner.uid = cgroup_uid;
@@ -265,7 +270,8 @@ static bool has_sum(const char *text, size_t len)
 
 	if (len < body || memcmp(text + end, LEDGER_HEAD_END, sizeof(LEDGER_HEAD_END) - 1))
 		return false;
-	snprintf(sum, sizeof(sum), "%016llx", (unsigned long long)ledger_checksum(text + body, len - body));
+	snprintf(sum, sizeof(sum), "%016llx",
+		 (unsigned long long)ledger_checksum(text + body, len - body));
 	return !memcmp(text + sizeof(LEDGER_HEAD) - 1, sum, LEDGER_SUM_LEN);
 }
 
@@ -278,12 +284,13 @@ static int refuse_foreign(const struct item *top, const char *name, struct err *
 		return err_set(err, EBADMSG, "%s: is not a ledger of railmate", name);
 	if (version > LEDGER_VERSION)
 		return err_set(err, ENOTSUP,
-			       "%s: is a ledger of version %lld; this railmate reads version %d", name,
-			       (long long)version, LEDGER_VERSION);
+			       "%s: is a ledger of version %lld; this railmate reads version %d",
+			       name, (long long)version, LEDGER_VERSION);
 	return err_set(err, EBADMSG, "%s: is a ledger that another program has written", name);
 }
 
-int ledger_read(const char *text, size_t len, const char *name, struct ledger **ret, struct err *err)
+int ledger_read(const char *text, size_t len, const char *name, struct ledger **ret,
+		struct err *err)
 {
 	_cleanup_arena_ struct arena *arena = arena_new(16 * 1024);
 	struct reader r = { .name = name, .arena = arena, .err = err };
@@ -294,7 +301,8 @@ int ledger_read(const char *text, size_t len, const char *name, struct ledger **
 	if (!len)
 		return err_set(err, EBADMSG, "%s: is empty", name);
 	if (ours && !has_sum(text, len))
-		return err_set(err, EBADMSG, "%s: is torn or was edited: its checksum does not fit", name);
+		return err_set(err, EBADMSG, "%s: is torn or was edited: its checksum does not fit",
+			       name);
 	if (document_parse(text, len, name, arena, &top, err) < 0) {
 		if (err)
 			err->code = EBADMSG;

@@ -93,9 +93,10 @@ static int start(struct ledger_writer *w, struct err *err)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
 	if (r != 0)
-		return err_set(err, r,
-			       "start the thread that writes the ledger: %s (is the limit of pids reached?)",
-			       strerror(r));
+		return err_set(
+			err, r,
+			"start the thread that writes the ledger: %s (is the limit of pids reached?)",
+			strerror(r));
 	w->running = true;
 	return 0;
 }

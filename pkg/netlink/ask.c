@@ -1,6 +1,6 @@
 /*
- * One question, one socket: no answer can be mistaken for another's. The kernel answers while it takes the
- * question, so what is not there within the patience will not come.
+ * One question, one socket: no answer can be mistaken for another's. The kernel answers while it
+ * takes the question, so what is not there within the patience will not come.
  */
 #include <errno.h>
 #include <libmnl/libmnl.h>
@@ -33,7 +33,8 @@ const struct nlmsghdr *netlink_message(const char *buf, size_t len, size_t *at)
 	const struct nlmsghdr *message = (const void *)(buf + *at);
 	size_t left = len - *at;
 
-	if (left < sizeof(*message) || message->nlmsg_len < sizeof(*message) || message->nlmsg_len > left)
+	if (left < sizeof(*message) || message->nlmsg_len < sizeof(*message) ||
+	    message->nlmsg_len > left)
 		return NULL;
 	*at += MNL_ALIGN(message->nlmsg_len) < left ? MNL_ALIGN(message->nlmsg_len) : left;
 	return message;
@@ -48,7 +49,8 @@ static int read_message(const struct nlmsghdr *message, netlink_each *each, void
 	return message->nlmsg_type >= NLMSG_MIN_TYPE ? each(message, arg) : 0;
 }
 
-int netlink_answer(const char *buf, size_t len, unsigned seq, unsigned port, netlink_each *each, void *arg)
+int netlink_answer(const char *buf, size_t len, unsigned seq, unsigned port, netlink_each *each,
+		   void *arg)
 {
 	const struct nlmsghdr *message;
 	size_t at = 0;
@@ -61,7 +63,8 @@ int netlink_answer(const char *buf, size_t len, unsigned seq, unsigned port, net
 	return r;
 }
 
-/* One datagram of the kernel; 0 where somebody else wrote to us; -ETIMEDOUT, -EMSGSIZE: it did not fit. */
+/* One datagram of the kernel; 0 where somebody else wrote to us; -ETIMEDOUT, -EMSGSIZE: it did not
+ * fit. */
 static ssize_t receive(int fd, char *buf, size_t size)
 {
 	struct sockaddr_nl from = { 0 };
@@ -107,7 +110,8 @@ int netlink_open(int bus, struct mnl_socket **ret)
 	int r;
 
 	if (!s || mnl_socket_bind(s, 0, MNL_SOCKET_AUTOPID) < 0 ||
-	    setsockopt(mnl_socket_get_fd(s), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0) {
+	    setsockopt(mnl_socket_get_fd(s), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) <
+		    0) {
 		r = -errno;
 		if (s)
 			mnl_socket_close(s);

@@ -27,8 +27,8 @@ static int ask(uint16_t type, const char *what, size_t max, bool *ret, struct er
 
 	request->nlmsg_type = type;
 	request->nlmsg_flags = NLM_F_DUMP;
-	mnl_nlmsg_put_extra_header(request,
-				   sizeof(struct ifinfomsg)); /* all families; larger than an ifaddrmsg */
+	mnl_nlmsg_put_extra_header(
+		request, sizeof(struct ifinfomsg)); /* all families; larger than an ifaddrmsg */
 	r = netlink_ask(NETLINK_ROUTE, request, count, &crowd, what, err);
 	if (r < 0 && crowd.n <= max)
 		return r;
@@ -40,5 +40,7 @@ int netlink_is_crowded(size_t max, bool *ret, struct err *err)
 {
 	int r = ask(RTM_GETADDR, "addresses of the network namespace", max, ret, err);
 
-	return r < 0 || *ret ? r : ask(RTM_GETLINK, "interfaces of the network namespace", max, ret, err);
+	return r < 0 || *ret
+		       ? r
+		       : ask(RTM_GETLINK, "interfaces of the network namespace", max, ret, err);
 }

@@ -64,7 +64,8 @@ static void read_app(const struct nlattr *attr, struct hw_dcb *ret)
 		ret->priority_of_dscp[app.protocol] = (int8_t)app.priority;
 }
 
-/* Drivers without a table of trust (mlx5, ice, bnxt_en) trust DSCP as soon as there is an entry for one. */
+/* Drivers without a table of trust (mlx5, ice, bnxt_en) trust DSCP as soon as there is an entry for
+ * one. */
 static void read_apps(const struct nlattr *table, struct hw_dcb *ret)
 {
 	const struct nlattr *attr;
@@ -83,8 +84,8 @@ static void read_apps(const struct nlattr *table, struct hw_dcb *ret)
 	}
 }
 
-/* In order: the first of them that a packet has decides, and every RoCE v2 packet has a DSCP. An empty one
- * trusts the port. */
+/* In order: the first of them that a packet has decides, and every RoCE v2 packet has a DSCP. An
+ * empty one trusts the port. */
 static void read_trust(const struct nlattr *table, struct hw_dcb *ret)
 {
 	const struct nlattr *attr;

@@ -14,7 +14,8 @@ struct netlink_feed {
 	struct mnl_socket *socket;
 };
 
-int netlink_feed_open(int bus, unsigned groups, const char *what, struct netlink_feed **ret, struct err *err)
+int netlink_feed_open(int bus, unsigned groups, const char *what, struct netlink_feed **ret,
+		      struct err *err)
 {
 	struct mnl_socket *s = mnl_socket_open2(bus, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	int r;

@@ -1,4 +1,5 @@
-/* Multicast groups of a netlink bus: what the kernel tells whoever listens. One thread at a time. */
+/* Multicast groups of a netlink bus: what the kernel tells whoever listens. One thread at a time.
+ */
 #ifndef RAILMATE_NETLINK_FEED_H
 #define RAILMATE_NETLINK_FEED_H
 
@@ -10,10 +11,11 @@ struct err;
 struct netlink_feed;
 
 /* bus: NETLINK_ROUTE, …; groups: bits. Never blocks. err names what is listened to. */
-int netlink_feed_open(int bus, unsigned groups, const char *what, struct netlink_feed **ret, struct err *err);
+int netlink_feed_open(int bus, unsigned groups, const char *what, struct netlink_feed **ret,
+		      struct err *err);
 int netlink_feed_fd(const struct netlink_feed *feed);
-/* One datagram into buf, which is aligned as a struct nlmsghdr is. -EAGAIN: no more; -ENOBUFS: some were lost; -ENOSPC: this
- * one did not fit and is gone. */
+/* One datagram into buf, which is aligned as a struct nlmsghdr is. -EAGAIN: no more; -ENOBUFS: some
+ * were lost; -ENOSPC: this one did not fit and is gone. */
 ssize_t netlink_feed_read(struct netlink_feed *feed, char *buf, size_t size);
 void netlink_feed_close(struct netlink_feed *feed); /* NULL is fine */
 

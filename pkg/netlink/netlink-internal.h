@@ -1,4 +1,5 @@
-/* What messages say, as functions of the message, for the tests. No message makes them read beyond its end. */
+/* What messages say, as functions of the message, for the tests. No message makes them read beyond
+ * its end. */
 #ifndef RAILMATE_NETLINK_NETLINK_INTERNAL_H
 #define RAILMATE_NETLINK_NETLINK_INTERNAL_H
 
@@ -9,33 +10,43 @@
 struct mnl_socket;
 struct nlmsghdr;
 
-/* The message at *at of a datagram, which is moved behind it; NULL: no whole one. (libmnl's own walk trusts lengths above 2 GiB.) */
+/* The message at *at of a datagram, which is moved behind it; NULL: no whole one. (libmnl's own
+ * walk trusts lengths above 2 GiB.) */
 const struct nlmsghdr *netlink_message(const char *buf, size_t len, size_t *at);
 
 /*
- * One datagram, aligned as a header is: `each` for every message of the answer to question `seq` of socket `port`; those of others are
- * passed over. 1: that was all of the answer; 0: there is more to come; -errno: what the kernel, or each, says.
+ * One datagram, aligned as a header is: `each` for every message of the answer to question `seq` of
+ * socket `port`; those of others are passed over. 1: that was all of the answer; 0: there is more
+ * to come; -errno: what the kernel, or each, says.
  */
 typedef int netlink_each(const struct nlmsghdr *message, void *arg);
-int netlink_answer(const char *buf, size_t len, unsigned seq, unsigned port, netlink_each *each, void *arg);
+int netlink_answer(const char *buf, size_t len, unsigned seq, unsigned port, netlink_each *each,
+		   void *arg);
 
-/* A socket of this bus whose receive ends after NETLINK_PATIENCE_MS. -ENOTSUP: this kernel or sandbox has no such bus. */
+/* A socket of this bus whose receive ends after NETLINK_PATIENCE_MS. -ENOTSUP: this kernel or
+ * sandbox has no such bus. */
 int netlink_open(int bus, struct mnl_socket **ret);
 /* What comes on it, until the answer to question seq is whole. */
 int netlink_wait(const struct mnl_socket *s, unsigned seq, netlink_each *each, void *arg);
 
-/* Sends the request, a header and what follows it, on a socket of this bus and waits for all of its answer; what names the question. */
-int netlink_ask(int bus, struct nlmsghdr *request, netlink_each *each, void *arg, const char *what, struct err *err);
+/* Sends the request, a header and what follows it, on a socket of this bus and waits for all of its
+ * answer; what names the question. */
+int netlink_ask(int bus, struct nlmsghdr *request, netlink_each *each, void *arg, const char *what,
+		struct err *err);
 
-/* The device that a message of RDMA netlink is about; false: about none. The name lives as long as the message. */
-bool rdma_message_device(const struct nlmsghdr *message, const char **ret_name, uint32_t *ret_index);
-/* The user contexts in a resource summary of this device; -ENODEV: it is about another one, -ENOTSUP: it does not count them. */
+/* The device that a message of RDMA netlink is about; false: about none. The name lives as long as
+ * the message. */
+bool rdma_message_device(const struct nlmsghdr *message, const char **ret_name,
+			 uint32_t *ret_index);
+/* The user contexts in a resource summary of this device; -ENODEV: it is about another one,
+ * -ENOTSUP: it does not count them. */
 int rdma_message_users(const struct nlmsghdr *message, const char *rdma, unsigned *ret_users);
 /* The mode of network namespaces; -ENOTSUP: it does not say. */
 int rdma_message_exclusive(const struct nlmsghdr *message, bool *ret);
 
 /* The VFs in RTM_NEWLINK; how many. */
-size_t link_message_vfs(const struct nlmsghdr *message, struct arena *arena, const struct netlink_vf **ret);
+size_t link_message_vfs(const struct nlmsghdr *message, struct arena *arena,
+			const struct netlink_vf **ret);
 /* An answer to DCB_CMD_IEEE_GET; -ENOTSUP: it says nothing of IEEE DCB. */
 int dcb_message(const struct nlmsghdr *message, struct hw_dcb *ret);
 

@@ -1,7 +1,8 @@
 /*
- * Small questions to the running kernel about what no file of sysfs says. Each opens a socket of its own, asks one thing of one
- * device and waits NETLINK_PATIENCE_MS at most. -ENOTSUP: this kernel, driver or sandbox does not tell; -ENODEV: there is no such
- * device in our network namespace; -ETIMEDOUT; each with a sentence. Any thread.
+ * Small questions to the running kernel about what no file of sysfs says. Each opens a socket of
+ * its own, asks one thing of one device and waits NETLINK_PATIENCE_MS at most. -ENOTSUP: this
+ * kernel, driver or sandbox does not tell; -ENODEV: there is no such device in our network
+ * namespace; -ETIMEDOUT; each with a sentence. Any thread.
  */
 #ifndef RAILMATE_NETLINK_NETLINK_H
 #define RAILMATE_NETLINK_NETLINK_H
@@ -16,28 +17,37 @@ struct hw_dcb;
 
 #define NETLINK_PATIENCE_MS 1000
 
-/* RDMA devices and network namespaces: exclusive (a device is in one) or shared (seen in all). Linux 5.2 and later. */
+/* RDMA devices and network namespaces: exclusive (a device is in one) or shared (seen in all).
+ * Linux 5.2 and later. */
 int netlink_rdma_exclusive(bool *ret, struct err *err);
 
-enum netlink_vf_link { NETLINK_VF_LINK_UNKNOWN, NETLINK_VF_LINK_AUTO, NETLINK_VF_LINK_ENABLE, NETLINK_VF_LINK_DISABLE };
+enum netlink_vf_link {
+	NETLINK_VF_LINK_UNKNOWN,
+	NETLINK_VF_LINK_AUTO,
+	NETLINK_VF_LINK_ENABLE,
+	NETLINK_VF_LINK_DISABLE
+};
 
 /* What the administrator of the PF set for a VF ("ip link show PF"). */
 struct netlink_vf {
 	int index;
 	bool has_mac;
-	uint8_t mac[6];		/* all zero: not set, the VF's driver chooses */
-	int vlan, vlan_qos;	/* vlan 0: none; -1 unknown */
-	int spoofchk, trust;	/* 0, 1; -1: the driver does not say */
+	uint8_t mac[6];	     /* all zero: not set, the VF's driver chooses */
+	int vlan, vlan_qos;  /* vlan 0: none; -1 unknown */
+	int spoofchk, trust; /* 0, 1; -1: the driver does not say */
 	enum netlink_vf_link link;
-	int min_mbps, max_mbps;	/* 0: no limit; -1 unknown */
-	bool has_guids;		/* InfiniBand */
+	int min_mbps, max_mbps;	       /* 0: no limit; -1 unknown */
+	bool has_guids;		       /* InfiniBand */
 	uint64_t node_guid, port_guid; /* 0: not set */
 };
 
-/* The VFs of a PF's netdev in the order of the kernel (by index), in the arena. None: it has none, or its driver does not tell. */
-int netlink_vfs(const char *netdev, struct arena *arena, const struct netlink_vf **ret, size_t *ret_n, struct err *err);
+/* The VFs of a PF's netdev in the order of the kernel (by index), in the arena. None: it has none,
+ * or its driver does not tell. */
+int netlink_vfs(const char *netdev, struct arena *arena, const struct netlink_vf **ret,
+		size_t *ret_n, struct err *err);
 
-/* Are there more addresses, or more interfaces, than max in the network namespace of this thread? Reads no further than that. */
+/* Are there more addresses, or more interfaces, than max in the network namespace of this thread?
+ * Reads no further than that. */
 int netlink_is_crowded(size_t max, bool *ret, struct err *err);
 
 /* DCB of a PF's netdev. What the driver leaves out is unknown in *ret. */

@@ -32,5 +32,6 @@ int netlink_rdma_exclusive(bool *ret, struct err *err)
 	struct nlmsghdr *request = mnl_nlmsg_put_header(buf);
 
 	request->nlmsg_type = (uint16_t)RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_SYS_GET);
-	return netlink_ask(NETLINK_RDMA, request, note_mode, ret, "RDMA network namespace mode", err);
+	return netlink_ask(NETLINK_RDMA, request, note_mode, ret, "RDMA network namespace mode",
+			   err);
 }

@@ -1,6 +1,7 @@
 /*
- * Who has an RDMA device open? RDMA netlink counts the user contexts of a device, whichever process or container they belong to,
- * as far as this network namespace sees the device. Linux 5.2 and later. One thread at a time.
+ * Who has an RDMA device open? RDMA netlink counts the user contexts of a device, whichever process
+ * or container they belong to, as far as this network namespace sees the device. Linux 5.2 and
+ * later. One thread at a time.
  */
 #ifndef RAILMATE_NETLINK_RDMA_USERS_H
 #define RAILMATE_NETLINK_RDMA_USERS_H
@@ -10,7 +11,8 @@ struct rdma_users;
 
 /* -ENOTSUP: this kernel, or this sandbox, has no RDMA netlink. */
 int rdma_users_open(struct rdma_users **ret, struct err *err);
-/* -ENODEV: no device of this name here; -ENOTSUP: the kernel does not count contexts; else what the socket said. */
+/* -ENODEV: no device of this name here; -ENOTSUP: the kernel does not count contexts; else what the
+ * socket said. */
 int rdma_users_count(struct rdma_users *u, const char *rdma, unsigned *ret_users);
 void rdma_users_close(struct rdma_users *u); /* NULL is fine */
 

@@ -81,8 +81,8 @@ static void take_link(struct netlink_vf *vf, const union vf_attr *v)
 		[IFLA_VF_LINK_STATE_DISABLE] = NETLINK_VF_LINK_DISABLE,
 	};
 
-	vf->link =
-		v->link.link_state < ARRAY_LEN(links) ? links[v->link.link_state] : NETLINK_VF_LINK_UNKNOWN;
+	vf->link = v->link.link_state < ARRAY_LEN(links) ? links[v->link.link_state]
+							 : NETLINK_VF_LINK_UNKNOWN;
 }
 
 static void take_node_guid(struct netlink_vf *vf, const union vf_attr *v)
@@ -157,7 +157,8 @@ static const struct nlattr *vf_list(const struct nlmsghdr *message)
 	return NULL;
 }
 
-size_t link_message_vfs(const struct nlmsghdr *message, struct arena *arena, const struct netlink_vf **ret)
+size_t link_message_vfs(const struct nlmsghdr *message, struct arena *arena,
+			const struct netlink_vf **ret)
 {
 	const struct nlattr *list = vf_list(message), *info;
 	struct netlink_vf *vfs;
@@ -193,8 +194,8 @@ static int note_vfs(const struct nlmsghdr *message, void *arg)
 	return 0;
 }
 
-int netlink_vfs(const char *netdev, struct arena *arena, const struct netlink_vf **ret, size_t *ret_n,
-		struct err *err)
+int netlink_vfs(const char *netdev, struct arena *arena, const struct netlink_vf **ret,
+		size_t *ret_n, struct err *err)
 {
 	_Alignas(struct nlmsghdr) char buf[128];
 	struct nlmsghdr *request = mnl_nlmsg_put_header(buf);

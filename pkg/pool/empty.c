@@ -33,8 +33,8 @@ static bool has_devices(const struct pool *pools, size_t n)
 
 bool pool_is_idle(const struct node *node)
 {
-	return !has_devices(node->pools, node->n_pools) && !has_devices(node->shared, node->n_shared) &&
-	       !pool_is_meant_for(node->inv);
+	return !has_devices(node->pools, node->n_pools) &&
+	       !has_devices(node->shared, node->n_shared) && !pool_is_meant_for(node->inv);
 }
 
 /* "A: x, y." */
@@ -76,7 +76,8 @@ static void say_if_missing(const struct hw_inventory *inv, const char *name, str
 		enumerate(e, name);
 }
 
-static void say_missing(const struct hw_inventory *inv, const struct selector *s, struct enumeration *e)
+static void say_missing(const struct hw_inventory *inv, const struct selector *s,
+			struct enumeration *e)
 {
 	for (size_t i = 0; i < s->n_pf_names; i++)
 		say_if_missing(inv, s->pf_names[i].name, e);
@@ -92,8 +93,9 @@ static void say_card(const struct hw_pci *fn, struct enumeration *e)
 
 	if (fn->sriov_num)
 		snprintf(vfs, sizeof(vfs), "%d", fn->sriov_num);
-	snprintf(text, sizeof(text), "%s (%s VF%s)", fn->netdev ? fn->netdev : bdf_format(fn->bdf, address),
-		 vfs, fn->sriov_num == 1 ? "" : "s");
+	snprintf(text, sizeof(text), "%s (%s VF%s)",
+		 fn->netdev ? fn->netdev : bdf_format(fn->bdf, address), vfs,
+		 fn->sriov_num == 1 ? "" : "s");
 	enumerate(e, text);
 }
 
@@ -111,7 +113,8 @@ static void say_cards(const struct hw_inventory *inv, struct enumeration *e)
 		if (hw_is_pf(fn) && (fn->sriov_num || hw_find_rdma(inv, (int)i) >= 0))
 			say_card(fn, e);
 	}
-	snprintf(text, sizeof(text), "%d VF%s whose PF is not to be seen", alone, alone == 1 ? "" : "s");
+	snprintf(text, sizeof(text), "%d VF%s whose PF is not to be seen", alone,
+		 alone == 1 ? "" : "s");
 	if (alone)
 		enumerate(e, text);
 }
@@ -121,7 +124,8 @@ void pool_say_empty(const struct node *node, const struct pool *pool, struct str
 	struct enumeration missing = { .out = out, .title = "Not here" };
 	struct enumeration cards = { .out = out, .title = "Network cards here" };
 
-	strbuf_printf(out, "%s has no device on this node, so pods that ask for it cannot run here.",
+	strbuf_printf(out,
+		      "%s has no device on this node, so pods that ask for it cannot run here.",
 		      pool->cfg->resource);
 	for (size_t i = 0; i < pool->cfg->n_selectors; i++)
 		say_missing(node->inv, &pool->cfg->selectors[i], &missing);

@@ -9,11 +9,13 @@ struct node;
 struct pool;
 struct strbuf;
 
-/* Are pools meant for such a node? It has VFs with RDMA devices; or GPUs, and cards with RDMA that could have VFs. */
+/* Are pools meant for such a node? It has VFs with RDMA devices; or GPUs, and cards with RDMA that
+ * could have VFs. */
 bool pool_is_meant_for(const struct hw_inventory *inv);
 /* Is there nothing here for any pool? None has a device, and they are not meant for such a node. */
 bool pool_is_idle(const struct node *node);
-/* What the operator has to know of a pool that has none: what it names and is not here, and which cards are. One paragraph. */
+/* What the operator has to know of a pool that has none: what it names and is not here, and which
+ * cards are. One paragraph. */
 void pool_say_empty(const struct node *node, const struct pool *pool, struct strbuf *out);
 
 #endif

@@ -41,7 +41,8 @@ static const char *link_of(const struct hw_inventory *inv, const struct nic *nic
 	return own ? own : link_of_port(inv, pf_rdma);
 }
 
-/* A VF that was passed through to this machine has no PF here: its own link is the pod's business. */
+/* A VF that was passed through to this machine has no PF here: its own link is the pod's business.
+ */
 static bool judged_by_link(const struct nic *nic)
 {
 	return nic->pf && (nic->pf != nic->fn || !nic->is_vf);
@@ -53,7 +54,9 @@ void nic_init(struct nic *nic, const struct hw_inventory *inv, int pci)
 	int pf = fn->is_vf ? fn->physfn : pci;
 	int pf_rdma = hw_find_rdma(inv, pf);
 
-	*nic = (struct nic) { .pci = pci, .fn = fn, .pf = pf >= 0 ? &inv->pci[pf] : NULL, .owner = -1 };
+	*nic = (struct nic) {
+		.pci = pci, .fn = fn, .pf = pf >= 0 ? &inv->pci[pf] : NULL, .owner = -1
+	};
 	if (nic->pf)
 		bdf_format(nic->pf->bdf, nic->pf_address);
 	nic->is_vf = hw_is_nic_vf(inv, pci);
@@ -146,7 +149,8 @@ static bool match_selector(const struct selector *s, const struct nic *nic)
 {
 	const struct hw_pci *fn = nic->fn;
 
-	return has_id(s->vendors, s->n_vendors, fn->vendor) && has_id(s->devices, s->n_devices, fn->device) &&
+	return has_id(s->vendors, s->n_vendors, fn->vendor) &&
+	       has_id(s->devices, s->n_devices, fn->device) &&
 	       has_word(s->drivers, s->n_drivers, fn->driver) &&
 	       has_address(s->addresses, s->n_addresses, fn->bdf) &&
 	       has_number(s->acpi_indexes, s->n_acpi_indexes, fn->acpi_index) &&

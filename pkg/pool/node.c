@@ -66,8 +66,8 @@ static void find_nics(struct build *b)
 	}
 }
 
-/* Remembered as long as the driver is bound: a scan while a CNI plugin moves things may see the netdev that
- * is still here and the RDMA device that is no longer. */
+/* Remembered as long as the driver is bound: a scan while a CNI plugin moves things may see the
+ * netdev that is still here and the RDMA device that is no longer. */
 static bool had_rdma(const struct build *b, const struct nic *nic)
 {
 	const struct pool_dev *before = nic->before;
@@ -76,8 +76,9 @@ static bool had_rdma(const struct build *b, const struct nic *nic)
 	       str_eq(nic->fn->driver, b->previous->inv->pci[before->pci].driver);
 }
 
-/* A driver that had made an RDMA device and is still bound keeps it, if out of sight: in a container's
- * namespace. Its netdev is in there with it: one that is here, or came back, says that the device is not. */
+/* A driver that had made an RDMA device and is still bound keeps it, if out of sight: in a
+ * container's namespace. Its netdev is in there with it: one that is here, or came back, says that
+ * the device is not. */
 static bool rdma_is_away(const struct nic *nic)
 {
 	return nic->had_rdma && nic->rdma < 0 && !nic->fn->netdev;
@@ -139,7 +140,8 @@ static int pool_of_resource(const struct build *b, const char *resource)
 }
 
 /* As had_rdma(), from what was written down when it was given. */
-static bool seed_had_rdma(const struct nic *nic, const struct node_seed *seed, const struct pool_config *cfg)
+static bool seed_had_rdma(const struct nic *nic, const struct node_seed *seed,
+			  const struct pool_config *cfg)
 {
 	return (seed->rdma || cfg->is_rdma) && nic->fn->driver &&
 	       (!seed->driver || str_eq(nic->fn->driver, seed->driver));
@@ -182,7 +184,8 @@ static void note_overlaps(struct build *b, const struct overlap *by_owner, size_
 		if (by_owner[i].n)
 			note(b, "%s: matches %zu functions (first %s) that belong to %s",
 			     b->cfg->pools[pool].resource, by_owner[i].n,
-			     bdf_format(by_owner[i].first->fn->bdf, address), b->cfg->pools[i].resource);
+			     bdf_format(by_owner[i].first->fn->bdf, address),
+			     b->cfg->pools[i].resource);
 	}
 }
 
@@ -190,8 +193,9 @@ static void note_default_route(struct build *b, const struct nic *nic, size_t po
 {
 	char address[BDF_STRLEN];
 
-	note(b, "%s: %s (%s) carries the default route and is left out", b->cfg->pools[pool].resource,
-	     bdf_format(nic->fn->bdf, address), nic->fn->netdev ? nic->fn->netdev : "no name");
+	note(b, "%s: %s (%s) carries the default route and is left out",
+	     b->cfg->pools[pool].resource, bdf_format(nic->fn->bdf, address),
+	     nic->fn->netdev ? nic->fn->netdev : "no name");
 }
 
 static void select_for_pool(struct build *b, size_t pool, struct overlap *by_owner)
@@ -312,13 +316,14 @@ static void fill_pools(struct build *b)
 	}
 }
 
-/* A function whose VFs or whose own interface is in use serves as well; one that a container can hold does
- * not. */
+/* A function whose VFs or whose own interface is in use serves as well; one that a container can
+ * hold does not. */
 static bool is_shared(const struct nic *nic, const struct pool_config *cfg)
 {
 	const struct selector *item;
 
-	return nic->fn->driver && nic->owner < 0 && nic_has_rdma(nic) && match_pool(cfg, nic, &item);
+	return nic->fn->driver && nic->owner < 0 && nic_has_rdma(nic) &&
+	       match_pool(cfg, nic, &item);
 }
 
 static void add_shared(struct build *b, const struct nic *nic, const struct pool_config *cfg,
@@ -375,7 +380,8 @@ static const bool *used_entries(const struct build *b, const struct pf_selector 
 	for (size_t i = 0; i < b->n_nics; i++) {
 		const struct nic *nic = &b->nics[i];
 		const char *name = by_address ? nic_pf_address(nic) : nic_pf_name(nic);
-		const struct pf_selector *entry = nic->usable ? match_deciding(list, n, name) : NULL;
+		const struct pf_selector *entry =
+			nic->usable ? match_deciding(list, n, name) : NULL;
 
 		if (entry && match_index(entry, nic->fn->vf_index))
 			used[entry - list] = true;
@@ -383,8 +389,8 @@ static const bool *used_entries(const struct build *b, const struct pf_selector 
 	return used;
 }
 
-static void note_unused(struct build *b, const char *resource, const struct pf_selector *list, size_t n,
-			bool by_address)
+static void note_unused(struct build *b, const char *resource, const struct pf_selector *list,
+			size_t n, bool by_address)
 {
 	const bool *used = n ? used_entries(b, list, n, by_address) : NULL;
 
@@ -421,7 +427,8 @@ static int pf_name_cmp(const void *a, const void *b)
 	return order ? order : x->pci - y->pci;
 }
 
-/* The kernel names netdevs once; a tree with one name twice lies, and pfNames cannot tell them apart. */
+/* The kernel names netdevs once; a tree with one name twice lies, and pfNames cannot tell them
+ * apart. */
 static void note_same_names(struct build *b)
 {
 	const struct nic **pfs = arena_array(b->scratch, b->n_nics, sizeof(*pfs));
@@ -510,7 +517,8 @@ static void build_pools(struct build *b)
 }
 
 static struct node *build_node(struct hw_inventory *inv, const struct config *cfg,
-			       const struct node *previous, const struct node_seed *seeds, size_t n_seeds)
+			       const struct node *previous, const struct node_seed *seeds,
+			       size_t n_seeds)
 {
 	_cleanup_arena_ struct arena *scratch = arena_new(64 * 1024);
 	struct arena *arena = arena_new(64 * 1024);
@@ -541,13 +549,14 @@ static struct node *build_node(struct hw_inventory *inv, const struct config *cf
 	return &c->node;
 }
 
-struct node *node_new(struct hw_inventory *inv, const struct config *cfg, const struct node *previous)
+struct node *node_new(struct hw_inventory *inv, const struct config *cfg,
+		      const struct node *previous)
 {
 	return build_node(inv, cfg, previous, NULL, 0);
 }
 
-struct node *node_new_seeded(struct hw_inventory *inv, const struct config *cfg, const struct node *previous,
-			     const struct node_seed *seeds, size_t n)
+struct node *node_new_seeded(struct hw_inventory *inv, const struct config *cfg,
+			     const struct node *previous, const struct node_seed *seeds, size_t n)
 {
 	return build_node(inv, cfg, previous, seeds, n);
 }

@@ -1,6 +1,6 @@
 /*
- * The node as one immutable value: inventory, topology and the pools of the configuration. It is built
- * whole, replaced whole and shared by reference count (atomic): any thread may read.
+ * The node as one immutable value: inventory, topology and the pools of the configuration. It is
+ * built whole, replaced whole and shared by reference count (atomic): any thread may read.
  */
 #ifndef RAILMATE_POOL_NODE_H
 #define RAILMATE_POOL_NODE_H
@@ -15,67 +15,79 @@ struct pool_config;
 struct topo;
 
 struct pool_dev {
-	const char *id;		/* PCI address; stable, unique on the node */
-	int pci;		/* index into the inventory; -1: it vanished, but may be in use */
-	int rdma;		/* index of its RDMA device; -1 */
-	bool rdma_away;		/* rdma is -1 as a container has it: it was here, the driver is still */
-	bool plain;		/* the item of the selectors that took it does not say isRdma, though one of its pool does */
-	bool vhost_net;		/* that item says needVhostNet */
-	bool had_rdma;		/* with the driver that it has now it was seen with one, or has one */
-	const char *rdma_name;	/* its RDMA device, also while that is out of sight; NULL: none, or not known */
-	uint16_t pkey;		/* hw_rdma.pkey, also while it is out of sight; 0 unknown */
-	int numa;		/* its node, also under excludeTopology; -1: none known, no TopologyInfo */
+	const char *id; /* PCI address; stable, unique on the node */
+	int pci;	/* index into the inventory; -1: it vanished, but may be in use */
+	int rdma;	/* index of its RDMA device; -1 */
+	bool rdma_away; /* rdma is -1 as a container has it: it was here, the driver is still */
+	bool plain; /* the item of the selectors that took it does not say isRdma, though one of its
+		       pool does */
+	bool vhost_net; /* that item says needVhostNet */
+	bool had_rdma;	/* with the driver that it has now it was seen with one, or has one */
+	const char *rdma_name; /* its RDMA device, also while that is out of sight; NULL: none, or
+				  not known */
+	uint16_t pkey;	       /* hw_rdma.pkey, also while it is out of sight; 0 unknown */
+	int numa; /* its node, also under excludeTopology; -1: none known, no TopologyInfo */
 	bool healthy;
-	const char *reason;	/* why not healthy, a sentence; NULL when healthy */
+	const char *reason; /* why not healthy, a sentence; NULL when healthy */
 };
 
 struct pool {
 	const struct pool_config *cfg;
-	const struct pool_dev *devs;	/* sorted by address */
+	const struct pool_dev *devs; /* sorted by address */
 	size_t n_devs;
 };
 
 struct node {
-	uint64_t generation;	/* grows with every change */
+	uint64_t generation; /* grows with every change */
 	const struct hw_inventory *inv;
 	const struct topo *topo;
-	const struct config *cfg;	/* borrowed: outlives every node */
-	const struct pool *pools;	size_t n_pools;	/* as in the configuration; may be empty */
-	const struct pool *shared;	size_t n_shared; /* the same of HCAs that containers share: not held, and in no other list */
-	const char *const *notes;	size_t n_notes;	/* claimed by two pools, ranges without match, … */
+	const struct config *cfg; /* borrowed: outlives every node */
+	const struct pool *pools;
+	size_t n_pools; /* as in the configuration; may be empty */
+	const struct pool *shared;
+	size_t n_shared; /* the same of HCAs that containers share: not held, and in no other list
+			  */
+	const char *const *notes;
+	size_t n_notes; /* claimed by two pools, ranges without match, … */
 };
 
 /*
- * inv is taken. previous (may be NULL) is the node before. What it listed stays in the pool of that name for
- * as long as nodes follow each other, even if another pool matches it now: a container may use it. It is
- * unhealthy while it is gone, or not selected any more.
+ * inv is taken. previous (may be NULL) is the node before. What it listed stays in the pool of that
+ * name for as long as nodes follow each other, even if another pool matches it now: a container may
+ * use it. It is unhealthy while it is gone, or not selected any more.
  */
-struct node *node_new(struct hw_inventory *inv, const struct config *cfg, const struct node *previous);
+struct node *node_new(struct hw_inventory *inv, const struct config *cfg,
+		      const struct node *previous);
 /*
- * What containers hold, as the ledger, the kubelet or a CDI spec says, is listed as if the node before had listed it, also while the VF's RDMA
- * device is out of sight. For the first node after a restart (previous NULL; then a VF that is not on the bus is listed, too), or when a hold
- * comes to light later. Resources that are not configured are left out, and what previous lists is as it was. Strings are copied.
+ * What containers hold, as the ledger, the kubelet or a CDI spec says, is listed as if the node
+ * before had listed it, also while the VF's RDMA device is out of sight. For the first node after a
+ * restart (previous NULL; then a VF that is not on the bus is listed, too), or when a hold comes to
+ * light later. Resources that are not configured are left out, and what previous lists is as it
+ * was. Strings are copied.
  */
 struct node_seed {
 	const char *resource, *vf;
-	const char *rdma;	/* the RDMA device it had; NULL not known: it had one if its pool needs that */
-	const char *driver;	/* that it was bound to; NULL not known */
+	const char *rdma;   /* the RDMA device it had; NULL not known: it had one if its pool needs
+			       that */
+	const char *driver; /* that it was bound to; NULL not known */
 };
-struct node *node_new_seeded(struct hw_inventory *inv, const struct config *cfg, const struct node *previous, const struct node_seed *seeds,
-			     size_t n);
+struct node *node_new_seeded(struct hw_inventory *inv, const struct config *cfg,
+			     const struct node *previous, const struct node_seed *seeds, size_t n);
 struct node *node_ref(struct node *n);
 struct node *node_unref(struct node *n); /* returns NULL; NULL is fine */
-const struct pool *node_pool(const struct node *n, const char *resource);	   /* NULL unknown */
-const struct pool *node_shared(const struct node *n, const char *resource);	   /* NULL unknown */
-const struct pool_dev *pool_find(const struct pool *p, const char *id);		   /* NULL unknown */
-/* Does its container get the RDMA nodes and variables of it? By the item of the selectors that took it, as the peer judges. */
+const struct pool *node_pool(const struct node *n, const char *resource);   /* NULL unknown */
+const struct pool *node_shared(const struct node *n, const char *resource); /* NULL unknown */
+const struct pool_dev *pool_find(const struct pool *p, const char *id);	    /* NULL unknown */
+/* Does its container get the RDMA nodes and variables of it? By the item of the selectors that took
+ * it, as the peer judges. */
 bool pool_dev_is_rdma(const struct pool *p, const struct pool_dev *dev);
 /* Would the kubelet be told the same (ids, health, NUMA unless excludeTopology)? */
 bool pool_same_list(const struct pool *a, const struct pool *b);
 
 /*
- * Is this PCI function a device of netDevice pools at all: a NIC VF, or a NIC without VFs (peer rule)? -1 is
- * not. The built-in pool takes only VFs; a function that carries the default route goes to no pool.
+ * Is this PCI function a device of netDevice pools at all: a NIC VF, or a NIC without VFs (peer
+ * rule)? -1 is not. The built-in pool takes only VFs; a function that carries the default route
+ * goes to no pool.
  */
 bool pool_candidate(const struct hw_inventory *inv, int pci);
 

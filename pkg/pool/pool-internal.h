@@ -14,51 +14,56 @@ struct pf_selector;
 struct pool_config;
 struct pool_dev;
 
-/* A network function, with what selectors and the health rule ask of it. Computed once, not per pool. */
+/* A network function, with what selectors and the health rule ask of it. Computed once, not per
+ * pool. */
 struct nic {
 	int pci;
 	const struct hw_pci *fn;
-	const struct hw_pci *pf;  /* a VF's PF, NULL when that is not visible; of any other function itself */
+	const struct hw_pci
+		*pf; /* a VF's PF, NULL when that is not visible; of any other function itself */
 	char pf_address[BDF_STRLEN]; /* "" without pf */
-	bool is_vf;		  /* also one that was passed through to this machine */
-	bool usable;		  /* a candidate with a driver */
+	bool is_vf;		     /* also one that was passed through to this machine */
+	bool usable;		     /* a candidate with a driver */
 	int rdma;
-	bool had_rdma;		  /* it was seen with an RDMA device, and has still the same driver */
-	bool rdma_away;		  /* had an RDMA device, has still the same driver: it is in a container */
-	const char *away_name;	  /* of that device; NULL: not known */
-	uint16_t pkey;		  /* of rdma, or what it had when it was seen; 0 unknown */
-	const char *link;	  /* "ether", "infiniband"; NULL unknown */
-	int carrier;		  /* of the PF: 1, 0, -1 unknown or none of our business */
-	const char *port_state;	  /* of the PF's first RDMA port; NULL */
+	bool had_rdma;	/* it was seen with an RDMA device, and has still the same driver */
+	bool rdma_away; /* had an RDMA device, has still the same driver: it is in a container */
+	const char *away_name;	       /* of that device; NULL: not known */
+	uint16_t pkey;		       /* of rdma, or what it had when it was seen; 0 unknown */
+	const char *link;	       /* "ether", "infiniband"; NULL unknown */
+	int carrier;		       /* of the PF: 1, 0, -1 unknown or none of our business */
+	const char *port_state;	       /* of the PF's first RDMA port; NULL */
 	const struct pool_dev *before; /* what the node before said of it; NULL */
-	int owner;		  /* pool; -1 */
-	bool plain, vhost_net;	  /* as in pool_dev */
-	bool selected;		  /* by its owner's selectors, today */
+	int owner;		       /* pool; -1 */
+	bool plain, vhost_net;	       /* as in pool_dev */
+	bool selected;		       /* by its owner's selectors, today */
 };
 
 /* Fill in everything but `before`, `owner` and `selected`. */
 void nic_init(struct nic *nic, const struct hw_inventory *inv, int pci);
 bool nic_has_rdma(const struct nic *nic);
-/* What pfNames and rootDevices compare. NULL: not a VF, or its PF is not visible. A PF has no PF. */
+/* What pfNames and rootDevices compare. NULL: not a VF, or its PF is not visible. A PF has no PF.
+ */
 const char *nic_pf_name(const struct nic *nic);
 const char *nic_pf_address(const struct nic *nic);
 
 struct selector;
-/* Does the configuration of a pool select it? The first item that does goes to *ret; NULL: the pool has none. */
+/* Does the configuration of a pool select it? The first item that does goes to *ret; NULL: the pool
+ * has none. */
 bool match_pool(const struct pool_config *cfg, const struct nic *nic, const struct selector **ret);
 /* The first entry that names the PF: it alone decides. NULL: none does. */
-const struct pf_selector *match_deciding(const struct pf_selector *list, size_t n, const char *name);
+const struct pf_selector *match_deciding(const struct pf_selector *list, size_t n,
+					 const char *name);
 bool match_index(const struct pf_selector *entry, int vf_index);
 
 /* Everything that the health rule looks at. */
 struct health_view {
 	const char *id, *resource;
 	bool gone;
-	const char *driver;	/* NULL: none */
+	const char *driver; /* NULL: none */
 	bool needs_rdma, has_rdma;
 	const char *pf_address, *pf_netdev; /* NULL unknown */
-	int carrier;		/* of the PF */
-	const char *port_state; /* of the PF; NULL unknown */
+	int carrier;			    /* of the PF */
+	const char *port_state;		    /* of the PF; NULL unknown */
 	bool selected;
 };
 /* NULL: healthy; else a sentence why not. */

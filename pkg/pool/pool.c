@@ -75,7 +75,8 @@ bool pool_same_list(const struct pool *a, const struct pool *b)
 	for (size_t i = 0; i < a->n_devs; i++) {
 		const struct pool_dev *x = &a->devs[i], *y = &b->devs[i];
 
-		if (!str_eq(x->id, y->id) || x->healthy != y->healthy || told_numa(a, x) != told_numa(b, y))
+		if (!str_eq(x->id, y->id) || x->healthy != y->healthy ||
+		    told_numa(a, x) != told_numa(b, y))
 			return false;
 	}
 	return true;

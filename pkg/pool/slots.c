@@ -28,8 +28,8 @@ static uint64_t hash_of(const char *s)
 }
 
 /*
- * A resource's prefix is a DNS name and has no '_': the first one tells where the prefix ended. A name that
- * is too long gives its end to a hash of the whole.
+ * A resource's prefix is a DNS name and has no '_': the first one tells where the prefix ended. A
+ * name that is too long gives its end to a hash of the whole.
  */
 static void name_of(const char *resource, char name[PART_MAX + 1])
 {
@@ -214,7 +214,8 @@ static void add_held(struct listing *l, const struct use *u)
 	s->healthy = !u->use->vf || (u->dev >= 0 && pool->devs[u->dev].healthy);
 }
 
-/* Uses from *at on that are of this class; a use whose VF is gone takes none away from the others. */
+/* Uses from *at on that are of this class; a use whose VF is gone takes none away from the others.
+ */
 static void list_class(struct listing *l, int numa, size_t *at)
 {
 	const struct pool *pool = l->view->pool;
@@ -233,11 +234,11 @@ static void list_class(struct listing *l, int numa, size_t *at)
 		if (*at < end && (k >= n_devs || l->uses[*at].number == k))
 			add_held(l, &l->uses[(*at)++]);
 		else
-			l->out.v[l->out.n++] =
-				(struct slot) { .id = slot_id(pool->cfg->resource, numa, k, l->arena),
-						.numa = numa,
-						.dev = -1,
-						.healthy = fit-- > 0 };
+			l->out.v[l->out.n++] = (struct slot) { .id = slot_id(pool->cfg->resource,
+									     numa, k, l->arena),
+							       .numa = numa,
+							       .dev = -1,
+							       .healthy = fit-- > 0 };
 	}
 }
 

@@ -1,7 +1,8 @@
 /*
- * Slots: what the kubelet is offered of a pool that binds late. A slot stands for some VF of its class, which is the VFs of one NUMA
- * node (of the whole pool, where no node is told); which VF, is decided when its container starts. Slots of a class are
- * interchangeable. Their ids follow from the pool's name and numbers alone, so they are the same after every scan and restart. Pure.
+ * Slots: what the kubelet is offered of a pool that binds late. A slot stands for some VF of its
+ * class, which is the VFs of one NUMA node (of the whole pool, where no node is told); which VF, is
+ * decided when its container starts. Slots of a class are interchangeable. Their ids follow from
+ * the pool's name and numbers alone, so they are the same after every scan and restart. Pure.
  */
 #ifndef RAILMATE_POOL_SLOTS_H
 #define RAILMATE_POOL_SLOTS_H
@@ -13,9 +14,11 @@
 
 struct arena;
 
-#define SLOT_ID_MAX    63
+#define SLOT_ID_MAX	63
 #define SLOT_NUMBER_MAX 65535
-#define SLOT_ANY       -1 /* the class of VFs without a NUMA node, and of a pool that tells none (excludeTopology) */
+#define SLOT_ANY                                                                                   \
+	-1 /* the class of VFs without a NUMA node, and of a pool that tells none                  \
+	      (excludeTopology) */
 
 /* A slot that a container holds. */
 struct slot_use {
@@ -25,27 +28,34 @@ struct slot_use {
 
 struct slot_view {
 	const struct pool *pool;
-	const struct slot_use *uses;	size_t n_uses;	/* of this pool; ids of others are ignored */
-	const char *const *lost;	size_t n_lost;	/* VFs that no slot can count on: draining, or held without one */
+	const struct slot_use *uses;
+	size_t n_uses; /* of this pool; ids of others are ignored */
+	const char *const *lost;
+	size_t n_lost; /* VFs that no slot can count on: draining, or held without one */
 };
 
 struct slot {
 	const char *id;
-	int numa;	/* its class: a NUMA node, or SLOT_ANY */
+	int numa; /* its class: a NUMA node, or SLOT_ANY */
 	bool held;
-	int dev;	/* pool index of the VF bound to it; -1: none, or it is not in the pool any more */
+	int dev; /* pool index of the VF bound to it; -1: none, or it is not in the pool any more */
 	bool healthy;
 };
-struct slot_list { struct slot *v; size_t n; };
+struct slot_list {
+	struct slot *v;
+	size_t n;
+};
 
 /*
- * Every slot, by class and number: as many as the class has VFs, and those beyond that are held. A held one is as healthy as its VF. Of the
- * free ones as many are healthy, lowest numbers first, as there are VFs fit to be bound.
+ * Every slot, by class and number: as many as the class has VFs, and those beyond that are held. A
+ * held one is as healthy as its VF. Of the free ones as many are healthy, lowest numbers first, as
+ * there are VFs fit to be bound.
  */
 struct slot_list slots_of(const struct slot_view *view, struct arena *a);
 int slot_class(const struct pool *pool, const struct pool_dev *dev);
 
-/* "rdma/vf", node 0, 3 → "rdma_vf-n0-3"; SLOT_ANY → "rdma_vf-any-3". At most SLOT_ID_MAX bytes; no two resources have one in common. */
+/* "rdma/vf", node 0, 3 → "rdma_vf-n0-3"; SLOT_ANY → "rdma_vf-any-3". At most SLOT_ID_MAX bytes; no
+ * two resources have one in common. */
 const char *slot_id(const char *resource, int numa, unsigned number, struct arena *a);
 /* Is it an id of this resource, as slot_id() writes it? */
 bool slot_parse(const char *resource, const char *id, int *ret_numa, unsigned *ret_number);

@@ -119,7 +119,8 @@ static void put_device(struct json *j, const struct cdi_entry *entry, const stru
 	json_end_object(j);
 }
 
-const char *render_cdi(const struct edits *common, const struct cdi_entry *v, size_t n, struct arena *arena)
+const char *render_cdi(const struct edits *common, const struct cdi_entry *v, size_t n,
+		       struct arena *arena)
 {
 	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
 	struct json j;

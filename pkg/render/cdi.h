@@ -1,6 +1,8 @@
 /*
- * CDI specs: how a container gets the VFs that were bound to its slots (reference kubelet.md §4). One spec a container, so that all its
- * devices appear by one rename; it is named after the lowest of its slots. Version 0.5.0 of the format, without annotations: containerd 1.7 knows no later one. Pure.
+ * CDI specs: how a container gets the VFs that were bound to its slots (reference kubelet.md §4).
+ * One spec a container, so that all its devices appear by one rename; it is named after the lowest
+ * of its slots. Version 0.5.0 of the format, without annotations: containerd 1.7 knows no later
+ * one. Pure.
  */
 #ifndef RAILMATE_RENDER_CDI_H
 #define RAILMATE_RENDER_CDI_H
@@ -23,9 +25,14 @@ const char *cdi_slot_of_file(const char *name, struct arena *arena);
 struct edits cdi_join(const struct edits *v, size_t n, struct arena *arena);
 
 /* A device of a spec: the nodes that a container gets for this slot. */
-struct cdi_entry { const char *slot; struct edits edits; };
+struct cdi_entry {
+	const char *slot;
+	struct edits edits;
+};
 
-/* The spec's text: variables and mounts, which the runtime applies once, and a device a slot. cdi names of the edits are left out. */
-const char *render_cdi(const struct edits *common, const struct cdi_entry *v, size_t n, struct arena *arena);
+/* The spec's text: variables and mounts, which the runtime applies once, and a device a slot. cdi
+ * names of the edits are left out. */
+const char *render_cdi(const struct edits *common, const struct cdi_entry *v, size_t n,
+		       struct arena *arena);
 
 #endif

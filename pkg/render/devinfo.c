@@ -1,5 +1,5 @@
-/* NPWG device-info files, spec 1.1.0, as sriov-network-device-plugin writes them; `pf-pci-address` is the
- * spec's own field. */
+/* NPWG device-info files, spec 1.1.0, as sriov-network-device-plugin writes them; `pf-pci-address`
+ * is the spec's own field. */
 #include "base/arena.h"
 #include "base/json.h"
 #include "base/str.h"
@@ -8,7 +8,8 @@
 #include "pool/node.h"
 #include "render/render.h"
 
-const char *render_devinfo_name(const struct pool *pool, const struct pool_dev *dev, struct arena *arena)
+const char *render_devinfo_name(const struct pool *pool, const struct pool_dev *dev,
+				struct arena *arena)
 {
 	char *name = arena_printf(arena, "%s-%s-device.json", pool->cfg->resource, dev->id);
 
@@ -20,7 +21,8 @@ const char *render_devinfo_name(const struct pool *pool, const struct pool_dev *
 }
 
 /* "mlx5_4" or, for a function with several devices, "mlx5_4,mlx5_5"; empty without one. */
-static void put_rdma_names(struct strbuf *b, const struct hw_inventory *inv, const struct pool_dev *dev)
+static void put_rdma_names(struct strbuf *b, const struct hw_inventory *inv,
+			   const struct pool_dev *dev)
 {
 	size_t first = dev->rdma < 0 ? inv->n_rdma : (size_t)dev->rdma;
 
@@ -28,8 +30,8 @@ static void put_rdma_names(struct strbuf *b, const struct hw_inventory *inv, con
 		strbuf_printf(b, "%s%s", b->len ? "," : "", inv->rdma[i].name);
 }
 
-const char *render_devinfo(const struct node *node, const struct pool *pool, const struct pool_dev *dev,
-			   struct arena *arena)
+const char *render_devinfo(const struct node *node, const struct pool *pool,
+			   const struct pool_dev *dev, struct arena *arena)
 {
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT, names = STRBUF_INIT;
 	const struct hw_inventory *inv = node->inv;

@@ -13,7 +13,8 @@
 
 /* One value per VF, joined by commas. */
 static const char *joined(const struct grant *grant, struct arena *arena,
-			  void (*put)(struct strbuf *, const struct grant *, const struct grant_dev *))
+			  void (*put)(struct strbuf *, const struct grant *,
+				      const struct grant_dev *))
 {
 	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
 
@@ -52,15 +53,16 @@ static bool extra_applies(const struct pool_config *cfg, const struct extra_info
 }
 
 /* The entry with the smallest key behind `after` (NULL: the first); NULL at the end. */
-static const struct extra_info *next_extra(const struct pool_config *cfg, const char *id, const char *after)
+static const struct extra_info *next_extra(const struct pool_config *cfg, const char *id,
+					   const char *after)
 {
 	const struct extra_info *best = NULL;
 
 	for (size_t i = 0; i < cfg->n_extra; i++) {
 		const struct extra_info *e = &cfg->extra[i];
 
-		if ((!after || strcmp(e->key, after) > 0) && (!best || strcmp(e->key, best->key) < 0) &&
-		    extra_applies(cfg, e, id))
+		if ((!after || strcmp(e->key, after) > 0) &&
+		    (!best || strcmp(e->key, best->key) < 0) && extra_applies(cfg, e, id))
 			best = e;
 	}
 	return best;
@@ -153,7 +155,8 @@ void render_peer_env(const struct grant *grant, struct arena *arena, struct edit
 {
 	const char *resource = grant->pool->cfg->resource;
 
-	add_env(edits, render_env_name("PCIDEVICE", resource, "", arena), joined(grant, arena, put_id));
+	add_env(edits, render_env_name("PCIDEVICE", resource, "", arena),
+		joined(grant, arena, put_id));
 	add_env(edits, render_env_name("PCIDEVICE", resource, "INFO", arena), info(grant, arena));
 }
 
@@ -162,8 +165,8 @@ static const char *id_of_pci(const struct grant *grant, int pci, char buf[BDF_ST
 	return bdf_format(grant->node->inv->pci[pci].bdf, buf);
 }
 
-/* Which GPU goes with which VF, as compact JSON: the container's GPUs as the kubelet had given them at
- * Allocate. */
+/* Which GPU goes with which VF, as compact JSON: the container's GPUs as the kubelet had given them
+ * at Allocate. */
 static const char *map(const struct grant *grant, struct arena *arena)
 {
 	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
@@ -188,8 +191,8 @@ static const char *map(const struct grant *grant, struct arena *arena)
 /* Unlike the peer's variables, ours are always readable by a shell: '-' becomes '_' too. */
 static const char *fact_name(const struct grant *grant, const char *suffix, struct arena *arena)
 {
-	char *name =
-		arena_strdup(arena, render_env_name("RAILMATE", grant->pool->cfg->resource, suffix, arena));
+	char *name = arena_strdup(
+		arena, render_env_name("RAILMATE", grant->pool->cfg->resource, suffix, arena));
 
 	for (char *p = name; *p; p++) {
 		if (*p == '-')

@@ -37,7 +37,8 @@ const char *gid_format_range(const uint8_t range[16], int bits, struct arena *ar
 {
 	bool v4 = bits >= GID_V4_BITS && gid_is_ipv4(range);
 
-	return arena_printf(arena, "%s/%d", gid_format(range, arena), v4 ? bits - GID_V4_BITS : bits);
+	return arena_printf(arena, "%s/%d", gid_format(range, arena),
+			    v4 ? bits - GID_V4_BITS : bits);
 }
 
 bool gid_in_range(const uint8_t gid[16], const uint8_t range[16], int bits)
@@ -45,7 +46,8 @@ bool gid_in_range(const uint8_t gid[16], const uint8_t range[16], int bits)
 	size_t whole = (size_t)bits / 8;
 	int rest = bits % 8;
 
-	return !memcmp(gid, range, whole) && (!rest || !((gid[whole] ^ range[whole]) & (0xff00 >> rest)));
+	return !memcmp(gid, range, whole) &&
+	       (!rest || !((gid[whole] ^ range[whole]) & (0xff00 >> rest)));
 }
 
 const struct gid_entry *gid_at(const struct gid_vf *vf, int index)
@@ -80,7 +82,8 @@ enum gid_family gid_nccl_family(const struct gid_entry *gid)
 	static const uint8_t multicast[12] = { 0xff, 0x0e, [10] = 0xff, [11] = 0xff };
 	const uint8_t *b = bytes_of(gid);
 
-	return gid_is_ipv4(b) || !memcmp(b, multicast, sizeof(multicast)) ? GID_FAMILY_IPV4 : GID_FAMILY_IPV6;
+	return gid_is_ipv4(b) || !memcmp(b, multicast, sizeof(multicast)) ? GID_FAMILY_IPV4
+									  : GID_FAMILY_IPV6;
 }
 
 /* Neither empty nor in fe80::/64, the only part of fe80::/10 that it knows. */
@@ -89,7 +92,8 @@ static bool nccl_valid(const struct gid_entry *gid)
 	static const uint8_t empty[16], link_local[8] = { 0xfe, 0x80 };
 	const uint8_t *b = bytes_of(gid);
 
-	return memcmp(b, empty, sizeof(empty)) != 0 && memcmp(b, link_local, sizeof(link_local)) != 0;
+	return memcmp(b, empty, sizeof(empty)) != 0 &&
+	       memcmp(b, link_local, sizeof(link_local)) != 0;
 }
 
 /* Of an IPv4 range it compares the address alone. */
@@ -101,10 +105,10 @@ static bool nccl_in_range(const struct gid_entry *gid, const struct gid_env *env
 		return true;
 	if (env->family == GID_FAMILY_IPV6)
 		return gid_in_range(b, env->range, env->range_bits);
-	return gid_in_range(
-		(const uint8_t[16]) { b[12], b[13], b[14], b[15] },
-		(const uint8_t[16]) { env->range[12], env->range[13], env->range[14], env->range[15] },
-		env->range_bits - GID_V4_BITS);
+	return gid_in_range((const uint8_t[16]) { b[12], b[13], b[14], b[15] },
+			    (const uint8_t[16]) { env->range[12], env->range[13], env->range[14],
+						  env->range[15] },
+			    env->range_bits - GID_V4_BITS);
 }
 
 enum step { STEP_KEEP, STEP_TAKE, STEP_UNDETERMINED };
@@ -122,7 +126,8 @@ static enum step nccl_step(const struct gid_env *env, const struct gid_entry *ha
 	if (!nccl_valid(have))
 		return STEP_TAKE;
 	if (!version_of(have))
-		return STEP_UNDETERMINED; /* it compares with a variable that nothing was written to */
+		return STEP_UNDETERMINED; /* it compares with a variable that nothing was written to
+					   */
 	return version_of(have) != env->roce_version ? STEP_TAKE : STEP_KEEP;
 }
 
@@ -168,7 +173,8 @@ static bool is_routable(const struct gid_vf *vf, const struct gid_entry *g)
 	static const uint8_t empty[16];
 
 	(void)vf;
-	return memcmp(g->gid, empty, sizeof(empty)) != 0 && g->gid[0] != 0xff && !is_link_local(g->gid);
+	return memcmp(g->gid, empty, sizeof(empty)) != 0 && g->gid[0] != 0xff &&
+	       !is_link_local(g->gid);
 }
 
 static bool is_of_version(const struct gid_vf *vf, const struct gid_entry *g)
@@ -261,7 +267,8 @@ static const char *hint(const struct gid_vf *vfs, size_t n)
 		       : "";
 }
 
-int gid_check_fixed(const struct gid_vf *vfs, size_t n, int index, const char *pool, struct err *err)
+int gid_check_fixed(const struct gid_vf *vfs, size_t n, int index, const char *pool,
+		    struct err *err)
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct gid_vf *vf = &vfs[i];
@@ -275,11 +282,12 @@ int gid_check_fixed(const struct gid_vf *vfs, size_t n, int index, const char *p
 				"in the pool %s): set gid to auto",
 				vf->id, index, vf->rdma, vf->table_len - 1, index, pool);
 		if (!g)
-			return err_set(err, EINVAL,
-				       "VF %s has no GID at index %d of %s (gid is fixed:%d in the pool %s): "
-				       "give its "
-				       "network interface an address, or set gid to auto%s",
-				       vf->id, index, vf->rdma, index, pool, hint(vfs, n));
+			return err_set(
+				err, EINVAL,
+				"VF %s has no GID at index %d of %s (gid is fixed:%d in the pool %s): "
+				"give its "
+				"network interface an address, or set gid to auto%s",
+				vf->id, index, vf->rdma, index, pool, hint(vfs, n));
 		if (f)
 			return err_set(
 				err, EINVAL,

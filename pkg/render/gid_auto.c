@@ -16,7 +16,8 @@ static size_t count_candidates(const struct gid_vf *vf, enum gid_family family,
 		const struct gid_entry *g = &vf->gids[i];
 
 		if (!gid_is_candidate(vf, g) ||
-		    (family != GID_FAMILY_ANY && (family == GID_FAMILY_IPV4) != gid_is_ipv4(g->gid)))
+		    (family != GID_FAMILY_ANY &&
+		     (family == GID_FAMILY_IPV4) != gid_is_ipv4(g->gid)))
 			continue;
 		*ret_last = g;
 		count++;
@@ -66,7 +67,9 @@ void gid_set_range(struct gid_env *env, const uint8_t gid[16], int bits)
 	for (int i = 0; i < 16; i++) {
 		int keep = bits - 8 * i;
 
-		env->range[i] = keep >= 8 ? gid[i] : keep > 0 ? gid[i] & (uint8_t)(0xff00 >> keep) : 0;
+		env->range[i] = keep >= 8  ? gid[i]
+				: keep > 0 ? gid[i] & (uint8_t)(0xff00 >> keep)
+					   : 0;
 	}
 	env->range_bits = bits;
 }
@@ -77,8 +80,8 @@ struct candidates {
 	size_t n;
 };
 
-static const struct candidates *list_candidates(const struct gid_vf *vfs, size_t n, enum gid_family family,
-						struct arena *arena)
+static const struct candidates *list_candidates(const struct gid_vf *vfs, size_t n,
+						enum gid_family family, struct arena *arena)
 {
 	struct candidates *lists = arena_array(arena, n, sizeof(*lists));
 
@@ -124,8 +127,8 @@ static bool holds_one_of_each(const struct candidates *lists, size_t n, const st
 }
 
 /*
- * The shortest range inside that of the operator that holds a candidate of every VF and with which NCCL is
- * right everywhere. So it holds one of the VF that has the fewest, too.
+ * The shortest range inside that of the operator that holds a candidate of every VF and with which
+ * NCCL is right everywhere. So it holds one of the VF that has the fewest, too.
  */
 static bool find_range(const struct gid_vf *vfs, size_t n, struct arena *arena, struct gid_env *env)
 {
@@ -148,19 +151,21 @@ static bool find_range(const struct gid_vf *vfs, size_t n, struct arena *arena, 
 
 static bool same_range(const struct gid_want *a, const struct gid_want *b)
 {
-	return (!a->range && !b->range) || (a->range && b->range && a->range_bits == b->range_bits &&
-					    !memcmp(a->range, b->range, sizeof(uint8_t[16])));
+	return (!a->range && !b->range) ||
+	       (a->range && b->range && a->range_bits == b->range_bits &&
+		!memcmp(a->range, b->range, sizeof(uint8_t[16])));
 }
 
-/* What the operator wants, where all pools want the same; a range that is none for this family is left out.
+/* What the operator wants, where all pools want the same; a range that is none for this family is
+ * left out.
  */
 static struct gid_env wanted(const struct gid_vf *vfs, size_t n, enum gid_family family)
 {
 	const struct gid_want *want = &vfs[0].want;
 	struct gid_env env = { .index = -1, .family = family, .roce_version = want->roce_version };
-	bool ranged =
-		want->range && want->range_bits &&
-		(family == GID_FAMILY_IPV4) == (want->range_bits >= GID_V4_BITS && gid_is_ipv4(want->range));
+	bool ranged = want->range && want->range_bits &&
+		      (family == GID_FAMILY_IPV4) ==
+			      (want->range_bits >= GID_V4_BITS && gid_is_ipv4(want->range));
 
 	for (size_t i = 1; i < n; i++)
 		ranged &= same_range(want, &vfs[i].want);
@@ -169,8 +174,8 @@ static struct gid_env wanted(const struct gid_vf *vfs, size_t n, enum gid_family
 	return env;
 }
 
-static bool try_family(const struct gid_vf *vfs, size_t n, enum gid_family family, struct arena *arena,
-		       struct gid_env *ret)
+static bool try_family(const struct gid_vf *vfs, size_t n, enum gid_family family,
+		       struct arena *arena, struct gid_env *ret)
 {
 	struct gid_env env;
 
@@ -241,16 +246,16 @@ static bool has_of_network(const struct gid_vf *vf, const uint8_t gid[16])
 	return false;
 }
 
-bool gid_networks_differ(const struct gid_vf *vfs, size_t n, const struct gid_env *env, size_t *ret_a,
-			 size_t *ret_b)
+bool gid_networks_differ(const struct gid_vf *vfs, size_t n, const struct gid_env *env,
+			 size_t *ret_a, size_t *ret_b)
 {
 	for (size_t i = 1; i < n; i++) {
 		for (size_t k = 0; k < i; k++) {
 			const struct gid_entry *a = gid_at(&vfs[k], gid_nccl_picks(&vfs[k], env)),
 					       *b = gid_at(&vfs[i], gid_nccl_picks(&vfs[i], env));
 
-			if (!a || !b || same_network(a->gid, b->gid) || !has_of_network(&vfs[i], a->gid) ||
-			    !has_of_network(&vfs[k], b->gid))
+			if (!a || !b || same_network(a->gid, b->gid) ||
+			    !has_of_network(&vfs[i], a->gid) || !has_of_network(&vfs[k], b->gid))
 				continue;
 			*ret_a = k;
 			*ret_b = i;

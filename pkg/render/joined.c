@@ -12,7 +12,7 @@
 #include "render/render-internal.h"
 
 #define RDMA_CM "/dev/infiniband/rdma_cm"
-#define PROFILES_INDEXED                                                                                     \
+#define PROFILES_INDEXED                                                                           \
 	(PROFILE_MSCCLPP | PROFILE_OFI | PROFILE_ONECCL) /* those that are told a GID index */
 
 /* --- the operator's variables --- */
@@ -36,7 +36,8 @@ static const struct pool_config *said_before(const struct grant *grants, size_t 
 	return NULL;
 }
 
-static void put_policy_of(const struct grant *grants, size_t at, struct env_set *set, struct notes *notes)
+static void put_policy_of(const struct grant *grants, size_t at, struct env_set *set,
+			  struct notes *notes)
 {
 	const struct pool_config *cfg = grants[at].pool->cfg;
 
@@ -51,12 +52,15 @@ static void put_policy_of(const struct grant *grants, size_t at, struct env_set 
 			continue;
 		add_note(
 			notes,
-			before ? arena_printf(set->arena, "%s is %s in the pool %s and %s in %s: %s is taken",
-					      name, taken, before->resource, value, cfg->resource, taken)
-			       : arena_printf(set->arena,
-					      "%s is %s in the pool %s, but railmate finds that it has to be "
-					      "%s: that is taken",
-					      name, value, cfg->resource, taken));
+			before ? arena_printf(set->arena,
+					      "%s is %s in the pool %s and %s in %s: %s is taken",
+					      name, taken, before->resource, value, cfg->resource,
+					      taken)
+			       : arena_printf(
+					 set->arena,
+					 "%s is %s in the pool %s, but railmate finds that it has to be "
+					 "%s: that is taken",
+					 name, value, cfg->resource, taken));
 	}
 }
 
@@ -71,7 +75,8 @@ static bool has_nccl(const struct grant *grant)
 	return rdma && (grant->pool->cfg->profiles & PROFILES_NCCL);
 }
 
-/* A CDI spec holds every variable itself; and the file takes the place of one in the user's home. */
+/* A CDI spec holds every variable itself; and the file takes the place of one in the user's home.
+ */
 static void put_files(const struct grant *grants, size_t n, struct env_set *set)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -84,8 +89,8 @@ static void put_files(const struct grant *grants, size_t n, struct env_set *set)
 	}
 }
 
-static int put_gids(const struct grant *grants, size_t n, struct env_set *set, struct gid_decision *ret,
-		    struct notes *notes, struct err *err)
+static int put_gids(const struct grant *grants, size_t n, struct env_set *set,
+		    struct gid_decision *ret, struct notes *notes, struct err *err)
 {
 	const struct rail *rails;
 	size_t count = grant_rails(grants, n, PROFILES_NCCL, set->arena, &rails);
@@ -101,14 +106,15 @@ static int put_gids(const struct grant *grants, size_t n, struct env_set *set, s
 
 static void put_profiles(const struct grant *grants, size_t n, int gid_index, struct env_set *set)
 {
-	struct edits edits = { .envs = arena_array(set->arena, PROFILE_ENV_MAX, sizeof(struct kv)) };
+	struct edits edits = { .envs = arena_array(set->arena, PROFILE_ENV_MAX,
+						   sizeof(struct kv)) };
 
 	render_profile_env(grants, n, gid_index, set->arena, &edits);
 	env_put_all(set, &edits);
 }
 
-int render_joined_env(const struct grant *grants, size_t n, struct env_set *set, struct notes *notes,
-		      struct err *err)
+int render_joined_env(const struct grant *grants, size_t n, struct env_set *set,
+		      struct notes *notes, struct err *err)
 {
 	struct gid_decision all;
 	int r;
@@ -188,8 +194,8 @@ static size_t nodes_max(const struct grant *grants, size_t n)
 }
 
 /*
- * Of each VF /dev/infiniband/uverbsN, or what its user-space driver needs; then rdma_cm, vhost-net and tun.
- * No umad unless the pool says so, never issm: they allow MAD sending (nccl.md §1.2).
+ * Of each VF /dev/infiniband/uverbsN, or what its user-space driver needs; then rdma_cm, vhost-net
+ * and tun. No umad unless the pool says so, never issm: they allow MAD sending (nccl.md §1.2).
  */
 void render_nodes(const struct grant *grants, size_t n, struct arena *arena, struct edits *edits)
 {
@@ -203,10 +209,12 @@ void render_nodes(const struct grant *grants, size_t n, struct arena *arena, str
 		for (size_t k = 0; k < grant->n_devs; k++) {
 			if (grant->devs[k].user)
 				add_user_nodes(grant->devs[k].user, edits);
-			if (!grant->devs[k].uverbs || !pool_dev_is_rdma(grant->pool, grant->devs[k].dev))
+			if (!grant->devs[k].uverbs ||
+			    !pool_dev_is_rdma(grant->pool, grant->devs[k].dev))
 				continue;
 			add_rdma_nodes(&grant->devs[k], arena, edits);
-			rdma_cm |= grant->node->inv->has_rdma_cm && pool_wants_rdma_cm(grant->pool->cfg);
+			rdma_cm |= grant->node->inv->has_rdma_cm &&
+				   pool_wants_rdma_cm(grant->pool->cfg);
 		}
 	}
 	if (rdma_cm)

@@ -27,9 +27,11 @@ static struct gids gids_of(const struct grant *grants, size_t n, struct arena *a
 	struct gids gids = { .arena = arena };
 
 	gids.n = grant_rails(grants, n, PROFILES_NCCL, arena, &gids.rails);
-	if (decide_gids(gids.rails, gids.n, arena, &gids.decision, NULL, NULL) < 0 || !gids.decision.set)
-		gids.decision.env =
-			(struct gid_env) { .index = -1, .family = GID_FAMILY_IPV4, .roce_version = 2 };
+	if (decide_gids(gids.rails, gids.n, arena, &gids.decision, NULL, NULL) < 0 ||
+	    !gids.decision.set)
+		gids.decision.env = (struct gid_env) { .index = -1,
+						       .family = GID_FAMILY_IPV4,
+						       .roce_version = 2 };
 	return gids;
 }
 
@@ -40,7 +42,8 @@ static const struct gid_entry *taken(const struct gids *gids, const struct grant
 		const struct rail *rail = &gids->rails[i];
 		struct gid_vf vf;
 
-		if (rail->dev != dev || !gids_known(rail) || grant_link(rail->grant, dev) != HW_LINK_ETHERNET)
+		if (rail->dev != dev || !gids_known(rail) ||
+		    grant_link(rail->grant, dev) != HW_LINK_ETHERNET)
 			continue;
 		vf = gid_vf_of(gids->rails, gids->n, i, gids->arena);
 		return gid_at(&vf, gid_nccl_picks(&vf, &gids->decision.env));
@@ -84,8 +87,8 @@ static int port_rate(const struct hw_inventory *inv, int pci, int port)
 	return 0;
 }
 
-/* What the VF may send: its port's rate, that of its PF's port while it is away, and no more than its limit.
- * 0: not known. */
+/* What the VF may send: its port's rate, that of its PF's port while it is away, and no more than
+ * its limit. 0: not known. */
 static int line_rate(const struct grant *grant, const struct grant_dev *dev)
 {
 	const struct hw_inventory *inv = grant->node->inv;
@@ -118,7 +121,8 @@ static void put_element(struct json *j, const struct element *e, const struct gi
 	json_kv_string(j, "path", e->pair ? topo_class_name(e->pair->path.class) : NULL);
 	put_gid(j, taken(gids, dev), gids->arena);
 	put_number(j, "numa", dev->dev->numa, dev->dev->numa >= 0);
-	put_number(j, "mbps", dev->rdma ? line_rate(grant, dev) : 0, dev->rdma && line_rate(grant, dev) > 0);
+	put_number(j, "mbps", dev->rdma ? line_rate(grant, dev) : 0,
+		   dev->rdma && line_rate(grant, dev) > 0);
 	json_kv_string(j, "resource", grant->pool->cfg->resource);
 	if (dev->slot)
 		json_kv_string(j, "slot", dev->slot);
@@ -128,7 +132,8 @@ static void put_element(struct json *j, const struct element *e, const struct gi
 }
 
 /* One a pair of GPU and VF, in rail order; one a VF that has no pair. */
-static size_t elements_of(const struct grant *grants, size_t n, struct arena *arena, struct element **ret)
+static size_t elements_of(const struct grant *grants, size_t n, struct arena *arena,
+			  struct element **ret)
 {
 	struct rail *rails;
 	size_t n_rails = all_rails(grants, n, arena, &rails), max = n_rails, count = 0;
@@ -195,7 +200,8 @@ const char *render_map(const struct container *c, struct arena *arena)
 	json_init(&j, &b, 1);
 	json_begin_object(&j);
 	json_kv_int(&j, "version", MAP_VERSION);
-	json_kv_string(&j, "pod", c->ns && c->pod ? arena_printf(arena, "%s/%s", c->ns, c->pod) : NULL);
+	json_kv_string(&j, "pod",
+		       c->ns && c->pod ? arena_printf(arena, "%s/%s", c->ns, c->pod) : NULL);
 	if (c->uid && *c->uid)
 		json_kv_string(&j, "uid", c->uid);
 	json_kv_string(&j, "container", c->name);
@@ -222,7 +228,8 @@ static bool is_listed(char *const *list, size_t n, const char *address)
 	return false;
 }
 
-/* Every IPv4 address that the VF's interfaces have in the container, once: RoCE v1 and v2 have an entry each.
+/* Every IPv4 address that the VF's interfaces have in the container, once: RoCE v1 and v2 have an
+ * entry each.
  */
 static void put_addresses(struct json *j, const struct rail *rails, size_t n, struct arena *arena)
 {

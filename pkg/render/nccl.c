@@ -1,6 +1,6 @@
 /*
- * NCCL's variables but those about GIDs. Source of every rule: NCCL 2.30 src/transport/net_ib/init.cc and
- * src/graph, as collected in the reference page nccl.md §1.
+ * NCCL's variables but those about GIDs. Source of every rule: NCCL 2.30
+ * src/transport/net_ib/init.cc and src/graph, as collected in the reference page nccl.md §1.
  */
 #include <string.h>
 
@@ -19,8 +19,8 @@ static const struct pool_config *cfg_of(const struct rail *rail)
 }
 
 /*
- * "=dev:port,…": '=' asks for whole names (without it mlx5_1 also takes mlx5_10), the port is explicit. An
- * empty list would match every HCA of the node, so it is never written.
+ * "=dev:port,…": '=' asks for whole names (without it mlx5_1 also takes mlx5_10), the port is
+ * explicit. An empty list would match every HCA of the node, so it is never written.
  */
 static void put_hcas(const struct rail *rails, size_t n, struct env_set *set, struct notes *notes)
 {
@@ -33,9 +33,10 @@ static void put_hcas(const struct rail *rails, size_t n, struct env_set *set, st
 	if (n)
 		env_put(set, "NCCL_IB_HCA", arena_strdup(set->arena, strbuf_str(&b)));
 	if (n > HCAS_MAX)
-		add_note(notes, arena_printf(set->arena,
-					     "NCCL takes %d devices at most: %zu of %zu VFs are left out",
-					     HCAS_MAX, n - HCAS_MAX, n));
+		add_note(notes,
+			 arena_printf(set->arena,
+				      "NCCL takes %d devices at most: %zu of %zu VFs are left out",
+				      HCAS_MAX, n - HCAS_MAX, n));
 }
 
 /* It skips them without a word. */
@@ -49,10 +50,10 @@ static void note_ports(const struct rail *rails, size_t n, struct env_set *set, 
 		const struct vf_state *state = rails[i].dev->state;
 
 		if (state && state->port_state && strcmp(state->port_state, "ACTIVE") != 0)
-			few_add(&few,
-				arena_printf(set->arena, "port %d of %s (VF %s) is %s",
-					     grant_port(rails[i].grant, rails[i].dev), rails[i].dev->rdma,
-					     rails[i].dev->dev->id, state->port_state));
+			few_add(&few, arena_printf(set->arena, "port %d of %s (VF %s) is %s",
+						   grant_port(rails[i].grant, rails[i].dev),
+						   rails[i].dev->rdma, rails[i].dev->dev->id,
+						   state->port_state));
 	}
 	names = few_end(&few);
 	if (few.n)
@@ -60,8 +61,8 @@ static void note_ports(const struct rail *rails, size_t n, struct env_set *set, 
 					     few.n > 1 ? "them" : "it"));
 }
 
-/* NCCL takes a VF to be at its PF's place by rewriting its address; where that hits something else, it should
- * not. */
+/* NCCL takes a VF to be at its PF's place by rewriting its address; where that hits something else,
+ * it should not. */
 static void put_merge_vfs(const struct rail *rails, size_t n, struct env_set *set)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -76,7 +77,8 @@ static void put_merge_vfs(const struct rail *rails, size_t n, struct env_set *se
 
 static bool same_wire(const struct rail *a, const struct rail *b)
 {
-	return bdf_cmp(a->pf, b->pf) == 0 && grant_port(a->grant, a->dev) == grant_port(b->grant, b->dev);
+	return bdf_cmp(a->pf, b->pf) == 0 &&
+	       grant_port(a->grant, a->dev) == grant_port(b->grant, b->dev);
 }
 
 static bool has_before(const struct rail *rails, size_t at)
@@ -106,11 +108,12 @@ static bool put_sharers(const struct rail *rails, size_t n, size_t first, struct
 }
 
 /*
- * Two functions on one port of a PF are one wire; NCCL would make a device of them and add up their rates.
- * Since 2.24 the core asks for that, and its first releases gave up when the transport, told so by
- * NCCL_IB_MERGE_NICS, would not: so the core is told as well.
+ * Two functions on one port of a PF are one wire; NCCL would make a device of them and add up their
+ * rates. Since 2.24 the core asks for that, and its first releases gave up when the transport, told
+ * so by NCCL_IB_MERGE_NICS, would not: so the core is told as well.
  */
-static void put_merge_nics(const struct rail *rails, size_t n, struct env_set *set, struct notes *notes)
+static void put_merge_nics(const struct rail *rails, size_t n, struct env_set *set,
+			   struct notes *notes)
 {
 	_cleanup_strbuf_ struct strbuf wires = STRBUF_INIT;
 	size_t count = 0;
@@ -123,11 +126,13 @@ static void put_merge_nics(const struct rail *rails, size_t n, struct env_set *s
 		return;
 	env_put(set, "NCCL_IB_MERGE_NICS", "0");
 	env_put(set, "NCCL_NET_MERGE_LEVEL", "LOC");
-	add_note(notes,
-		 arena_printf(set->arena,
-			      "VFs %s share one port of their PF%s: NCCL takes each VF for a link of the "
-			      "full rate",
-			      strbuf_str(&wires), count > 1 ? " each time" : ""));
+	add_note(
+		notes,
+		arena_printf(
+			set->arena,
+			"VFs %s share one port of their PF%s: NCCL takes each VF for a link of the "
+			"full rate",
+			strbuf_str(&wires), count > 1 ? " each time" : ""));
 }
 
 /* --- partitions --- */
@@ -141,8 +146,8 @@ static int pkey_index(const struct vf_state *state, int pkey)
 	return -1;
 }
 
-/* Where NCCL has to look on this VF: at 0, its default, if the pool names no P_Key; -1: not there, or not
- * known. */
+/* Where NCCL has to look on this VF: at 0, its default, if the pool names no P_Key; -1: not there,
+ * or not known. */
 static int pkey_of(const struct rail *rail, struct arena *arena, struct notes *notes)
 {
 	const struct vf_state *state = rail->dev->state;
@@ -152,15 +157,16 @@ static int pkey_of(const struct rail *rail, struct arena *arena, struct notes *n
 		return 0;
 	index = state ? pkey_index(state, pkey) : -1;
 	if (state && index < 0)
-		add_note(notes, arena_printf(arena,
-					     "P_Key 0x%04x of the pool %s is not in the table of %s (VF "
-					     "%s)%s: NCCL_IB_PKEY "
-					     "is left out",
-					     (unsigned)pkey, cfg_of(rail)->resource, rail->dev->rdma,
-					     rail->dev->dev->id,
-					     pkey_index(state, pkey ^ 0x8000) >= 0
-						     ? ", only with the other membership (bit 0x8000)"
-						     : ""));
+		add_note(notes,
+			 arena_printf(arena,
+				      "P_Key 0x%04x of the pool %s is not in the table of %s (VF "
+				      "%s)%s: NCCL_IB_PKEY "
+				      "is left out",
+				      (unsigned)pkey, cfg_of(rail)->resource, rail->dev->rdma,
+				      rail->dev->dev->id,
+				      pkey_index(state, pkey ^ 0x8000) >= 0
+					      ? ", only with the other membership (bit 0x8000)"
+					      : ""));
 	return index;
 }
 
@@ -179,8 +185,9 @@ static void put_pkey(const struct rail *rails, size_t n, struct env_set *set, st
 		if (index < 0)
 			return;
 		if (common >= 0 && index != common) {
-			add_note(notes,
-				 "the P_Key has not the same index on all VFs: NCCL_IB_PKEY is left out");
+			add_note(
+				notes,
+				"the P_Key has not the same index on all VFs: NCCL_IB_PKEY is left out");
 			return;
 		}
 		common = index;

@@ -1,8 +1,9 @@
 /*
- * nccl.conf in the words of NCCL's own reader (src/misc/param.cc): "NAME=value" up to the end of the line, no
- * quotes, no blanks around
- * '=', '#' in the first column begins a comment (of old versions: a line without '='), and 1023 characters of
- * a value are read, the rest is dropped without a word. What is in the environment already stays.
+ * nccl.conf in the words of NCCL's own reader (src/misc/param.cc): "NAME=value" up to the end of
+ * the line, no quotes, no blanks around
+ * '=', '#' in the first column begins a comment (of old versions: a line without '='), and 1023
+ * characters of a value are read, the rest is dropped without a word. What is in the environment
+ * already stays.
  */
 #include <string.h>
 
@@ -14,7 +15,8 @@
 
 static bool belongs(const char *key)
 {
-	return (str_starts(key, "NCCL_") || str_starts(key, "RCCL_")) && strcmp(key, "NCCL_CONF_FILE") != 0;
+	return (str_starts(key, "NCCL_") || str_starts(key, "RCCL_")) &&
+	       strcmp(key, "NCCL_CONF_FILE") != 0;
 }
 
 /* How much of it can be read: all, or whole entries of a list of devices. */
@@ -36,7 +38,8 @@ static void put_line(struct strbuf *b, const struct kv *kv)
 	size_t len = strcspn(kv->value, "\r\n") == strlen(kv->value) ? readable(kv) : 0;
 
 	if (!len && *kv->value) {
-		strbuf_printf(b, "# %s is left out: NCCL could not read its value here.\n", kv->key);
+		strbuf_printf(b, "# %s is left out: NCCL could not read its value here.\n",
+			      kv->key);
 		return;
 	}
 	strbuf_printf(b, "%s=%.*s\n", kv->key, (int)len, kv->value);
@@ -46,8 +49,10 @@ const char *render_nccl_conf(const struct edits *env, struct arena *arena)
 {
 	_cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
 
-	strbuf_puts(&b, "# Written by railmate when the container started, for its VFs. Variables of the "
-			"environment win.\n");
+	strbuf_puts(
+		&b,
+		"# Written by railmate when the container started, for its VFs. Variables of the "
+		"environment win.\n");
 	for (size_t i = 0; i < env->n_envs; i++) {
 		if (belongs(env->envs[i].key))
 			put_line(&b, &env->envs[i]);

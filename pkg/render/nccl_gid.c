@@ -1,5 +1,5 @@
-/* What NCCL is told about GIDs: the rule of gid.h for the VFs of a container, as far as their tables are
- * known. */
+/* What NCCL is told about GIDs: the rule of gid.h for the VFs of a container, as far as their
+ * tables are known. */
 #include <errno.h>
 #include <string.h>
 
@@ -26,7 +26,8 @@ bool gids_known(const struct rail *rail)
 	return cfg_of(rail)->network == NETWORK_HOST;
 }
 
-/* The network namespace of the container: where its VFs' interfaces were moved to; NULL: none was. */
+/* The network namespace of the container: where its VFs' interfaces were moved to; NULL: none was.
+ */
 static const char *namespace_of(const struct rail *rails, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -50,9 +51,10 @@ static bool has_address(const struct vf_state *state, const struct gid_entry *gi
 	return false;
 }
 
-/* Upper devices (VLAN, macvlan) may have been moved to the namespaces of others, and all their GIDs are in
- * this table. */
-static const bool *which_are_here(const struct vf_state *state, const char *netns, struct arena *arena)
+/* Upper devices (VLAN, macvlan) may have been moved to the namespaces of others, and all their GIDs
+ * are in this table. */
+static const bool *which_are_here(const struct vf_state *state, const char *netns,
+				  struct arena *arena)
 {
 	bool elsewhere = netns && state->seen != VF_SEEN_OUTSIDE && !str_eq(state->netns, netns);
 	bool *here;
@@ -123,20 +125,23 @@ static bool same_want(const struct pool_config *a, const struct pool_config *b)
 	       str_eq(a->gid_range, b->gid_range);
 }
 
-/* Family, version and range as they are configured: right for any table that has such a GID at all. */
-static void take_words(const struct rail *rails, size_t n, struct arena *arena, struct gid_decision *ret,
-		       struct notes *notes)
+/* Family, version and range as they are configured: right for any table that has such a GID at all.
+ */
+static void take_words(const struct rail *rails, size_t n, struct arena *arena,
+		       struct gid_decision *ret, struct notes *notes)
 {
 	const struct pool_config *cfg = cfg_of(first_pool(rails, n));
 	struct gid_want want = want_of(cfg);
 
 	for (size_t i = 0; i < n; i++) {
 		if (!same_want(cfg, cfg_of(&rails[i])))
-			add_note(notes,
-				 arena_printf(arena,
-					      "the pools %s and %s want different GIDs (gidFamily, gidRange, "
-					      "roceVersion): NCCL is told what %s wants",
-					      cfg->resource, cfg_of(&rails[i])->resource, cfg->resource));
+			add_note(
+				notes,
+				arena_printf(
+					arena,
+					"the pools %s and %s want different GIDs (gidFamily, gidRange, "
+					"roceVersion): NCCL is told what %s wants",
+					cfg->resource, cfg_of(&rails[i])->resource, cfg->resource));
 	}
 	ret->set = true;
 	ret->env = (struct gid_env) { .index = -1,
@@ -149,9 +154,10 @@ static void take_words(const struct rail *rails, size_t n, struct arena *arena, 
 
 /* --- what is known --- */
 
-/* Whether the container shares the host's network is not known here; if not, no address of this VF is one of
- * its. */
-static void note_left_behind(const struct rail *rails, size_t n, struct arena *arena, struct notes *notes)
+/* Whether the container shares the host's network is not known here; if not, no address of this VF
+ * is one of its. */
+static void note_left_behind(const struct rail *rails, size_t n, struct arena *arena,
+			     struct notes *notes)
 {
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	struct few few = { .text = &text };
@@ -160,18 +166,20 @@ static void note_left_behind(const struct rail *rails, size_t n, struct arena *a
 	for (size_t i = 0; i < n; i++) {
 		const struct vf_state *state = rails[i].dev->state;
 
-		if (state && state->seen == VF_SEEN_HOST && cfg_of(&rails[i])->network == NETWORK_POD)
+		if (state && state->seen == VF_SEEN_HOST &&
+		    cfg_of(&rails[i])->network == NETWORK_POD)
 			few_add(&few, rails[i].dev->dev->id);
 	}
 	names = few_end(&few);
 	if (few.n)
-		add_note(notes,
-			 arena_printf(
-				 arena,
-				 "the network interface%s of VF%s %s %s still the host's: over RoCE only a "
-				 "container on the host's network can use %s",
-				 few.n > 1 ? "s" : "", few.n > 1 ? "s" : "", names, few.n > 1 ? "are" : "is",
-				 few.n > 1 ? "them" : "it"));
+		add_note(
+			notes,
+			arena_printf(
+				arena,
+				"the network interface%s of VF%s %s %s still the host's: over RoCE only a "
+				"container on the host's network can use %s",
+				few.n > 1 ? "s" : "", few.n > 1 ? "s" : "", names,
+				few.n > 1 ? "are" : "is", few.n > 1 ? "them" : "it"));
 }
 
 /* False: some tables cannot be relied on, which is noted where it is news. */
@@ -192,12 +200,14 @@ static bool all_known(const struct rail *rails, size_t n, struct arena *arena, s
 	names = few_end(&few);
 	if (few.n)
 		add_note(notes,
-			 arena_printf(arena, "the GIDs of VF%s %s are not known: NCCL chooses by itself",
+			 arena_printf(arena,
+				      "the GIDs of VF%s %s are not known: NCCL chooses by itself",
 				      few.n > 1 ? "s" : "", names));
 	return known;
 }
 
-static bool all_ethernet(const struct rail *rails, size_t n, struct arena *arena, struct notes *notes)
+static bool all_ethernet(const struct rail *rails, size_t n, struct arena *arena,
+			 struct notes *notes)
 {
 	size_t ethernet = 0, unknown = 0;
 
@@ -208,15 +218,17 @@ static bool all_ethernet(const struct rail *rails, size_t n, struct arena *arena
 		unknown += link == HW_LINK_UNKNOWN;
 	}
 	if (unknown)
-		add_note(notes,
-			 arena_printf(
-				 arena,
-				 "the link layer of %zu of %zu VFs is not known: no GID is chosen for NCCL",
-				 unknown, n));
+		add_note(
+			notes,
+			arena_printf(
+				arena,
+				"the link layer of %zu of %zu VFs is not known: no GID is chosen for NCCL",
+				unknown, n));
 	else if (ethernet && ethernet < n)
-		add_note(notes, "some VFs are on InfiniBand, where NCCL takes no GID index, and some on "
-				"RoCE: no GID is "
-				"chosen for NCCL");
+		add_note(notes,
+			 "some VFs are on InfiniBand, where NCCL takes no GID index, and some on "
+			 "RoCE: no GID is "
+			 "chosen for NCCL");
 	return n && ethernet == n;
 }
 
@@ -237,24 +249,27 @@ static int index_of_all(const struct gid_vf *vfs, size_t n, const struct gid_env
 }
 
 /* Right on every VF, and still the peer's may be of the other network. */
-static void note_networks(const struct gid_vf *vfs, size_t n, const struct gid_env *env, struct arena *arena,
-			  struct notes *notes)
+static void note_networks(const struct gid_vf *vfs, size_t n, const struct gid_env *env,
+			  struct arena *arena, struct notes *notes)
 {
 	size_t a, b;
 
 	if (!gid_networks_differ(vfs, n, env, &a, &b))
 		return;
-	add_note(notes,
-		 arena_printf(
-			 arena,
-			 "NCCL takes %s on VF %s and %s on VF %s, which are of different networks, "
-			 "though both VFs have addresses of either: gidRange in the pool chooses one",
-			 gid_format(gid_at(&vfs[a], gid_nccl_picks(&vfs[a], env))->gid, arena), vfs[a].id,
-			 gid_format(gid_at(&vfs[b], gid_nccl_picks(&vfs[b], env))->gid, arena), vfs[b].id));
+	add_note(
+		notes,
+		arena_printf(
+			arena,
+			"NCCL takes %s on VF %s and %s on VF %s, which are of different networks, "
+			"though both VFs have addresses of either: gidRange in the pool chooses one",
+			gid_format(gid_at(&vfs[a], gid_nccl_picks(&vfs[a], env))->gid, arena),
+			vfs[a].id,
+			gid_format(gid_at(&vfs[b], gid_nccl_picks(&vfs[b], env))->gid, arena),
+			vfs[b].id));
 }
 
-static void decide_auto(const struct rail *rails, size_t n, struct arena *arena, struct gid_decision *ret,
-			struct notes *notes)
+static void decide_auto(const struct rail *rails, size_t n, struct arena *arena,
+			struct gid_decision *ret, struct notes *notes)
 {
 	const struct gid_vf *vfs;
 	const char *why;
@@ -283,11 +298,13 @@ static bool is_fixed(const struct rail *rail)
 
 static int refuse_infiniband(const struct rail *rail, struct err *err)
 {
-	return err_set(err, EINVAL,
-		       "gid is fixed:%d in the pool %s, but %s of VF %s is an InfiniBand port, where NCCL "
-		       "takes no GID "
-		       "index: leave gid out",
-		       cfg_of(rail)->gid_index, cfg_of(rail)->resource, rail->dev->rdma, rail->dev->dev->id);
+	return err_set(
+		err, EINVAL,
+		"gid is fixed:%d in the pool %s, but %s of VF %s is an InfiniBand port, where NCCL "
+		"takes no GID "
+		"index: leave gid out",
+		cfg_of(rail)->gid_index, cfg_of(rail)->resource, rail->dev->rdma,
+		rail->dev->dev->id);
 }
 
 /* Only when a container starts: before, pools on InfiniBand ran with it, and it does no harm. */
@@ -301,7 +318,8 @@ static int check_infiniband(const struct rail *rails, size_t n, struct err *err)
 	return 0;
 }
 
-/* The VFs whose tables refute it are told by gid_check_fixed(); a VF of another pool is only in the way. */
+/* The VFs whose tables refute it are told by gid_check_fixed(); a VF of another pool is only in the
+ * way. */
 static int check_tables(const struct rail *rails, size_t n, struct arena *arena, struct err *err)
 {
 	struct gid_vf *vfs = arena_array(arena, n, sizeof(*vfs));
@@ -318,13 +336,15 @@ static int check_tables(const struct rail *rails, size_t n, struct arena *arena,
 }
 
 /* NULL: none is against it. */
-static const struct rail *against(const struct rail *rails, size_t n, int index, struct arena *arena)
+static const struct rail *against(const struct rail *rails, size_t n, int index,
+				  struct arena *arena)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct gid_vf vf;
 		const struct gid_entry *g;
 
-		if (is_fixed(&rails[i]) ? cfg_of(&rails[i])->gid_index == index : !gids_known(&rails[i]))
+		if (is_fixed(&rails[i]) ? cfg_of(&rails[i])->gid_index == index
+					: !gids_known(&rails[i]))
 			continue;
 		vf = gid_vf_of(rails, n, i, arena);
 		g = gid_at(&vf, index);
@@ -334,20 +354,22 @@ static const struct rail *against(const struct rail *rails, size_t n, int index,
 	return NULL;
 }
 
-static int decide_fixed(const struct rail *rails, size_t n, const struct rail *fixed, struct arena *arena,
-			struct gid_decision *ret, struct notes *notes, struct err *err)
+static int decide_fixed(const struct rail *rails, size_t n, const struct rail *fixed,
+			struct arena *arena, struct gid_decision *ret, struct notes *notes,
+			struct err *err)
 {
 	int index = cfg_of(fixed)->gid_index, r;
 	const struct rail *other = against(rails, n, index, arena);
 
 	if (other && cfg_of(other) != cfg_of(fixed)) {
-		add_note(notes,
-			 arena_printf(
-				 arena,
-				 "gid is fixed:%d in the pool %s, which is not right for VF %s of the pool "
-				 "%s: no GID is chosen for NCCL",
-				 index, cfg_of(fixed)->resource, other->dev->dev->id,
-				 cfg_of(other)->resource));
+		add_note(
+			notes,
+			arena_printf(
+				arena,
+				"gid is fixed:%d in the pool %s, which is not right for VF %s of the pool "
+				"%s: no GID is chosen for NCCL",
+				index, cfg_of(fixed)->resource, other->dev->dev->id,
+				cfg_of(other)->resource));
 		return 0;
 	}
 	r = check_tables(rails, n, arena, err);
@@ -382,11 +404,12 @@ static bool any_off(const struct rail *rails, size_t n, struct arena *arena, str
 			on = cfg_of(&rails[i]);
 	}
 	if (off && on)
-		add_note(notes, arena_printf(arena,
-					     "gid is off in the pool %s: no GID is chosen for NCCL, for "
-					     "those of the pool %s "
-					     "neither",
-					     off->resource, on->resource));
+		add_note(notes,
+			 arena_printf(arena,
+				      "gid is off in the pool %s: no GID is chosen for NCCL, for "
+				      "those of the pool %s "
+				      "neither",
+				      off->resource, on->resource));
 	return off != NULL;
 }
 
@@ -424,5 +447,6 @@ void put_gid_env(const struct gid_decision *decision, struct env_set *set)
 	if (env->roce_version != 2)
 		env_put(set, "NCCL_IB_ROCE_VERSION_NUM", "1");
 	if (env->range_bits)
-		env_put(set, "NCCL_IB_ADDR_RANGE", gid_format_range(env->range, env->range_bits, set->arena));
+		env_put(set, "NCCL_IB_ADDR_RANGE",
+			gid_format_range(env->range, env->range_bits, set->arena));
 }

@@ -1,8 +1,8 @@
 /*
  * How each library is told its devices. Sources, beside the reference page: NCCL's env.rst
- * (NCCL_IB_PKEY_VALUE), libfabric pull request 12262 (lists in FI_VERBS_DEVICE_NAME since 2026; before, one
- * name or prefix), UCX uct_ib_iface_config_table (PKEY without the membership bit), NVSHMEM
- * nvshmemt_check_hca_prefix().
+ * (NCCL_IB_PKEY_VALUE), libfabric pull request 12262 (lists in FI_VERBS_DEVICE_NAME since 2026;
+ * before, one name or prefix), UCX uct_ib_iface_config_table (PKEY without the membership bit),
+ * NVSHMEM nvshmemt_check_hca_prefix().
  */
 #include "render/profiles.h"
 
@@ -73,7 +73,8 @@ static const char *interfaces(const struct hcas *h, size_t pool)
 	const char *mine = h->grants[pool].pool->cfg->ucx_devices;
 
 	for (size_t i = 0; i < pool; i++) {
-		if (takes_part(h, &h->grants[i]) && str_eq(h->grants[i].pool->cfg->ucx_devices, mine))
+		if (takes_part(h, &h->grants[i]) &&
+		    str_eq(h->grants[i].pool->cfg->ucx_devices, mine))
 			return NULL;
 	}
 	return takes_part(h, &h->grants[pool]) ? mine : NULL;
@@ -110,13 +111,15 @@ static int common_pkey(const struct hcas *h)
 	return pkey;
 }
 
-/* NCCL 2.31 and newer finds the place in each port's table itself, wherever the subnet manager put it. */
+/* NCCL 2.31 and newer finds the place in each port's table itself, wherever the subnet manager put
+ * it. */
 static void put_nccl(const struct hcas *h, struct edits *ret)
 {
 	int pkey = common_pkey(h);
 
 	if (pkey > 0)
-		add_env(ret, "NCCL_IB_PKEY_VALUE", arena_printf(h->arena, "0x%04x", (unsigned)pkey));
+		add_env(ret, "NCCL_IB_PKEY_VALUE",
+			arena_printf(h->arena, "0x%04x", (unsigned)pkey));
 }
 
 static void put_ucx(const struct hcas *h, struct edits *ret)
@@ -130,9 +133,9 @@ static void put_ucx(const struct hcas *h, struct edits *ret)
 }
 
 /*
- * A filter on names whose default was "mlx5". Letters only: the same on every node, and a part of a name is
- * enough. Which GPU uses which VF NVSHMEM finds out itself, and only the VFs of the container can be opened:
- * NVSHMEM_HCA_LIST would replace its topology by a plain round robin.
+ * A filter on names whose default was "mlx5". Letters only: the same on every node, and a part of a
+ * name is enough. Which GPU uses which VF NVSHMEM finds out itself, and only the VFs of the
+ * container can be opened: NVSHMEM_HCA_LIST would replace its topology by a plain round robin.
  */
 static void put_prefix(const struct hcas *h, struct edits *ret)
 {
@@ -142,7 +145,8 @@ static void put_prefix(const struct hcas *h, struct edits *ret)
 	while (letters < len && !isdigit((unsigned char)first[letters]))
 		letters++;
 	if (letters && !str_starts(first, "mlx5"))
-		add_env(ret, "NVSHMEM_HCA_PREFIX", arena_printf(h->arena, "%.*s", (int)letters, first));
+		add_env(ret, "NVSHMEM_HCA_PREFIX",
+			arena_printf(h->arena, "%.*s", (int)letters, first));
 }
 
 /* The pools say the same of GIDs, and all VFs have RoCE's. */
@@ -220,7 +224,8 @@ static struct reach *reaches(const struct hcas *h, size_t *ret_n)
 
 			if (vf < h->n)
 				out[(*ret_n)++] =
-					(struct reach) { grant->node->inv->pci[p->gpu].bdf, p->path, vf };
+					(struct reach) { grant->node->inv->pci[p->gpu].bdf, p->path,
+							 vf };
 		}
 	}
 	qsort(out, *ret_n, sizeof(*out), reach_cmp);
@@ -263,8 +268,8 @@ static void put_mscclpp(const struct hcas *h, struct edits *ret)
 	add_index(h, "MSCCLPP_IB_GID_INDEX", ret);
 }
 
-/* What all names begin with is understood by every libfabric; a list is not, and an old one would find no
- * device. */
+/* What all names begin with is understood by every libfabric; a list is not, and an old one would
+ * find no device. */
 static void put_ofi(const struct hcas *h, struct edits *ret)
 {
 	size_t len = common_length(h);

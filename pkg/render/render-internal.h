@@ -9,10 +9,11 @@
 struct pool_config;
 struct strbuf;
 
-/* NCCL takes that many devices since 2.18.5; later ones are dropped without a word (nccl.md §1.1). */
-#define HCAS_MAX 32
+/* NCCL takes that many devices since 2.18.5; later ones are dropped without a word (nccl.md §1.1).
+ */
+#define HCAS_MAX      32
 #define PROFILES_NCCL (PROFILE_NCCL | PROFILE_RCCL)
-#define ALL_PROFILES (~0u) /* whatever the pool says, even none */
+#define ALL_PROFILES  (~0u) /* whatever the pool says, even none */
 
 /* --- variables, one value a name, in name order --- */
 
@@ -23,7 +24,8 @@ struct env_set {
 };
 
 const char *env_get(const struct env_set *set, const char *key); /* NULL: not there */
-bool env_put(struct env_set *set, const char *key, const char *value); /* false: there already, and stays */
+bool env_put(struct env_set *set, const char *key,
+	     const char *value); /* false: there already, and stays */
 void env_put_all(struct env_set *set, const struct edits *edits);
 
 /* Appends to edits->envs; room for `max` entries was made by the caller. */
@@ -37,7 +39,9 @@ struct notes {
 	size_t n, room;
 };
 
-void add_note(struct notes *notes, const char *sentence); /* notes NULL: nobody asks; one that is there already is left out */
+void add_note(
+	struct notes *notes,
+	const char *sentence); /* notes NULL: nobody asks; one that is there already is left out */
 
 /* Names that share a cause: "A", "A and B", "A, B, C, D and 36 more". */
 struct few {
@@ -51,9 +55,10 @@ const char *few_end(struct few *few);
 /* --- VFs --- */
 
 /*
- * A VF. Rail order: by the address of the first GPU that the VF serves (VFs without a known GPU come last), then by
- * the address of its PF (its own, where the PF is not visible), then by its own. So the i-th entry is the rail of the i-th GPU, in the
- * order of PCI addresses, and nodes that are built alike count alike: neither names of devices nor VF numbers take part.
+ * A VF. Rail order: by the address of the first GPU that the VF serves (VFs without a known GPU
+ * come last), then by the address of its PF (its own, where the PF is not visible), then by its
+ * own. So the i-th entry is the rail of the i-th GPU, in the order of PCI addresses, and nodes that
+ * are built alike count alike: neither names of devices nor VF numbers take part.
  */
 struct rail {
 	const struct grant *grant;
@@ -65,10 +70,13 @@ struct rail {
 int rail_cmp(const void *a, const void *b);
 /* Every VF, without an RDMA device too. */
 size_t all_rails(const struct grant *grants, size_t n, struct arena *arena, struct rail **ret);
-/* Those with an RDMA device, of the pools with isRdma that have one of the profiles, or ALL_PROFILES. */
-size_t grant_rails(const struct grant *grants, size_t n, unsigned profiles, struct arena *arena, const struct rail **ret);
+/* Those with an RDMA device, of the pools with isRdma that have one of the profiles, or
+ * ALL_PROFILES. */
+size_t grant_rails(const struct grant *grants, size_t n, unsigned profiles, struct arena *arena,
+		   const struct rail **ret);
 
-/* The grants in the order of the configuration, with the names that the VFs have now (grant_dev.state). */
+/* The grants in the order of the configuration, with the names that the VFs have now
+ * (grant_dev.state). */
 struct grant *grants_now(const struct grant *grants, size_t n, struct arena *arena);
 
 /* The port NCCL should use: the first ACTIVE one, else the first. */
@@ -89,15 +97,17 @@ enum hw_link grant_link(const struct grant *grant, const struct grant_dev *dev);
 void render_peer_env(const struct grant *grant, struct arena *arena, struct edits *edits);
 /* RAILMATE_*: the facts of the grant. */
 void render_fact_env(const struct grant *grant, struct arena *arena, struct edits *edits);
-#define OWN_ENV_MAX 6 /* of both */
+#define OWN_ENV_MAX 6						     /* of both */
 void render_own_env(const struct grant *grant, struct env_set *set); /* both */
 
 /* --- variables of all grants (grants_now()) --- */
 
 /* What the pools have to agree on: derived variables of all profiles, then the operator's. */
-int render_joined_env(const struct grant *grants, size_t n, struct env_set *set, struct notes *notes, struct err *err);
+int render_joined_env(const struct grant *grants, size_t n, struct env_set *set,
+		      struct notes *notes, struct err *err);
 /* NCCL_* but those about GIDs. */
-void render_nccl_env(const struct grant *grants, size_t n, struct env_set *set, struct notes *notes);
+void render_nccl_env(const struct grant *grants, size_t n, struct env_set *set,
+		     struct notes *notes);
 /* What the operator's "env" says; NULL: nothing. */
 const char *policy_value(const struct pool_config *cfg, const char *name);
 /* uverbs nodes, and rdma_cm, to edits->devs. */
@@ -111,15 +121,18 @@ const char *gid_lack(const struct gid_vf *vf);
 
 /* What is decided about the GIDs of some rails. */
 struct gid_decision {
-	bool set;		/* NCCL is told something: env */
+	bool set; /* NCCL is told something: env */
 	struct gid_env env;
-	int index;		/* all of them have the GID that is taken there; -1: no such index, or not known */
+	int index; /* all of them have the GID that is taken there; -1: no such index, or not known
+		    */
 };
 
-/* -EINVAL: gid: fixed:N that cannot work. Where tables are not known, the operator's own words are all that is set. */
-int decide_gids(const struct rail *rails, size_t n, struct arena *arena, struct gid_decision *ret, struct notes *notes,
-		struct err *err);
-/* Do the rail's tables, as they are known now, stay? In a pod's own network they are made after Allocate. */
+/* -EINVAL: gid: fixed:N that cannot work. Where tables are not known, the operator's own words are
+ * all that is set. */
+int decide_gids(const struct rail *rails, size_t n, struct arena *arena, struct gid_decision *ret,
+		struct notes *notes, struct err *err);
+/* Do the rail's tables, as they are known now, stay? In a pod's own network they are made after
+ * Allocate. */
 bool gids_known(const struct rail *rail);
 /* The rail's port for the functions of gid.h. */
 struct gid_vf gid_vf_of(const struct rail *rails, size_t n, size_t at, struct arena *arena);

@@ -13,9 +13,11 @@
 #include "pool/node.h"
 #include "render/render-internal.h"
 
-const char *render_env_name(const char *prefix, const char *resource, const char *suffix, struct arena *arena)
+const char *render_env_name(const char *prefix, const char *resource, const char *suffix,
+			    struct arena *arena)
 {
-	char *name = arena_printf(arena, "%s_%s%s%s", prefix, resource, suffix[0] ? "_" : "", suffix);
+	char *name =
+		arena_printf(arena, "%s_%s%s%s", prefix, resource, suffix[0] ? "_" : "", suffix);
 
 	for (char *p = name; *p; p++) {
 		if (*p == '.' || *p == '/')
@@ -26,8 +28,8 @@ const char *render_env_name(const char *prefix, const char *resource, const char
 	return name;
 }
 
-/* The kernel's own device names are plain words; one that is not would change the meaning of a list or a
- * path. */
+/* The kernel's own device names are plain words; one that is not would change the meaning of a list
+ * or a path. */
 static bool plain_name(const char *s)
 {
 	if (!*s || *s == '.' || strlen(s) > 63)
@@ -55,7 +57,8 @@ static int check_names(const struct grant *grant, struct err *err)
 
 /* --- Allocate --- */
 
-/* Another pool of the node with devices says something else: the kubelet would keep a random one of the two.
+/* Another pool of the node with devices says something else: the kubelet would keep a random one of
+ * the two.
  */
 static bool contradicted(const struct grant *grant, const char *name, const char *value)
 {
@@ -70,8 +73,9 @@ static bool contradicted(const struct grant *grant, const char *name, const char
 }
 
 /*
- * A variable of the environment wins over nccl.conf, which is written when the container starts. So what is
- * only known by then, or only for all pools of the container together, stays out of the environment.
+ * A variable of the environment wins over nccl.conf, which is written when the container starts. So
+ * what is only known by then, or only for all pools of the container together, stays out of the
+ * environment.
  */
 static bool is_for_file(const struct grant *grant, const struct kv *kv)
 {
@@ -147,8 +151,8 @@ static void note_states(const struct grant *grant, struct notes *notes)
 		const struct vf_state *state = grant->devs[i].state;
 
 		if (state && state->why)
-			add_note(notes,
-				 arena_printf(notes->arena, "VF %s: %s", grant->devs[i].dev->id, state->why));
+			add_note(notes, arena_printf(notes->arena, "VF %s: %s",
+						     grant->devs[i].dev->id, state->why));
 	}
 }
 

@@ -1,6 +1,7 @@
 /*
- * A grant → what the container gets. Pure: facts in, edits out. Output is sorted and free of doubles, so
- * equal grants give equal bytes. Everything is allocated in the arena; every string is valid UTF-8.
+ * A grant → what the container gets. Pure: facts in, edits out. Output is sorted and free of
+ * doubles, so equal grants give equal bytes. Everything is allocated in the arena; every string is
+ * valid UTF-8.
  */
 #ifndef RAILMATE_RENDER_RENDER_H
 #define RAILMATE_RENDER_RENDER_H
@@ -20,15 +21,26 @@ struct pool;
 struct user_io;
 struct vf_state;
 
-struct kv { const char *key, *value; };
-struct devnode { const char *host, *container, *permissions; };
-struct bindmount { const char *host, *container; bool read_only; };
+struct kv {
+	const char *key, *value;
+};
+struct devnode {
+	const char *host, *container, *permissions;
+};
+struct bindmount {
+	const char *host, *container;
+	bool read_only;
+};
 
 struct edits {
-	struct kv *envs;		size_t n_envs;	/* sorted by key */
-	struct devnode *devs;		size_t n_devs;
-	struct bindmount *mounts;	size_t n_mounts;
-	const char **cdi;		size_t n_cdi;	/* names of CDI devices, "vendor/class=name" */
+	struct kv *envs;
+	size_t n_envs; /* sorted by key */
+	struct devnode *devs;
+	size_t n_devs;
+	struct bindmount *mounts;
+	size_t n_mounts;
+	const char **cdi;
+	size_t n_cdi; /* names of CDI devices, "vendor/class=name" */
 };
 
 /* The members of the arrays `devices` and `mounts` as every program of ours prints them. */
@@ -38,71 +50,87 @@ void edits_json_mounts(const struct edits *edits, struct json *j);
 /* One VF as it is now (discover_function_now), not as the snapshot remembers it. */
 struct grant_dev {
 	const struct pool_dev *dev;
-	const char *rdma;	/* NULL: none */
-	const char *uverbs;	/* NULL: none */
-	const struct user_io *user;	/* NULL: not bound to a user-space driver */
-	const char *const *umads;	size_t n_umads;	/* "umad4"; only looked for when the pool says umad */
-	const struct gid_entry *gids;	size_t n_gids;	/* of port 1; only read when the pool's gid mode needs it */
-	const struct vf_state *state;	/* what it is when its container starts; NULL: not looked at yet (Allocate) */
-	const char *slot;	/* that the kubelet knows it by; NULL: its address */
-	uint64_t decision;	/* that chose it; 0: not known */
+	const char *rdma;	    /* NULL: none */
+	const char *uverbs;	    /* NULL: none */
+	const struct user_io *user; /* NULL: not bound to a user-space driver */
+	const char *const *umads;
+	size_t n_umads; /* "umad4"; only looked for when the pool says umad */
+	const struct gid_entry *gids;
+	size_t n_gids;		      /* of port 1; only read when the pool's gid mode needs it */
+	const struct vf_state *state; /* what it is when its container starts; NULL: not looked at
+					 yet (Allocate) */
+	const char *slot;	      /* that the kubelet knows it by; NULL: its address */
+	uint64_t decision;	      /* that chose it; 0: not known */
 };
 
 struct grant {
 	const struct node *node;
 	const struct pool *pool;
-	const struct grant_dev *devs;	size_t n_devs;	/* in address order */
-	const struct choose_pair *pairs; size_t n_pairs; /* known GPU pairs; 0: GPUs unknown */
-	const char *topo_file;	/* value of NCCL_TOPO_FILE, a path in the container; NULL: none */
-	bool files;		/* the container gets RENDER_DIR: NCCL_CONF_FILE */
-	bool conf_only;		/* render_grant() only: what pools have to agree on stays out (render_needs_conf_only()) */
-	bool joined_only;	/* render_container() only: what is this pool's alone came by Allocate already */
+	const struct grant_dev *devs;
+	size_t n_devs; /* in address order */
+	const struct choose_pair *pairs;
+	size_t n_pairs;	       /* known GPU pairs; 0: GPUs unknown */
+	const char *topo_file; /* value of NCCL_TOPO_FILE, a path in the container; NULL: none */
+	bool files;	       /* the container gets RENDER_DIR: NCCL_CONF_FILE */
+	bool conf_only;	       /* render_grant() only: what pools have to agree on stays out
+				  (render_needs_conf_only()) */
+	bool joined_only; /* render_container() only: what is this pool's alone came by Allocate
+			     already */
 };
 
 /* The directory with the files of a container, as the container sees it, and the files in it. */
-#define RENDER_DIR "/run/railmate"
-#define RENDER_CONF_NAME "nccl.conf"
-#define RENDER_MAP_NAME "map.json"
+#define RENDER_DIR	   "/run/railmate"
+#define RENDER_CONF_NAME   "nccl.conf"
+#define RENDER_MAP_NAME	   "map.json"
 #define RENDER_CUFILE_NAME "cufile.json"
 
-/* Allocate: one pool. -EINVAL etc. with a sentence for the pod's status, e.g. a fixed GID index that cannot work. */
-int render_grant(const struct grant *grant, struct arena *arena, struct edits *ret, struct err *err);
+/* Allocate: one pool. -EINVAL etc. with a sentence for the pod's status, e.g. a fixed GID index
+ * that cannot work. */
+int render_grant(const struct grant *grant, struct arena *arena, struct edits *ret,
+		 struct err *err);
 /*
- * Does more than one pool of this node set variables that all pools of a container have to agree on (NCCL_IB_HCA, …)? The kubelet would
- * keep a random one of two values, so none is given at Allocate: nccl.conf carries them alone. For early pools; late ones have no such
- * conflict, for every CDI spec of a container carries the same.
+ * Does more than one pool of this node set variables that all pools of a container have to agree on
+ * (NCCL_IB_HCA, …)? The kubelet would keep a random one of two values, so none is given at
+ * Allocate: nccl.conf carries them alone. For early pools; late ones have no such conflict, for
+ * every CDI spec of a container carries the same.
  */
 bool render_needs_conf_only(const struct node *node);
 
 /* --- a container: all its pools together, when it starts --- */
 
 struct container {
-	const char *ns, *pod, *name;	/* NULL: not known */
-	const char *uid;		/* of the pod; NULL or "": not known */
-	const struct grant *grants;	size_t n;	/* one a pool; any order, each pool once */
-	const char *const *notes;	size_t n_notes;	/* sentences for map.json: what the caller could not find out, and
-							 * those that render_container() returned */
+	const char *ns, *pod, *name; /* NULL: not known */
+	const char *uid;	     /* of the pod; NULL or "": not known */
+	const struct grant *grants;
+	size_t n; /* one a pool; any order, each pool once */
+	const char *const *notes;
+	size_t n_notes; /* sentences for map.json: what the caller could not find out, and
+			 * those that render_container() returned */
 };
 
 /*
- * The variables as they are right now, from grant_dev.state: the union of all pools, sorted, one value a name. Device nodes are the
- * union too. `ret_notes`: what is left out and why, sentences for map.json and the log.
- * -EINVAL with a sentence: `gid: fixed:N` that cannot work.
+ * The variables as they are right now, from grant_dev.state: the union of all pools, sorted, one
+ * value a name. Device nodes are the union too. `ret_notes`: what is left out and why, sentences
+ * for map.json and the log. -EINVAL with a sentence: `gid: fixed:N` that cannot work.
  */
-int render_container(const struct container *c, struct arena *arena, struct edits *ret_env, const char *const **ret_notes,
-		     size_t *ret_n_notes, struct err *err);
+int render_container(const struct container *c, struct arena *arena, struct edits *ret_env,
+		     const char *const **ret_notes, size_t *ret_n_notes, struct err *err);
 /* nccl.conf: the NCCL_ and RCCL_ variables of `env` in NCCL's own dialect, but NCCL_CONF_FILE. */
 const char *render_nccl_conf(const struct edits *env, struct arena *arena);
 /* map.json, version 1 (railmatectl(1)). */
 const char *render_map(const struct container *c, struct arena *arena);
-/* cufile.json for GPUDirect Storage: the IPv4 addresses of the VFs. NULL: no pool of the container asks for it. */
+/* cufile.json for GPUDirect Storage: the IPv4 addresses of the VFs. NULL: no pool of the container
+ * asks for it. */
 const char *render_cufile(const struct container *c, struct arena *arena);
 
 /* NPWG device-info file (spec 1.1.0): name below the devinfo directory, and its JSON. */
-const char *render_devinfo_name(const struct pool *pool, const struct pool_dev *dev, struct arena *arena);
-const char *render_devinfo(const struct node *node, const struct pool *pool, const struct pool_dev *dev,
-			   struct arena *arena);
-/* "rdma/vf" → "PCIDEVICE_RDMA_VF" (the peer's rule: upper case, '.' and '/' become '_', '-' stays). */
-const char *render_env_name(const char *prefix, const char *resource, const char *suffix, struct arena *arena);
+const char *render_devinfo_name(const struct pool *pool, const struct pool_dev *dev,
+				struct arena *arena);
+const char *render_devinfo(const struct node *node, const struct pool *pool,
+			   const struct pool_dev *dev, struct arena *arena);
+/* "rdma/vf" → "PCIDEVICE_RDMA_VF" (the peer's rule: upper case, '.' and '/' become '_', '-' stays).
+ */
+const char *render_env_name(const char *prefix, const char *resource, const char *suffix,
+			    struct arena *arena);
 
 #endif

@@ -16,18 +16,20 @@ struct strbuf;
 struct topo;
 struct topofile_in;
 
-/* NCCL reads up to 256 elements per process, and adds its own; 16 attributes, and adds its own (reference nccl.md §2.2). */
+/* NCCL reads up to 256 elements per process, and adds its own; 16 attributes, and adds its own
+ * (reference nccl.md §2.2). */
 #define TOPOFILE_ELEMENTS_MAX	199
 #define TOPOFILE_ATTRIBUTES_MAX 10
 #define TOPOFILE_STRING_MAX	253 /* of a name or a value */
 
-/* May stand in a value: printable ASCII without quotes and what has a meaning in XML, though NCCL knows no entities. */
+/* May stand in a value: printable ASCII without quotes and what has a meaning in XML, though NCCL
+ * knows no entities. */
 bool topofile_is_plain(int c);
 bool topofile_is_link_speed(const char *text); /* one of the words that NCCL knows */
 
 /*
- * By PCI index: is it a NIC that NCCL could use, which is a PF or VF where it or a VF of the same PF has an RDMA device? So it does not
- * change while containers have some of them. A heap array.
+ * By PCI index: is it a NIC that NCCL could use, which is a PF or VF where it or a VF of the same
+ * PF has an RDMA device? So it does not change while containers have some of them. A heap array.
  */
 bool *topofile_nics(const struct topofile_in *in);
 
@@ -69,7 +71,8 @@ struct topofile_build {
 	size_t n_notes, cap_notes;
 };
 
-/* Are all attributes known that NCCL wants of a <cpu>? It completes only that of a rank's own GPU. */
+/* Are all attributes known that NCCL wants of a <cpu>? It completes only that of a rank's own GPU.
+ */
 bool topofile_knows_cpu(const struct hw_cpu *cpu);
 /* Every element, as text. */
 void topofile_put(struct topofile_build *b, struct strbuf *out);

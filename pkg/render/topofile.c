@@ -1,7 +1,8 @@
 /*
- * Which elements the file has. Every GPU and every NIC is a leaf at the address by which NCCL looks for it;
- * above it stand the switches as NCCL sees them (each by its upstream port; root ports do not count), or the
- * one that the hints tell of. Facts: reference nccl.md §2.4-2.5, NCCL's src/graph/xml.cc.
+ * Which elements the file has. Every GPU and every NIC is a leaf at the address by which NCCL looks
+ * for it; above it stand the switches as NCCL sees them (each by its upstream port; root ports do
+ * not count), or the one that the hints tell of. Facts: reference nccl.md §2.4-2.5, NCCL's
+ * src/graph/xml.cc.
  */
 #include "render/topofile.h"
 
@@ -32,7 +33,8 @@ static const struct pool_dev *dev_away(const struct topofile_in *in, int pci)
 	for (size_t i = 0; i < in->n_pools; i++) {
 		for (size_t k = 0; k < in->pools[i].n_devs; k++) {
 			if (in->pools[i].devs[k].pci == pci)
-				return in->pools[i].devs[k].rdma_away ? &in->pools[i].devs[k] : NULL;
+				return in->pools[i].devs[k].rdma_away ? &in->pools[i].devs[k]
+								      : NULL;
 		}
 	}
 	return NULL;
@@ -64,13 +66,14 @@ bool *topofile_nics(const struct topofile_in *in)
 
 	mark_places(in, is_place);
 	for (int i = 0; i < (int)inv->n_pci; i++)
-		ret[i] =
-			is_place[topo_place(in->topo, i)] && (hw_is_pf(&inv->pci[i]) || hw_is_nic_vf(inv, i));
+		ret[i] = is_place[topo_place(in->topo, i)] &&
+			 (hw_is_pf(&inv->pci[i]) || hw_is_nic_vf(inv, i));
 	free(is_place);
 	return ret;
 }
 
-__attribute__((format(printf, 2, 3))) static void note(struct topofile_build *b, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void note(struct topofile_build *b, const char *fmt,
+						       ...)
 {
 	va_list ap;
 
@@ -145,7 +148,8 @@ static int cpu_of(struct topofile_build *b, int top)
 		numa = only_node(inv);
 	for (size_t i = 0; i < b->n_cpus; i++) {
 		if (known ? b->cpus[i].id == numa
-			  : b->cpus[i].id < 0 && same_root(&inv->pci[b->cpus[i].pci], &inv->pci[top]))
+			  : b->cpus[i].id < 0 &&
+				    same_root(&inv->pci[b->cpus[i].pci], &inv->pci[top]))
 			return (int)i;
 		unknown += b->cpus[i].id < 0;
 	}
@@ -264,8 +268,8 @@ static struct spot spot_of(struct topofile_build *b, int place)
 
 /* --- leaves --- */
 
-/* The function at that address, which has to exist for NCCL to look it up, is of the same NIC, or in its
- * slot. */
+/* The function at that address, which has to exist for NCCL to look it up, is of the same NIC, or
+ * in its slot. */
 static bool is_own(const struct topofile_build *b, struct bdf bdf, int place)
 {
 	const struct hw_inventory *inv = b->in->inv;
@@ -291,7 +295,8 @@ static int claim(struct topofile_build *b, struct bdf bdf, int place)
 		return -1;
 	spot = spot_of(b, place);
 	if (known >= 0)
-		return b->v[known].parent == spot.parent && (spot.parent >= 0 || b->v[known].cpu == spot.cpu)
+		return b->v[known].parent == spot.parent &&
+				       (spot.parent >= 0 || b->v[known].cpu == spot.cpu)
 			       ? known
 			       : -1;
 	e = (struct element) { .bdf = bdf,
@@ -315,7 +320,8 @@ static bool is_plain_name(const char *name)
 static void add_net(struct topofile_build *b, int element, const char *name, int speed_mbps)
 {
 	if (!is_plain_name(name)) {
-		note(b, "the RDMA device '%s' is not told of: NCCL's parser has no way to write its name",
+		note(b,
+		     "the RDMA device '%s' is not told of: NCCL's parser has no way to write its name",
 		     name);
 		return;
 	}
@@ -327,7 +333,8 @@ static void add_net(struct topofile_build *b, int element, const char *name, int
 }
 
 /* suffix: what NCCL adds to the names. */
-static void add_nets(struct topofile_build *b, int pci, int element, const char *suffix, int speed_mbps)
+static void add_nets(struct topofile_build *b, int pci, int element, const char *suffix,
+		     int speed_mbps)
 {
 	const struct hw_inventory *inv = b->in->inv;
 	const struct pool_dev *away = dev_away(b->in, pci);
@@ -335,11 +342,13 @@ static void add_nets(struct topofile_build *b, int pci, int element, const char 
 
 	for (; i >= 0 && (size_t)i < inv->n_rdma && inv->rdma[i].pci == pci; i++) {
 		if (!inv->rdma[i].soft)
-			add_net(b, element, arena_printf(b->arena, "%s%s", inv->rdma[i].name, suffix),
+			add_net(b, element,
+				arena_printf(b->arena, "%s%s", inv->rdma[i].name, suffix),
 				speed_mbps);
 	}
 	if (away && away->rdma_name)
-		add_net(b, element, arena_printf(b->arena, "%s%s", away->rdma_name, suffix), speed_mbps);
+		add_net(b, element, arena_printf(b->arena, "%s%s", away->rdma_name, suffix),
+			speed_mbps);
 }
 
 static bool has_rdma(const struct topofile_build *b, int pci)
@@ -369,15 +378,16 @@ static void name_nic(struct topofile_build *b, int pci, int element)
 }
 
 /*
- * A NIC is at the address that NCCL makes of its own: with NCCL_IB_MERGE_VFS=0, which the container of a VF
- * that needs it is given, and with the default, should somebody turn it back. Where neither is its own, its
- * name tells, at its PF.
+ * A NIC is at the address that NCCL makes of its own: with NCCL_IB_MERGE_VFS=0, which the container
+ * of a VF that needs it is given, and with the default, should somebody turn it back. Where neither
+ * is its own, its name tells, at its PF.
  */
 static void add_nic(struct topofile_build *b, int pci)
 {
 	const struct hw_pci *f = &b->in->inv->pci[pci];
 	int place = topo_place(b->in->topo, pci);
-	bool merges = topo_vf_merges(b->in->inv, pci), hidden = topo_group_of(b->in->topo, place) >= 0;
+	bool merges = topo_vf_merges(b->in->inv, pci),
+	     hidden = topo_group_of(b->in->topo, place) >= 0;
 	int merged = claim(b, topo_nccl_address(f->bdf, true), place), plain = -1, looked;
 
 	if (!merges || hidden)
@@ -386,7 +396,8 @@ static void add_nic(struct topofile_build *b, int pci)
 	if (looked >= 0 && !f->rate_mbps)
 		return;
 	if (has_rdma(b, pci))
-		name_nic(b, pci, looked >= 0 ? looked : claim(b, b->in->inv->pci[place].bdf, place));
+		name_nic(b, pci,
+			 looked >= 0 ? looked : claim(b, b->in->inv->pci[place].bdf, place));
 }
 
 static void add_all(struct topofile_build *b)
@@ -437,9 +448,10 @@ int topofile_render(const struct topofile_in *in, struct arena *arena, struct to
 
 	assert(in->version == 1 || in->version == 2);
 	if (!topofile_knows_cpu(&in->inv->cpu))
-		return err_set(err, ENODATA,
-			       "/proc/cpuinfo does not name the processor (vendor, family, model), and NCCL "
-			       "takes no topology file without them");
+		return err_set(
+			err, ENODATA,
+			"/proc/cpuinfo does not name the processor (vendor, family, model), and NCCL "
+			"takes no topology file without them");
 	b->in = in;
 	b->arena = arena;
 	add_all(b);

@@ -1,8 +1,9 @@
 /*
- * The topology file of a node: the PCI tree as NCCL would see it, or as it should have seen it, in NCCL's own dialect of XML (reference
- * nccl.md §2; the parser is NCCL's src/graph/xml.cc and takes much less than XML, so the writer is strict and checks what it wrote).
- * One content per node, whatever a container got: NCCL leaves out what a process does not use, and all ranks of a host must see the
- * same. RCCL wants version 2. Pure.
+ * The topology file of a node: the PCI tree as NCCL would see it, or as it should have seen it, in
+ * NCCL's own dialect of XML (reference nccl.md §2; the parser is NCCL's src/graph/xml.cc and takes
+ * much less than XML, so the writer is strict and checks what it wrote). One content per node,
+ * whatever a container got: NCCL leaves out what a process does not use, and all ranks of a host
+ * must see the same. RCCL wants version 2. Pure.
  */
 #ifndef RAILMATE_RENDER_TOPOFILE_H
 #define RAILMATE_RENDER_TOPOFILE_H
@@ -21,37 +22,46 @@ struct topo;
 
 struct topofile_in {
 	const struct hw_inventory *inv;
-	const struct topo *topo;	/* with its hints */
-	int version;			/* 1: NCCL, 2: RCCL */
-	/* Whose VFs are told of also while their RDMA devices are away in containers: what a file says does not depend on who runs. */
-	const struct pool *pools;	size_t n_pools;
+	const struct topo *topo; /* with its hints */
+	int version;		 /* 1: NCCL, 2: RCCL */
+	/* Whose VFs are told of also while their RDMA devices are away in containers: what a file
+	 * says does not depend on who runs. */
+	const struct pool *pools;
+	size_t n_pools;
 };
 struct topofile_in topofile_in(const struct node *node, int version);
 
 /* What it cannot say is left out with a note, a sentence each, in the arena. */
 struct topofile_out {
 	const char *text;
-	const char **notes;	size_t n_notes;
+	const char **notes;
+	size_t n_notes;
 };
 
-/* Equal input gives equal bytes. -E2BIG, -EINVAL, -ENODATA: such a file cannot be written, or did not pass topofile_check(). */
-int topofile_render(const struct topofile_in *in, struct arena *arena, struct topofile_out *ret, struct err *err);
+/* Equal input gives equal bytes. -E2BIG, -EINVAL, -ENODATA: such a file cannot be written, or did
+ * not pass topofile_check(). */
+int topofile_render(const struct topofile_in *in, struct arena *arena, struct topofile_out *ret,
+		    struct err *err);
 
-/* Does NCCL's parser take this text, with our own narrower limits (≤ 10 attributes, < 200 elements)? The sentence names the line. */
+/* Does NCCL's parser take this text, with our own narrower limits (≤ 10 attributes, < 200
+ * elements)? The sentence names the line. */
 int topofile_check(const char *text, size_t len, int version, struct err *err);
 
 /*
- * Does NCCL get this node wrong without a file? True: VMs that hide their switches (and hints tell them), VFs that are not found at
- * their PF's place, rate-limited VFs, NUMA nodes that the firmware does not tell, ways that sysfs does not show. why: sentences, as many
- * as there are reasons; else one that says why not.
+ * Does NCCL get this node wrong without a file? True: VMs that hide their switches (and hints tell
+ * them), VFs that are not found at their PF's place, rate-limited VFs, NUMA nodes that the firmware
+ * does not tell, ways that sysfs does not show. why: sentences, as many as there are reasons; else
+ * one that says why not.
  */
 bool topofile_needed(const struct topofile_in *in, struct strbuf *why);
 
-/* The version of the file that a container with a VF of this pool should be shown; 0: none. AMD's GPUs are RCCL's, whatever the pool says. */
+/* The version of the file that a container with a VF of this pool should be shown; 0: none. AMD's
+ * GPUs are RCCL's, whatever the pool says. */
 int topofile_wanted(const struct node *node, const struct pool_config *pool);
 /*
- * The name of that file, below the run directory of the host and in containers at /run/railmate, for
- * NCCL_TOPO_FILE. NULL: none is wanted, or none can be made. The daemon keeps every file that some pool of the node wants.
+ * The name of that file, below the run directory of the host and in containers at /run/railmate,
+ * for NCCL_TOPO_FILE. NULL: none is wanted, or none can be made. The daemon keeps every file that
+ * some pool of the node wants.
  */
 #define TOPOFILE_NCCL "topology.xml"
 #define TOPOFILE_RCCL "topology-rccl.xml"

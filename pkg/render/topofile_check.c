@@ -1,7 +1,7 @@
 /*
- * The reader of what the writer wrote. It refuses whatever NCCL's parser refuses or takes in another sense
- * (src/graph/xml.cc: no tabs, no line break inside a tag, no text, no prologue, lengths, one version), and
- * everything that this program never writes.
+ * The reader of what the writer wrote. It refuses whatever NCCL's parser refuses or takes in
+ * another sense (src/graph/xml.cc: no tabs, no line break inside a tag, no text, no prologue,
+ * lengths, one version), and everything that this program never writes.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -34,16 +34,19 @@ struct parser {
 	struct level {
 		int element;
 		int kids;
-		bool complete; /* has all that NCCL wants above a <net>, which it does not complete */
+		bool complete; /* has all that NCCL wants above a <net>, which it does not complete
+				*/
 	} stack[DEPTH_MAX];
 	size_t depth, n_elements;
 	bool ended;				  /* </system> has been read */
-	struct slice keys[TOPOFILE_ELEMENTS_MAX]; /* busids, net names and numaids: none may come twice */
+	struct slice keys[TOPOFILE_ELEMENTS_MAX]; /* busids, net names and numaids: none may come
+						     twice */
 	int key_of[TOPOFILE_ELEMENTS_MAX];
 	size_t n_keys;
 };
 
-__attribute__((format(printf, 2, 3))) static int refuse(const struct parser *p, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static int refuse(const struct parser *p, const char *fmt,
+							...)
 {
 	char text[160];
 	va_list ap;
@@ -233,8 +236,9 @@ static int take_value(struct parser *p, struct slice *ret)
 		p->s++;
 	ret->len = (size_t)(p->s - ret->s);
 	if (!take(p, '"'))
-		return refuse(p,
-			      "a value with a character that NCCL's parser, or this program, does not take");
+		return refuse(
+			p,
+			"a value with a character that NCCL's parser, or this program, does not take");
 	if (ret->len > TOPOFILE_STRING_MAX)
 		return refuse(p, "a value of more than %d characters", TOPOFILE_STRING_MAX);
 	return 0;
@@ -261,7 +265,8 @@ static int add_key(struct parser *p, const struct attribute *a, struct slice val
 	for (size_t i = 0; i < p->n_keys; i++) {
 		if (p->key_of[i] == a->element && p->keys[i].len == value.len &&
 		    !memcmp(p->keys[i].s, value.s, value.len))
-			return refuse(p, "the %s '%.*s' for a second time", a->name, (int)value.len, value.s);
+			return refuse(p, "the %s '%.*s' for a second time", a->name, (int)value.len,
+				      value.s);
 	}
 	p->keys[p->n_keys] = value;
 	p->key_of[p->n_keys++] = a->element;
@@ -297,7 +302,8 @@ static int read_attribute(struct parser *p, int element, unsigned *seen)
 static const struct attribute *missing(int element, int kind, unsigned seen)
 {
 	for (size_t i = 0; i < ARRAY_LEN(attributes); i++) {
-		if (attributes[i].element == element && (int)attributes[i].kind >= kind && !(seen & 1u << i))
+		if (attributes[i].element == element && (int)attributes[i].kind >= kind &&
+		    !(seen & 1u << i))
 			return &attributes[i];
 	}
 	return NULL;
@@ -328,8 +334,10 @@ static int check_above_net(const struct parser *p)
 {
 	for (size_t i = 0; i < p->depth; i++) {
 		if (!p->stack[i].complete)
-			return refuse(p, "<net> below a <%s> without the attributes that NCCL then asks for",
-				      elements[p->stack[i].element].name);
+			return refuse(
+				p,
+				"<net> below a <%s> without the attributes that NCCL then asks for",
+				elements[p->stack[i].element].name);
 	}
 	return 0;
 }
@@ -345,7 +353,8 @@ static int open_element(struct parser *p)
 	if (!(elements[element].parents & 1u << top(p)) || p->ended)
 		return refuse(p, "<%s> has no place here", elements[element].name);
 	if (p->depth && ++p->stack[p->depth - 1].kids > KIDS_MAX)
-		return refuse(p, "more than %d elements in a <%s>", KIDS_MAX, elements[top(p)].name);
+		return refuse(p, "more than %d elements in a <%s>", KIDS_MAX,
+			      elements[top(p)].name);
 	if (++p->n_elements > TOPOFILE_ELEMENTS_MAX)
 		return refuse(p, "more than %d elements", TOPOFILE_ELEMENTS_MAX);
 	r = read_attributes(p, element, &complete);
@@ -368,8 +377,8 @@ static int close_element(struct parser *p)
 	struct slice name = take_name(p);
 
 	if (!p->depth || !is(name, elements[top(p)].name))
-		return refuse(p, "</%.*s> closes what is not open", name.len > 40 ? 40 : (int)name.len,
-			      name.s);
+		return refuse(p, "</%.*s> closes what is not open",
+			      name.len > 40 ? 40 : (int)name.len, name.s);
 	if (!take(p, '>'))
 		return refuse(p, "a tag that does not end with '>'");
 	p->ended = !--p->depth;
@@ -378,7 +387,9 @@ static int close_element(struct parser *p)
 
 int topofile_check(const char *text, size_t len, int version, struct err *err)
 {
-	struct parser p = { .s = text, .end = text + len, .line = 1, .version = version, .err = err };
+	struct parser p = {
+		.s = text, .end = text + len, .line = 1, .version = version, .err = err
+	};
 	int r = 0;
 
 	for (skip_space(&p); r == 0 && peek(&p) >= 0; skip_space(&p)) {

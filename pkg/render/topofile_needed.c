@@ -1,5 +1,5 @@
-/* When the file is better than what NCCL finds by itself (reference nccl.md §2.5), and which one a container
- * is shown. */
+/* When the file is better than what NCCL finds by itself (reference nccl.md §2.5), and which one a
+ * container is shown. */
 #include <stdio.h>
 
 #include "base/arena.h"
@@ -31,7 +31,8 @@ static void put_reason(struct strbuf *why, const char *sentence)
 }
 
 /* "0000:12:00.1 and 3 more <rest>" */
-static void put_functions(struct strbuf *why, const struct reason *r, const char *one, const char *many)
+static void put_functions(struct strbuf *why, const struct reason *r, const char *one,
+			  const char *many)
 {
 	char address[BDF_STRLEN];
 
@@ -65,8 +66,8 @@ static bool is_found_elsewhere(const struct hw_inventory *inv, const struct topo
 	return hw_is_nic_vf(inv, vf) && (bdf_cmp(merged, place) || hw_find_pci(inv, merged) < 0);
 }
 
-/* The function whose numa_node NCCL reads: the upstream port of the uppermost switch, else the function
- * itself. */
+/* The function whose numa_node NCCL reads: the upstream port of the uppermost switch, else the
+ * function itself. */
 static int top_of(const struct hw_inventory *inv, int pci)
 {
 	int up = inv->pci[pci].parent, last = pci;
@@ -84,7 +85,8 @@ struct reasons {
 		untold; /* NUMA nodes: by the function itself, by a bridge above, by nobody */
 };
 
-static void look_at_node(const struct hw_inventory *inv, const struct topo *topo, int pci, struct reasons *r)
+static void look_at_node(const struct hw_inventory *inv, const struct topo *topo, int pci,
+			 struct reasons *r)
 {
 	const struct hw_pci *top = &inv->pci[top_of(inv, pci)];
 
@@ -96,7 +98,8 @@ static void look_at_node(const struct hw_inventory *inv, const struct topo *topo
 		count(top->numa < 0 ? &r->untold : &r->told, &inv->pci[pci]);
 }
 
-static void look_at(const struct hw_inventory *inv, const struct topo *topo, int pci, struct reasons *r)
+static void look_at(const struct hw_inventory *inv, const struct topo *topo, int pci,
+		    struct reasons *r)
 {
 	const struct hw_pci *f = &inv->pci[pci];
 
@@ -147,9 +150,10 @@ bool topofile_needed(const struct topofile_in *in, struct strbuf *why)
 		      "have no way to a root complex in sysfs");
 	if (why->len > before)
 		return true;
-	put_reason(why, topo_flattened_vm(topo)
-				? "this virtual machine hides its PCIe switches, and nothing tells them"
-				: "NCCL finds everything of this node by itself");
+	put_reason(why,
+		   topo_flattened_vm(topo)
+			   ? "this virtual machine hides its PCIe switches, and nothing tells them"
+			   : "NCCL finds everything of this node by itself");
 	return false;
 }
 
@@ -167,7 +171,8 @@ int topofile_wanted(const struct node *node, const struct pool_config *pool)
 	const struct topofile_in in = topofile_in(node, 0);
 	_cleanup_strbuf_ struct strbuf why = STRBUF_INIT;
 
-	if (!(pool->profiles & (PROFILE_NCCL | PROFILE_RCCL)) || pool->topology_file == TOPOLOGY_FILE_NEVER)
+	if (!(pool->profiles & (PROFILE_NCCL | PROFILE_RCCL)) ||
+	    pool->topology_file == TOPOLOGY_FILE_NEVER)
 		return 0;
 	if (pool->topology_file == TOPOLOGY_FILE_AUTO && !topofile_needed(&in, &why))
 		return 0;

@@ -1,5 +1,5 @@
-/* How the elements are written (reference nccl.md §2.2, 2.3): one a line, in address order, so that equal
- * input gives equal bytes. */
+/* How the elements are written (reference nccl.md §2.2, 2.3): one a line, in address order, so that
+ * equal input gives equal bytes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,10 +54,11 @@ bool topofile_knows_cpu(const struct hw_cpu *cpu)
 }
 
 /*
- * The node's CPUs, as NCCL would read them. A rank completes only the <cpu> of its own GPU, and from 2.22.3
- * on the ranks' trees are joined: a node is one only where all attributes agree, so none may be left to NCCL.
- * A node without CPUs that are known has an empty list, with which NCCL binds nothing. Words of CPUs that no
- * machine of this kind has stand first; they go where the rest would not fit.
+ * The node's CPUs, as NCCL would read them. A rank completes only the <cpu> of its own GPU, and
+ * from 2.22.3 on the ranks' trees are joined: a node is one only where all attributes agree, so
+ * none may be left to NCCL. A node without CPUs that are known has an empty list, with which NCCL
+ * binds nothing. Words of CPUs that no machine of this kind has stand first; they go where the rest
+ * would not fit.
  */
 static const char *affinity(const struct hw_inventory *inv, int id)
 {
@@ -76,11 +77,11 @@ static void put_cpu(struct strbuf *out, int id, const struct hw_inventory *inv)
 {
 	const struct hw_cpu *cpu = &inv->cpu;
 
-	strbuf_printf(out, "  <cpu numaid=\"%d\" affinity=\"%s\" arch=\"%s\"", id, affinity(inv, id),
-		      cpu->arch);
+	strbuf_printf(out, "  <cpu numaid=\"%d\" affinity=\"%s\" arch=\"%s\"", id,
+		      affinity(inv, id), cpu->arch);
 	if (cpu->vendor)
-		strbuf_printf(out, " vendor=\"%s\" familyid=\"%d\" modelid=\"%d\"", cpu->vendor, cpu->family,
-			      cpu->model);
+		strbuf_printf(out, " vendor=\"%s\" familyid=\"%d\" modelid=\"%d\"", cpu->vendor,
+			      cpu->family, cpu->model);
 	strbuf_puts(out, ">\n");
 }
 
@@ -99,7 +100,8 @@ static void put_link(struct strbuf *out, struct link link, bool complete)
 		strbuf_printf(out, " link_width=\"%d\"", link.width);
 }
 
-/* NCCL counts the two levels of some switches as one, by these. All four: only some ranks would add the rest.
+/* NCCL counts the two levels of some switches as one, by these. All four: only some ranks would add
+ * the rest.
  */
 static void put_ids(struct strbuf *out, const struct hw_pci *f)
 {
@@ -132,8 +134,8 @@ static bool has_nets(const struct topofile_build *b, int element)
 	return false;
 }
 
-/* NCCL completes what lies above the GPUs and NICs that it finds by their address, not above a <net> that
- * stands in the file. */
+/* NCCL completes what lies above the GPUs and NICs that it finds by their address, not above a
+ * <net> that stands in the file. */
 static bool leads_to_net(const struct topofile_build *b, int element)
 {
 	for (size_t i = 0; i < b->n_nets; i++) {
@@ -161,8 +163,8 @@ static void put_element(const struct topofile_build *b, const int *order, int el
 	const struct element *e = &b->v[element];
 	char busid[BDF_STRLEN];
 
-	strbuf_printf(out, "%*s<pci busid=\"%s\" class=\"0x%06x\"", indent, "", bdf_format(e->bdf, busid),
-		      e->class_code);
+	strbuf_printf(out, "%*s<pci busid=\"%s\" class=\"0x%06x\"", indent, "",
+		      bdf_format(e->bdf, busid), e->class_code);
 	put_link(out, e->link, leads_to_net(b, element));
 	if (e->ids)
 		put_ids(out, e->ids);
@@ -198,7 +200,8 @@ static int by_id(const void *x, const void *y, void *arg)
 	return i < 0 ? k - i : i - k;
 }
 
-static int *order_of(struct topofile_build *b, size_t n, int (*compare)(const void *, const void *, void *))
+static int *order_of(struct topofile_build *b, size_t n,
+		     int (*compare)(const void *, const void *, void *))
 {
 	int *order = arena_array(b->arena, n + 1, sizeof(*order));
 

@@ -1,7 +1,7 @@
 /*
- * The thread "rpc-accept": accepts connections, and posts to the rpc thread those that begin as HTTP/2 does.
- * One that says nothing costs a descriptor, and no more than SILENT_MS of it. It also forwards what passes
- * the guards.
+ * The thread "rpc-accept": accepts connections, and posts to the rpc thread those that begin as
+ * HTTP/2 does. One that says nothing costs a descriptor, and no more than SILENT_MS of it. It also
+ * forwards what passes the guards.
  */
 #include "rpc/rpc-internal.h"
 
@@ -87,7 +87,8 @@ struct accepted {
 
 static int listen_to(struct acceptor *a, int fd, uint32_t events, enum about about, uint64_t number)
 {
-	struct epoll_event e = { .events = events, .data.u64 = (uint64_t)about << ABOUT_SHIFT | number };
+	struct epoll_event e = { .events = events,
+				 .data.u64 = (uint64_t)about << ABOUT_SHIFT | number };
 
 	return epoll_ctl(a->epoll, EPOLL_CTL_ADD, fd, &e);
 }
@@ -262,7 +263,8 @@ static bool is_gone(int fd)
 	return poll(&p, 1, 0) > 0 && p.revents;
 }
 
-/* The newest first: under a flood the oldest have the least to lose, and most of them are gone again. */
+/* The newest first: under a flood the oldest have the least to lose, and most of them are gone
+ * again. */
 static void give_ready(struct acceptor *a)
 {
 	for (size_t i = a->n_silent; i-- > 0;) {
@@ -333,9 +335,11 @@ static void begin(struct acceptor *a, uint64_t server, int fd, const struct rpc_
 	if (a->n_silent == SILENT_MAX)
 		drop(a, 0);
 	s = &a->silent[a->n_silent];
-	*s = (struct silent) {
-		.id = ++a->last_silent, .server = server, .fd = fd, .since_ms = clock_mono_ms(), .peer = *peer
-	};
+	*s = (struct silent) { .id = ++a->last_silent,
+			       .server = server,
+			       .fd = fd,
+			       .since_ms = clock_mono_ms(),
+			       .peer = *peer };
 	/* The edge only: bytes that are there and are not enough must not wake us again. */
 	if (listen_to(a, fd, EPOLLIN | EPOLLRDHUP | EPOLLET, ABOUT_SILENT, s->id) < 0)
 		close(fd);
@@ -393,7 +397,8 @@ static void accept_some(struct acceptor *a, uint64_t server)
 		else
 			begin(a, server, fds[i], &peer);
 	}
-	/* A connection waits, and there is no descriptor for it: the oldest silent one has to go. */
+	/* A connection waits, and there is no descriptor for it: the oldest silent one has to go.
+	 */
 	if (a->exhausted && a->n_silent) {
 		drop(a, 0);
 		a->exhausted = false;

@@ -5,8 +5,9 @@
 
 grpc_byte_buffer *buffer_new(struct bytes body)
 {
-	grpc_slice slice = body.len ? grpc_slice_from_copied_buffer((const char *)body.data, body.len)
-				    : grpc_empty_slice();
+	grpc_slice slice =
+		body.len ? grpc_slice_from_copied_buffer((const char *)body.data, body.len)
+			 : grpc_empty_slice();
 	grpc_byte_buffer *buffer = grpc_raw_byte_buffer_create(&slice, 1);
 
 	grpc_slice_unref(slice);

@@ -14,8 +14,8 @@
 #include "base/mem.h"
 #include "rpc/limits.h"
 
-/* What a handler keeps for a call beside its request, about: the call here and in gRPC, and what it asks of
- * others. */
+/* What a handler keeps for a call beside its request, about: the call here and in gRPC, and what it
+ * asks of others. */
 #define CALL_BYTES 8192
 /* Decoded, a request takes a multiple of its bytes. */
 #define DECODED_FACTOR 3
@@ -79,8 +79,8 @@ static void begin_batch(struct incoming *in, const grpc_op *ops, size_t n, struc
 	in->batches++;
 }
 
-/* gRPC is through with the call. A handler that still owes its answer keeps the struct, on the list of
- * orphans. */
+/* gRPC is through with the call. A handler that still owes its answer keeps the struct, on the list
+ * of orphans. */
 static void detach(struct incoming *in)
 {
 	struct connection *c = in->conn;
@@ -154,7 +154,8 @@ void incoming_send(struct incoming *in, grpc_byte_buffer *body)
 	begin_batch(in, ops, n, &in->sent);
 }
 
-void incoming_finish(struct incoming *in, enum rpc_status status, const char *message, grpc_byte_buffer *body)
+void incoming_finish(struct incoming *in, enum rpc_status status, const char *message,
+		     grpc_byte_buffer *body)
 {
 	grpc_slice details = grpc_slice_from_copied_string(message ? message : "");
 	grpc_op ops[3];
@@ -176,7 +177,8 @@ void incoming_stop(struct incoming *in)
 	if (in->answered || in->over)
 		return;
 	if (is_stream(in))
-		rpc_stream_end((struct rpc_stream *)(void *)in, RPC_UNAVAILABLE, "the server is closing");
+		rpc_stream_end((struct rpc_stream *)(void *)in, RPC_UNAVAILABLE,
+			       "the server is closing");
 	else
 		incoming_finish(in, RPC_UNAVAILABLE, "the server is closing", NULL);
 }
@@ -221,7 +223,8 @@ static void received(void *owner, bool ok)
 	} else if (!in->request) {
 		incoming_finish(in, RPC_INVALID_ARGUMENT, "the call carries no request", NULL);
 	} else if (!buffer_read(in->request, &slice, &request)) {
-		incoming_finish(in, RPC_INVALID_ARGUMENT, "the request cannot be decompressed", NULL);
+		incoming_finish(in, RPC_INVALID_ARGUMENT, "the request cannot be decompressed",
+				NULL);
 	} else {
 		if (is_stream(in))
 			stream_open(in, request);
@@ -269,7 +272,8 @@ static char *copy_user_agent(const grpc_metadata_array *metadata)
 	return NULL;
 }
 
-static struct incoming *incoming_new(const struct rpc_method *method, const grpc_metadata_array *metadata)
+static struct incoming *incoming_new(const struct rpc_method *method,
+				     const grpc_metadata_array *metadata)
 {
 	struct rpc_call *call;
 
@@ -325,8 +329,7 @@ bool incoming_sweep(const struct incoming_list *calls, int64_t limit_ms)
 	struct incoming *in;
 	bool wait = false;
 
-	LIST_FOREACH(in, calls, link)
-	{
+	LIST_FOREACH (in, calls, link) {
 		if (!in->awaited)
 			continue;
 		if (in->began_ms >= limit_ms)
@@ -359,7 +362,8 @@ const char *rpc_call_user_agent(struct rpc_call *call)
 	return call->user_agent ? call->user_agent : "";
 }
 
-void rpc_reply(struct rpc_call *call, enum rpc_status status, const char *message, struct bytes body)
+void rpc_reply(struct rpc_call *call, enum rpc_status status, const char *message,
+	       struct bytes body)
 {
 	struct incoming *in = &call->in;
 

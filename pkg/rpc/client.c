@@ -1,7 +1,8 @@
 /*
- * Calls to somebody else's unix socket. gRPC makes a channel wait after a failed attempt to connect, refuses
- * calls meanwhile and goes on trying on its own; the kubelet is back in milliseconds and tells us by inotify.
- * So a channel that failed is thrown away, and the next call makes its own attempt.
+ * Calls to somebody else's unix socket. gRPC makes a channel wait after a failed attempt to
+ * connect, refuses calls meanwhile and goes on trying on its own; the kubelet is back in
+ * milliseconds and tells us by inotify. So a channel that failed is thrown away, and the next call
+ * makes its own attempt.
  */
 #include "rpc/rpc-internal.h"
 
@@ -98,8 +99,9 @@ static gpr_timespec deadline_in(unsigned ms)
 }
 
 /*
- * A channel that its owner gave up while it was still connecting. Destroyed at that moment, gRPC 1.51 forgets
- * the socket and never closes it; so it goes on connecting, and is destroyed when it knows the outcome.
+ * A channel that its owner gave up while it was still connecting. Destroyed at that moment,
+ * gRPC 1.51 forgets the socket and never closes it; so it goes on connecting, and is destroyed when
+ * it knows the outcome.
  */
 struct rpc_farewell {
 	LIST_ENTRY(rpc_farewell) link;
@@ -124,17 +126,17 @@ static void see_off(struct rpc *rpc, grpc_channel *channel)
 
 	*f = (struct rpc_farewell) { .decided = { farewell_decided, f }, .channel = channel };
 	LIST_INSERT_HEAD(&rpc->farewells, f, link);
-	grpc_channel_watch_connectivity_state(channel, GRPC_CHANNEL_CONNECTING, deadline_in(FAREWELL_MS),
-					      rpc->queue, &f->decided);
+	grpc_channel_watch_connectivity_state(channel, GRPC_CHANNEL_CONNECTING,
+					      deadline_in(FAREWELL_MS), rpc->queue, &f->decided);
 }
 
 void farewells_cut_short(struct rpc *rpc)
 {
 	struct rpc_farewell *f;
 
-	LIST_FOREACH(f, &rpc->farewells, link)
-	if (f->channel)
-		grpc_channel_destroy(STEAL(f->channel));
+	LIST_FOREACH (f, &rpc->farewells, link)
+		if (f->channel)
+			grpc_channel_destroy(STEAL(f->channel));
 }
 
 static void disconnect(struct rpc_channel *ch)
@@ -173,14 +175,17 @@ static grpc_channel *create(const struct rpc_channel *ch)
 		{ .type = GRPC_ARG_INTEGER,
 		  .key = (char *)GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION,
 		  .value.integer = 1 },
-		{ .type = GRPC_ARG_INTEGER, .key = (char *)GRPC_ARG_ENABLE_CHANNELZ, .value.integer = 0 },
+		{ .type = GRPC_ARG_INTEGER,
+		  .key = (char *)GRPC_ARG_ENABLE_CHANNELZ,
+		  .value.integer = 0 },
 		{ .type = GRPC_ARG_STRING,
 		  .key = (char *)GRPC_ARG_PRIMARY_USER_AGENT_STRING,
 		  .value.string = (char *)ch->rpc->user_agent },
 	};
 	size_t n = ARRAY_LEN(args) - (ch->rpc->user_agent ? 0 : 1);
 	grpc_channel_credentials *creds = grpc_insecure_credentials_create();
-	grpc_channel *channel = grpc_channel_create(ch->target, creds, &(grpc_channel_args) { n, args });
+	grpc_channel *channel =
+		grpc_channel_create(ch->target, creds, &(grpc_channel_args) { n, args });
 
 	grpc_channel_credentials_release(creds);
 	return channel;
@@ -207,8 +212,8 @@ void channel_cancel_calls(struct rpc_channel *ch)
 {
 	struct rpc_subscription *s;
 
-	LIST_FOREACH(s, &ch->calls, link)
-	rpc_subscription_cancel(s);
+	LIST_FOREACH (s, &ch->calls, link)
+		rpc_subscription_cancel(s);
 }
 
 void rpc_channel_close(struct rpc_channel *ch)
@@ -233,7 +238,8 @@ static void finish(struct rpc_subscription *s)
 	grpc_slice slice = grpc_empty_slice();
 	struct bytes body = { 0 };
 
-	if (!s->message && status == RPC_OK && (!s->answer || !buffer_read(s->answer, &slice, &body))) {
+	if (!s->message && status == RPC_OK &&
+	    (!s->answer || !buffer_read(s->answer, &slice, &body))) {
 		status = RPC_INTERNAL;
 		message = "the answer carries no message";
 	}
@@ -320,8 +326,9 @@ static void received(void *owner, bool ok)
 	end_batch(s);
 }
 
-static struct rpc_subscription *new_call(struct rpc_channel *ch, const char *path, struct bytes request,
-					 unsigned timeout_ms, rpc_done_fn done, void *arg)
+static struct rpc_subscription *new_call(struct rpc_channel *ch, const char *path,
+					 struct bytes request, unsigned timeout_ms,
+					 rpc_done_fn done, void *arg)
 {
 	struct rpc_subscription *s = xcalloc(1, sizeof(*s));
 	grpc_slice method = grpc_slice_from_copied_string(path);
@@ -337,8 +344,9 @@ static struct rpc_subscription *new_call(struct rpc_channel *ch, const char *pat
 					 .arg = arg };
 	grpc_metadata_array_init(&s->headers);
 	grpc_metadata_array_init(&s->trailers);
-	s->call = grpc_channel_create_call(connection(ch), NULL, GRPC_PROPAGATE_DEFAULTS, ch->rpc->queue,
-					   method, NULL, deadline_in(timeout_ms), NULL);
+	s->call = grpc_channel_create_call(connection(ch), NULL, GRPC_PROPAGATE_DEFAULTS,
+					   ch->rpc->queue, method, NULL, deadline_in(timeout_ms),
+					   NULL);
 	grpc_slice_unref(method);
 	LIST_INSERT_HEAD(&ch->calls, s, link);
 	return s;
@@ -347,7 +355,8 @@ static struct rpc_subscription *new_call(struct rpc_channel *ch, const char *pat
 static size_t add_request(struct rpc_subscription *s, grpc_op *ops)
 {
 	ops[0] = (grpc_op) { .op = GRPC_OP_SEND_INITIAL_METADATA };
-	ops[1] = (grpc_op) { .op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = s->request };
+	ops[1] = (grpc_op) { .op = GRPC_OP_SEND_MESSAGE,
+			     .data.send_message.send_message = s->request };
 	ops[2] = (grpc_op) { .op = GRPC_OP_SEND_CLOSE_FROM_CLIENT };
 	ops[3] = (grpc_op) { .op = GRPC_OP_RECV_INITIAL_METADATA,
 			     .data.recv_initial_metadata.recv_initial_metadata = &s->headers };
@@ -362,23 +371,25 @@ static grpc_op receive_status(struct rpc_subscription *s)
 							   .status_details = &s->details } };
 }
 
-void rpc_call_unary(struct rpc_channel *ch, const char *path, struct bytes request, unsigned timeout_ms,
-		    rpc_done_fn done, void *arg)
+void rpc_call_unary(struct rpc_channel *ch, const char *path, struct bytes request,
+		    unsigned timeout_ms, rpc_done_fn done, void *arg)
 {
 	struct rpc_subscription *s = new_call(ch, path, request, timeout_ms, done, arg);
 	grpc_op ops[6];
 	size_t n = add_request(s, ops);
 
-	ops[n++] = (grpc_op) { .op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &s->answer };
+	ops[n++] = (grpc_op) { .op = GRPC_OP_RECV_MESSAGE,
+			       .data.recv_message.recv_message = &s->answer };
 	ops[n++] = receive_status(s);
 	begin_batch(s, ops, n, &s->ended);
 	if (ch->rpc->stopping)
 		rpc_subscription_cancel(s);
 }
 
-struct rpc_subscription *rpc_call_stream(struct rpc_channel *ch, const char *path, struct bytes request,
-					 void (*message)(void *arg, struct bytes body), rpc_done_fn done,
-					 void *arg)
+struct rpc_subscription *rpc_call_stream(struct rpc_channel *ch, const char *path,
+					 struct bytes request,
+					 void (*message)(void *arg, struct bytes body),
+					 rpc_done_fn done, void *arg)
 {
 	struct rpc_subscription *s = new_call(ch, path, request, 0, done, arg);
 	grpc_op ops[4], status = receive_status(s);

@@ -1,6 +1,6 @@
 /*
- * A connection to a server of ours: a gRPC server of its own, so that it has its own buffers, its own turn in
- * the queue and its own end. Which one goes when there are too many is decided here.
+ * A connection to a server of ours: a gRPC server of its own, so that it has its own buffers, its
+ * own turn in the queue and its own end. Which one goes when there are too many is decided here.
  */
 #include "rpc/rpc-internal.h"
 
@@ -29,8 +29,9 @@ static void arm_intake(struct connection *c)
 	grpc_metadata_array_init(&c->intake.metadata);
 	c->intake.call = NULL;
 	c->intake.armed = true;
-	r = grpc_server_request_call(c->server, &c->intake.call, &c->intake.details, &c->intake.metadata,
-				     c->owner->rpc->queue, c->owner->rpc->queue, &c->intake.tag);
+	r = grpc_server_request_call(c->server, &c->intake.call, &c->intake.details,
+				     &c->intake.metadata, c->owner->rpc->queue,
+				     c->owner->rpc->queue, &c->intake.tag);
 	assert(r == GRPC_CALL_OK);
 	(void)r;
 }
@@ -61,9 +62,9 @@ static struct connection *first(const struct rpc *rpc)
 {
 	struct rpc_server *s;
 
-	LIST_FOREACH(s, &rpc->servers, link)
-	if (!LIST_EMPTY(&s->connections))
-		return LIST_FIRST(&s->connections);
+	LIST_FOREACH (s, &rpc->servers, link)
+		if (!LIST_EMPTY(&s->connections))
+			return LIST_FIRST(&s->connections);
 	return NULL;
 }
 
@@ -211,8 +212,9 @@ static grpc_arg integer(const char *key, int value)
 }
 
 /*
- * The buffer that reads go into keeps its size: a flood of frames is then worked off in small pieces, between
- * which calls of others come. Without the probe the window of a connection does not grow.
+ * The buffer that reads go into keeps its size: a flood of frames is then worked off in small
+ * pieces, between which calls of others come. Without the probe the window of a connection does not
+ * grow.
  */
 static void start(struct connection *c)
 {
@@ -247,7 +249,8 @@ void connection_open(struct rpc_server *s, int fd, const struct rpc_peer *peer, 
 {
 	struct rpc *rpc = s->rpc;
 	struct connection *c;
-	/* gRPC does not report the end of a connection; the kernel does, on a copy of the descriptor. */
+	/* gRPC does not report the end of a connection; the kernel does, on a copy of the
+	 * descriptor. */
 	int watch = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
 	if (watch < 0) {

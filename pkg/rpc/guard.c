@@ -93,7 +93,8 @@ static void stream_ended(struct guard *g, uint32_t stream)
 
 enum step { MOVED, STUCK, PAUSED, BROKEN };
 
-/* Frames of the peer. A new stream waits for the end of another one, and that comes the other way. */
+/* Frames of the peer. A new stream waits for the end of another one, and that comes the other way.
+ */
 static enum step let_in(struct guard *g, const struct frame *f)
 {
 	bool opens = f->type == FRAME_HEADERS && f->stream > g->last;
@@ -199,7 +200,8 @@ static enum step empty(struct lane *l)
 	return MOVED;
 }
 
-static enum step pump(struct guard *g, struct lane *l, enum step (*may)(struct guard *, const struct frame *))
+static enum step pump(struct guard *g, struct lane *l,
+		      enum step (*may)(struct guard *, const struct frame *))
 {
 	for (;;) {
 		enum step filled = fill(l), allowed = allow(g, l, may), emptied = empty(l);

@@ -1,7 +1,7 @@
 /*
- * Listening unix sockets. gRPC's own listener unlinks whatever socket is at its path, when it opens and when
- * it closes, also a live one of another process; ours takes over only what nobody accepts on, and removes
- * only itself.
+ * Listening unix sockets. gRPC's own listener unlinks whatever socket is at its path, when it opens
+ * and when it closes, also a live one of another process; ours takes over only what nobody accepts
+ * on, and removes only itself.
  */
 #include "rpc/listen.h"
 
@@ -22,8 +22,8 @@ static int make_address(const char *path, struct sockaddr_un *ret, struct err *e
 	if (!len)
 		return err_set(err, EINVAL, "the path of a socket is empty");
 	if (len > limit)
-		return err_set(err, ENAMETOOLONG, "socket path %s has %zu bytes, the limit is %zu", path, len,
-			       limit);
+		return err_set(err, ENAMETOOLONG, "socket path %s has %zu bytes, the limit is %zu",
+			       path, len, limit);
 	*ret = (struct sockaddr_un) { .sun_family = AF_UNIX };
 	memcpy(ret->sun_path, path, len + 1);
 	return 0;
@@ -36,7 +36,8 @@ static int open_socket(struct err *err)
 	return fd < 0 ? err_sys(err, "open a unix socket") : fd;
 }
 
-/* Only a refused connection proves that nobody is there: a full backlog or another socket type is somebody.
+/* Only a refused connection proves that nobody is there: a full backlog or another socket type is
+ * somebody.
  */
 static int probe(const struct sockaddr_un *address, struct err *err)
 {
@@ -44,9 +45,10 @@ static int probe(const struct sockaddr_un *address, struct err *err)
 
 	if (fd < 0)
 		return fd;
-	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 || errno == EAGAIN ||
-	    errno == EPROTOTYPE)
-		return err_set(err, EADDRINUSE, "another process is listening on %s", address->sun_path);
+	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ||
+	    errno == EAGAIN || errno == EPROTOTYPE)
+		return err_set(err, EADDRINUSE, "another process is listening on %s",
+			       address->sun_path);
 	if (errno != ECONNREFUSED && errno != ENOENT)
 		return err_sys(err, "find out whether %s is in use", address->sun_path);
 	return 0;
@@ -71,8 +73,8 @@ static int clear_way(const struct sockaddr_un *address, struct err *err)
 }
 
 /* The mode is set before listen(), so nobody can connect with the one that the umask gave. */
-static int bind_and_listen(int fd, const struct sockaddr_un *address, mode_t mode, struct stat *ret_st,
-			   struct err *err)
+static int bind_and_listen(int fd, const struct sockaddr_un *address, mode_t mode,
+			   struct stat *ret_st, struct err *err)
 {
 	const char *path = address->sun_path;
 

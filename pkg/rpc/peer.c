@@ -15,7 +15,8 @@
 #define PID_FS_MAGIC 0x50494446
 #endif
 
-/* From Linux 6.9 on, the inode of a process descriptor is the process's own and is never used again. */
+/* From Linux 6.9 on, the inode of a process descriptor is the process's own and is never used
+ * again. */
 static uint64_t process_number(int fd)
 {
 	_cleanup_close_ int process = -1;

@@ -1,6 +1,7 @@
 /*
- * What the files of this room share. Everything here lives on the rpc thread but the mailbox and the
- * acceptor, which have a lock each; the acceptor's is taken before the mailbox's, never the other way round.
+ * What the files of this room share. Everything here lives on the rpc thread but the mailbox and
+ * the acceptor, which have a lock each; the acceptor's is taken before the mailbox's, never the
+ * other way round.
  */
 #ifndef RAILMATE_RPC_RPC_INTERNAL_H
 #define RAILMATE_RPC_RPC_INTERNAL_H
@@ -17,7 +18,8 @@
 #include "rpc/listen.h"
 #include "rpc/rpc.h"
 
-/* What the completion queue hands back: a pointer to one of these, embedded in the object that waits. */
+/* What the completion queue hands back: a pointer to one of these, embedded in the object that
+ * waits. */
 struct tag {
 	void (*fn)(void *owner, bool ok);
 	void *owner;
@@ -63,7 +65,8 @@ struct rpc {
 	struct server_list servers;
 	struct channel_list channels;
 	struct farewell_list farewells;
-	struct incoming_list orphans; /* calls whose handler still owes an answer that nobody waits for */
+	struct incoming_list
+		orphans; /* calls whose handler still owes an answer that nobody waits for */
 	uint64_t last_server, last_connection;
 	size_t held; /* bytes, by the connections that are not closing, and by orphans */
 	struct rpc_timer *sweep;
@@ -81,11 +84,12 @@ void timers_done(struct timers *t);		      /* frees the rest without running the
 /* --- accept.c --- */
 int acceptor_start(struct rpc *rpc, struct acceptor **ret, struct err *err);
 void acceptor_stop(struct acceptor *a); /* joins; frees; not from the rpc thread */
-/* Listen for this server on fd, instead of what it had before; -1: stop. Nothing is accepted on the old
- * descriptor after the return, so that it may be closed. */
+/* Listen for this server on fd, instead of what it had before; -1: stop. Nothing is accepted on the
+ * old descriptor after the return, so that it may be closed. */
 void acceptor_set(struct acceptor *a, uint64_t server, int fd, bool guarded);
 void acceptor_trust(struct acceptor *a, uint64_t server, const struct rpc_peer *peer);
-/* connection_ended() follows when the socket is closed. fd stays the caller's, who ends the watch before closing it. */
+/* connection_ended() follows when the socket is closed. fd stays the caller's, who ends the watch
+ * before closing it. */
 void acceptor_watch(struct acceptor *a, uint64_t connection, int fd);
 void acceptor_unwatch(struct acceptor *a, int fd);
 void acceptor_keep(struct acceptor *a, uint64_t guard); /* it stands in nobody's way any more */
@@ -94,7 +98,8 @@ void acceptor_keep(struct acceptor *a, uint64_t guard); /* it stands in nobody's
 struct rpc_server {
 	LIST_ENTRY(rpc_server) link;
 	struct rpc *rpc;
-	uint64_t id; /* never used twice: a connection accepted for a server that went finds nobody */
+	uint64_t id; /* never used twice: a connection accepted for a server that went finds nobody
+		      */
 	char *path;
 	struct listen_socket listening;
 	const struct rpc_method *methods;
@@ -142,19 +147,24 @@ struct connection {
 	bool closing, drained;
 };
 
-void connection_open(struct rpc_server *s, int fd /* taken */, const struct rpc_peer *peer, uint64_t guard);
+void connection_open(struct rpc_server *s, int fd /* taken */, const struct rpc_peer *peer,
+		     uint64_t guard);
 void connection_ended(struct rpc *rpc, uint64_t id); /* there may be none */
 void connection_close(struct connection *c);	     /* when its calls are over */
 void connection_cut(struct connection *c);	     /* at once */
-void connection_settle(struct connection *c);	     /* after something ended: destroy what nobody needs any more */
-/* Bytes that are kept for it. Closes what holds most when it is too much; false: this is not to be kept. */
+void connection_settle(
+	struct connection *c); /* after something ended: destroy what nobody needs any more */
+/* Bytes that are kept for it. Closes what holds most when it is too much; false: this is not to be
+ * kept. */
 bool connection_charge(struct connection *c, size_t bytes);
 void connection_discharge(struct connection *c, size_t bytes);
-void connection_expect(struct connection *c); /* a message that has not come yet: calls incoming_sweep() */
+void connection_expect(
+	struct connection *c); /* a message that has not come yet: calls incoming_sweep() */
 
 /* --- call.c --- */
 
-/* One call that came in, as gRPC sees it. Lives until no batch is under way and its owner is done with it. */
+/* One call that came in, as gRPC sees it. Lives until no batch is under way and its owner is done
+ * with it. */
 struct incoming {
 	LIST_ENTRY(incoming) link;
 	struct rpc *rpc;
@@ -162,7 +172,8 @@ struct incoming {
 	grpc_call *call;
 	const struct rpc_method *method; /* NULL: no such path */
 	struct tag received, closed, sent;
-	unsigned batches; /* completions owed to us; the one of `closed` comes last or the call is over */
+	unsigned batches; /* completions owed to us; the one of `closed` comes last or the call is
+			     over */
 	grpc_byte_buffer *request, *sending;
 	size_t sending_len, charged; /* bytes */
 	int64_t began_ms;
@@ -174,14 +185,15 @@ struct incoming {
 	bool over;     /* nobody at the other end */
 };
 
-void incoming_begin(struct connection *c, grpc_call *call /* taken */, const grpc_call_details *details,
-		    const grpc_metadata_array *metadata);
+void incoming_begin(struct connection *c, grpc_call *call /* taken */,
+		    const grpc_call_details *details, const grpc_metadata_array *metadata);
 void incoming_stop(struct incoming *in); /* the server closes */
 void incoming_send(struct incoming *in, grpc_byte_buffer *body /* taken */);
 void incoming_finish(struct incoming *in, enum rpc_status status, const char *message,
 		     grpc_byte_buffer *body /* taken; may be NULL */);
 void incoming_keep(struct incoming *in);
-/* Ends the calls that began before and whose request is not there; true: others are still awaited. */
+/* Ends the calls that began before and whose request is not there; true: others are still awaited.
+ */
 bool incoming_sweep(const struct incoming_list *calls, int64_t limit_ms);
 void orphans_free(struct rpc *rpc);
 

@@ -109,7 +109,8 @@ bool rpc_run(struct rpc *rpc, void (*fn)(void *arg), void *arg)
 	return posted;
 }
 
-/* Takes the letters out before it runs them: they may post more. Returns whether the box is closed. */
+/* Takes the letters out before it runs them: they may post more. Returns whether the box is closed.
+ */
 static bool mailbox_drain(struct mailbox *m)
 {
 	struct mail *items;
@@ -152,9 +153,9 @@ static void begin_stop(struct rpc *rpc)
 	struct rpc_channel *ch;
 
 	rpc->stopping = true;
-	LIST_FOREACH(s, &rpc->servers, link)
-	if (!s->closing)
-		server_shut(s);
+	LIST_FOREACH (s, &rpc->servers, link)
+		if (!s->closing)
+			server_shut(s);
 	for (ch = LIST_FIRST(&rpc->channels); ch; ch = channel_next(ch))
 		channel_cancel_calls(ch);
 	farewells_cut_short(rpc);
@@ -169,7 +170,8 @@ static void kicked(void *owner, bool ok)
 		begin_stop(rpc);
 }
 
-/* Servers that were gone before their owner closed them: done() comes here. It may close more of them. */
+/* Servers that were gone before their owner closed them: done() comes here. It may close more of
+ * them. */
 static void release_gone(struct rpc *rpc)
 {
 	struct rpc_server *s = LIST_FIRST(&rpc->servers);
@@ -189,9 +191,9 @@ static bool busy(const struct rpc *rpc)
 	struct rpc_server *s;
 	struct rpc_channel *ch;
 
-	LIST_FOREACH(s, &rpc->servers, link)
-	if (server_alive(s))
-		return true;
+	LIST_FOREACH (s, &rpc->servers, link)
+		if (server_alive(s))
+			return true;
 	for (ch = LIST_FIRST(&rpc->channels); ch; ch = channel_next(ch))
 		if (channel_busy(ch))
 			return true;
@@ -214,7 +216,8 @@ static void free_left_overs(struct rpc *rpc)
 
 static void next_event(struct rpc *rpc)
 {
-	grpc_event event = grpc_completion_queue_next(rpc->queue, timers_deadline(&rpc->timers), NULL);
+	grpc_event event =
+		grpc_completion_queue_next(rpc->queue, timers_deadline(&rpc->timers), NULL);
 	const struct tag *tag = event.tag;
 
 	assert(event.type != GRPC_QUEUE_SHUTDOWN);
@@ -231,7 +234,8 @@ static void close_queue(struct rpc *rpc)
 	grpc_channel_destroy(rpc->lame);
 	grpc_completion_queue_shutdown(rpc->queue);
 	do {
-		event = grpc_completion_queue_next(rpc->queue, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
+		event = grpc_completion_queue_next(rpc->queue, gpr_inf_future(GPR_CLOCK_MONOTONIC),
+						   NULL);
 		assert(event.type == GRPC_QUEUE_SHUTDOWN);
 	} while (event.type != GRPC_QUEUE_SHUTDOWN);
 	grpc_completion_queue_destroy(rpc->queue);
@@ -256,9 +260,9 @@ static void *rpc_thread(void *arg)
 /* --- start and stop --- */
 
 /*
- * A GRPC_POLL_STRATEGY that gRPC does not know aborts the process, and GRPC_TRACE floods standard error:
- * nobody sets them for us on purpose. NONE, because gRPC's own lines about broken peers have another format
- * than ours and say nothing that a status does not.
+ * A GRPC_POLL_STRATEGY that gRPC does not know aborts the process, and GRPC_TRACE floods standard
+ * error: nobody sets them for us on purpose. NONE, because gRPC's own lines about broken peers have
+ * another format than ours and say nothing that a status does not.
  */
 static void clean_environment(void)
 {
@@ -280,8 +284,8 @@ static void clean_environment(void)
 }
 
 /*
- * Once per process, and never undone: grpc_shutdown() waits up to 10 s for a poller of its own (a thread that
- * gRPC starts when a peer does not read), and what it would free is bounded.
+ * Once per process, and never undone: grpc_shutdown() waits up to 10 s for a poller of its own (a
+ * thread that gRPC starts when a peer does not read), and what it would free is bounded.
  */
 static void start_grpc(void)
 {
@@ -295,7 +299,8 @@ static void open_queue(struct rpc *rpc)
 
 	rpc->kick = (struct tag) { kicked, rpc };
 	rpc->queue = grpc_completion_queue_create_for_next(NULL);
-	rpc->lame = grpc_lame_client_channel_create("unix:wake", GRPC_STATUS_INTERNAL, "the wake-up channel");
+	rpc->lame = grpc_lame_client_channel_create("unix:wake", GRPC_STATUS_INTERNAL,
+						    "the wake-up channel");
 	rpc->wake_call = grpc_channel_create_call(rpc->lame, NULL, 0, rpc->queue, method, NULL,
 						  gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
 }

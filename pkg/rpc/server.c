@@ -14,8 +14,8 @@
  * connections. */
 #define GRACE_MS 50
 
-static int open_server(struct rpc *rpc, const char *socket, const struct rpc_method *methods, size_t n,
-		       void *ctx, bool guarded, struct rpc_server **ret, struct err *err)
+static int open_server(struct rpc *rpc, const char *socket, const struct rpc_method *methods,
+		       size_t n, void *ctx, bool guarded, struct rpc_server **ret, struct err *err)
 {
 	struct listen_socket listening;
 	struct rpc_server *s;
@@ -49,8 +49,8 @@ int rpc_server_open(struct rpc *rpc, const char *socket, const struct rpc_method
 	return open_server(rpc, socket, methods, n, ctx, false, ret, err);
 }
 
-int rpc_server_open_guarded(struct rpc *rpc, const char *socket, const struct rpc_method *methods, size_t n,
-			    void *ctx, struct rpc_server **ret, struct err *err)
+int rpc_server_open_guarded(struct rpc *rpc, const char *socket, const struct rpc_method *methods,
+			    size_t n, void *ctx, struct rpc_server **ret, struct err *err)
 {
 	return open_server(rpc, socket, methods, n, ctx, true, ret, err);
 }
@@ -86,13 +86,14 @@ int rpc_server_relisten(struct rpc_server *s, struct err *err)
 	return 0;
 }
 
-void server_adopt(struct rpc *rpc, uint64_t server, int fd, const struct rpc_peer *peer, uint64_t guard)
+void server_adopt(struct rpc *rpc, uint64_t server, int fd, const struct rpc_peer *peer,
+		  uint64_t guard)
 {
 	struct rpc_server *s;
 
-	LIST_FOREACH(s, &rpc->servers, link)
-	if (s->id == server)
-		break;
+	LIST_FOREACH (s, &rpc->servers, link)
+		if (s->id == server)
+			break;
 	if (!s || s->closing)
 		close(fd);
 	else
@@ -117,8 +118,8 @@ static void grace_over(void *arg)
 	struct connection *c;
 
 	s->grace = NULL;
-	LIST_FOREACH(c, &s->connections, link)
-	connection_cut(c);
+	LIST_FOREACH (c, &s->connections, link)
+		connection_cut(c);
 }
 
 /* A connection ends only when every call of it is gone, hence the limit of time. */
@@ -131,10 +132,9 @@ void server_shut(struct rpc_server *s)
 	s->closing = true;
 	acceptor_set(s->rpc->acceptor, s->id, -1, false);
 	listen_close(&s->listening, s->path);
-	LIST_FOREACH(c, &s->connections, link)
-	{
-		LIST_FOREACH(in, &c->calls, link)
-		incoming_stop(in);
+	LIST_FOREACH (c, &s->connections, link) {
+		LIST_FOREACH (in, &c->calls, link)
+			incoming_stop(in);
 		connection_close(c);
 	}
 	s->grace = rpc_after(s->rpc, GRACE_MS, grace_over, s);

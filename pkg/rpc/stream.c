@@ -1,6 +1,6 @@
 /*
- * A server stream. At most one message is in flight and one waits; a newer one replaces the one that waits,
- * so a slow reader skips states and costs two messages of memory, whatever it does.
+ * A server stream. At most one message is in flight and one waits; a newer one replaces the one
+ * that waits, so a slow reader skips states and costs two messages of memory, whatever it does.
  */
 #include "rpc/rpc-internal.h"
 

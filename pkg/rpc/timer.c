@@ -1,4 +1,5 @@
-/* One-shot timers of the rpc thread: a binary heap whose head is the deadline of the completion queue. */
+/* One-shot timers of the rpc thread: a binary heap whose head is the deadline of the completion
+ * queue. */
 #include "rpc/rpc-internal.h"
 
 #include <assert.h>
@@ -99,7 +100,8 @@ gpr_timespec timers_deadline(const struct timers *t)
 				.clock_type = GPR_CLOCK_MONOTONIC };
 }
 
-/* Only what was set before we began: a timer of 0 ms that sets itself again must not keep the thread here. */
+/* Only what was set before we began: a timer of 0 ms that sets itself again must not keep the
+ * thread here. */
 void timers_run(struct timers *t)
 {
 	uint64_t now = t->n ? (uint64_t)clock_mono_ns() : 0, limit = t->sequence;

@@ -46,13 +46,15 @@ static int find_place(struct bound *b, int *places, int pci)
 	return (int)b->n_places++;
 }
 
-struct bound *bound_new(const struct node *node, const struct pool *pool, const int *gpus, size_t n_gpus,
-			struct arena *arena)
+struct bound *bound_new(const struct node *node, const struct pool *pool, const int *gpus,
+			size_t n_gpus, struct arena *arena)
 {
 	struct bound *b = arena_alloc(arena, sizeof(*b));
 	int *places = arena_array(arena, pool->n_devs, sizeof(*places));
 
-	*b = (struct bound) { .node = node, .pool = pool, .arena = arena, .gpus = gpus, .n_gpus = n_gpus };
+	*b = (struct bound) {
+		.node = node, .pool = pool, .arena = arena, .gpus = gpus, .n_gpus = n_gpus
+	};
 	b->place_of = arena_array(arena, pool->n_devs, sizeof(*b->place_of));
 	b->capacity = arena_array(arena, pool->n_devs, sizeof(*b->capacity));
 	for (size_t i = 0; i < pool->n_devs; i++) {
@@ -68,7 +70,8 @@ struct bound *bound_new(const struct node *node, const struct pool *pool, const 
 /* --- enumeration --- */
 
 /* Every way to take v VFs from the places from `place` on; ret NULL: only count. */
-static size_t list_choices(const struct bound *b, size_t place, size_t v, uint8_t *row, uint8_t *ret)
+static size_t list_choices(const struct bound *b, size_t place, size_t v, uint8_t *row,
+			   uint8_t *ret)
 {
 	size_t n = 0;
 
@@ -149,7 +152,8 @@ static size_t vfs_of(const struct bound *b, const uint8_t *counts, int *ret)
 	return n;
 }
 
-static void compute(const struct bound *b, const struct table *t, size_t choice, size_t set, struct cell *ret)
+static void compute(const struct bound *b, const struct table *t, size_t choice, size_t set,
+		    struct cell *ret)
 {
 	_cleanup_arena_ struct arena *scratch = arena_new(16 * 1024);
 	int gpus[BOUND_GPUS_MAX], vfs[SIZES_MAX];
@@ -166,7 +170,8 @@ static void compute(const struct bound *b, const struct table *t, size_t choice,
 	ret->known = true;
 }
 
-static const struct cell *cell_of(const struct bound *b, const struct table *t, size_t choice, size_t set)
+static const struct cell *cell_of(const struct bound *b, const struct table *t, size_t choice,
+				  size_t set)
 {
 	struct cell *c = &t->cells[choice * t->n_sets + set];
 
@@ -210,8 +215,8 @@ static bool is_within(const uint8_t *counts, const size_t *limit, size_t n_place
 	return true;
 }
 
-static struct decision list_allowed(const struct bound *b, const struct table *t, const struct bound_in *in,
-				    struct arena *a)
+static struct decision list_allowed(const struct bound *b, const struct table *t,
+				    const struct bound_in *in, struct arena *a)
 {
 	size_t *free = arena_array(a, b->n_places, sizeof(*free));
 	size_t *own = arena_array(a, b->n_places, sizeof(*own));
@@ -247,7 +252,8 @@ static void add_set(const struct bound *b, const struct table *t, size_t set, st
 	d->n_sets++;
 }
 
-bool bound_judge(struct bound *b, const struct bound_in *in, double *ret_expected, double *ret_bound)
+bool bound_judge(struct bound *b, const struct bound_in *in, double *ret_expected,
+		 double *ret_bound)
 {
 	_cleanup_arena_ struct arena *a = NULL;
 	unsigned free = 0;

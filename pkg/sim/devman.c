@@ -81,7 +81,9 @@ struct numa_ask devman_hint(const struct devman_stock *stock, size_t count, stru
 	uint64_t *all = arena_array(arena, n, sizeof(*all));
 	uint64_t *available = arena_array(arena, n, sizeof(*available));
 	uint64_t *reusable = arena_array(arena, count_reusable(stock), sizeof(*reusable));
-	struct numa_ask ask = { .all = all, .available = available, .reusable = reusable, .count = count };
+	struct numa_ask ask = {
+		.all = all, .available = available, .reusable = reusable, .count = count
+	};
 
 	for (size_t i = 0; i < n; i++) {
 		const struct device *d = &stock->devices->v[i];
@@ -91,7 +93,8 @@ struct numa_ask devman_hint(const struct devman_stock *stock, size_t count, stru
 			available[ask.n_available++] = node_mask(d);
 	}
 	for (size_t i = 0; i < count_reusable(stock); i++)
-		reusable[ask.n_reusable++] = node_mask(find_device(stock->devices, stock->reusable->v[i]));
+		reusable[ask.n_reusable++] =
+			node_mask(find_device(stock->devices, stock->reusable->v[i]));
 	return ask;
 }
 
@@ -167,10 +170,13 @@ static enum devman_step ask_plugin(struct devman_pick *p, const struct ids *from
 	return DEVMAN_ASK;
 }
 
-enum devman_step devman_begin(struct devman_pick *p, const struct devman_stock *stock, struct idset *taken,
-			      size_t count, const uint64_t *affinity, uint64_t *random, struct arena *arena)
+enum devman_step devman_begin(struct devman_pick *p, const struct devman_stock *stock,
+			      struct idset *taken, size_t count, const uint64_t *affinity,
+			      uint64_t *random, struct arena *arena)
 {
-	*p = (struct devman_pick) { .needed = count, .taken = taken, .random = random, .arena = arena };
+	*p = (struct devman_pick) {
+		.needed = count, .taken = taken, .random = random, .arena = arena
+	};
 	p->picked = ids_room(arena, count);
 	take_reusable(p, stock);
 	if (!p->needed)

@@ -1,7 +1,8 @@
 /*
- * The kubelet's device manager: which devices of one resource a container gets (reference kubelet.md §1.2: devicesToAllocate,
- * filterByAffinity), and what it tells the TopologyManager. In two steps, as the plugin is asked between them. Where the real one
- * walks a Go map, the order is random. The fake kubelet of the tests and the simulator both decide here.
+ * The kubelet's device manager: which devices of one resource a container gets (reference
+ * kubelet.md §1.2: devicesToAllocate, filterByAffinity), and what it tells the TopologyManager. In
+ * two steps, as the plugin is asked between them. Where the real one walks a Go map, the order is
+ * random. The fake kubelet of the tests and the simulator both decide here.
  */
 #ifndef RAILMATE_SIM_DEVMAN_H
 #define RAILMATE_SIM_DEVMAN_H
@@ -45,12 +46,15 @@ struct devman_pick {
 };
 
 /*
- * Strings are copied into the arena: the list may be replaced while the plugin thinks. Everything picked is added to `taken`
- * (the stock's own) at once, as a reservation. affinity NULL: the TopologyManager has no opinion.
+ * Strings are copied into the arena: the list may be replaced while the plugin thinks. Everything
+ * picked is added to `taken` (the stock's own) at once, as a reservation. affinity NULL: the
+ * TopologyManager has no opinion.
  */
-enum devman_step devman_begin(struct devman_pick *pick, const struct devman_stock *stock, struct idset *taken, size_t count,
-			      const uint64_t *affinity, uint64_t *random, struct arena *arena);
-/* preferred: the plugin's answer, only a wish; NULL when it has no GetPreferredAllocation. Leaves needed > 0 if the devices went. */
+enum devman_step devman_begin(struct devman_pick *pick, const struct devman_stock *stock,
+			      struct idset *taken, size_t count, const uint64_t *affinity,
+			      uint64_t *random, struct arena *arena);
+/* preferred: the plugin's answer, only a wish; NULL when it has no GetPreferredAllocation. Leaves
+ * needed > 0 if the devices went. */
 void devman_finish(struct devman_pick *pick, const struct ids *preferred);
 
 #endif

@@ -1,4 +1,5 @@
-/* What the daemon's binder would bind to the slots of a container (kubelet/binder_choose.c), without the daemon. */
+/* What the daemon's binder would bind to the slots of a container (kubelet/binder_choose.c),
+ * without the daemon. */
 #ifndef RAILMATE_SIM_LATE_H
 #define RAILMATE_SIM_LATE_H
 
@@ -15,9 +16,9 @@ struct late_in {
 	const struct node *node;
 	const struct pool *pool;
 	const struct ids *slots;
-	const int *gpus, *busy_gpus;	/* PCI indices */
+	const int *gpus, *busy_gpus; /* PCI indices */
 	size_t n_gpus, n_busy_gpus;
-	const bool *is_free;		/* by pool index */
+	const bool *is_free; /* by pool index */
 };
 
 /* Pool indices, one for each slot, in the arena; NULL: too few VFs are free. */

@@ -72,7 +72,8 @@ static bool covers_reusable(const struct numa_ask *ask, uint64_t mask)
 	return true;
 }
 
-static void hint_for_mask(const struct numa_ask *ask, uint64_t mask, int *narrowest, struct hints *ret)
+static void hint_for_mask(const struct numa_ask *ask, uint64_t mask, int *narrowest,
+			  struct hints *ret)
 {
 	size_t usable;
 
@@ -86,7 +87,8 @@ static void hint_for_mask(const struct numa_ask *ask, uint64_t mask, int *narrow
 		ret->v[ret->n++] = (struct hint) { .has_mask = true, .mask = mask };
 }
 
-/* Every set of nodes with enough devices; the ones as narrow as the machine allows are preferred. */
+/* Every set of nodes with enough devices; the ones as narrow as the machine allows are preferred.
+ */
 static void hints_of(const struct numa_ask *ask, uint64_t machine, struct hints *ret)
 {
 	int narrowest = width(machine);
@@ -120,7 +122,8 @@ static bool narrower(uint64_t a, uint64_t b)
 	return width(a) != width(b) ? width(a) < width(b) : a < b;
 }
 
-/* Between two merges that nobody prefers: as close to the widest minimum as possible, from below. */
+/* Between two merges that nobody prefers: as close to the widest minimum as possible, from below.
+ */
 static bool better_unpreferred(int target, uint64_t now, uint64_t candidate)
 {
 	if (width(now) > target)
@@ -152,7 +155,8 @@ static void consider(struct merge *m, struct hint candidate)
 	m->have_best = true;
 }
 
-/* Every combination of one hint per resource; first is the mask the others have to equal to be preferred. */
+/* Every combination of one hint per resource; first is the mask the others have to equal to be
+ * preferred. */
 static void merge_from(struct merge *m, size_t ask, struct hint so_far, uint64_t first)
 {
 	if (ask == m->n_asks) {
@@ -191,8 +195,8 @@ static int widest_minimum(const struct hints *per_ask, size_t n)
 	return widest;
 }
 
-struct numa_verdict numa_judge(enum numa_policy policy, uint64_t machine, const struct numa_ask *asks,
-			       size_t n)
+struct numa_verdict numa_judge(enum numa_policy policy, uint64_t machine,
+			       const struct numa_ask *asks, size_t n)
 {
 	_cleanup_free_ struct hints *per_ask = NULL;
 	struct merge m = { .n_asks = n };
@@ -207,7 +211,8 @@ struct numa_verdict numa_judge(enum numa_policy policy, uint64_t machine, const 
 	}
 	m.per_ask = per_ask;
 	m.widest_minimum = widest_minimum(per_ask, n);
-	merge_from(&m, 0, (struct hint) { .has_mask = true, .preferred = true, .mask = machine }, 0);
+	merge_from(&m, 0, (struct hint) { .has_mask = true, .preferred = true, .mask = machine },
+		   0);
 	if (!m.have_best)
 		m.best = (struct hint) { .has_mask = true, .mask = machine };
 	return (struct numa_verdict) {

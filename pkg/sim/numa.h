@@ -1,6 +1,7 @@
 /*
- * The kubelet's TopologyManager, container scope: hints of each resource, their merge, the policy's verdict
- * (reference kubelet.md §1.5). Pure. A set of NUMA nodes is a bit mask; 0 means "no topology".
+ * The kubelet's TopologyManager, container scope: hints of each resource, their merge, the policy's
+ * verdict (reference kubelet.md §1.5). Pure. A set of NUMA nodes is a bit mask; 0 means "no
+ * topology".
  */
 #ifndef RAILMATE_SIM_NUMA_H
 #define RAILMATE_SIM_NUMA_H
@@ -27,6 +28,7 @@ struct numa_verdict {
 #define NUMA_NODES_MAX 8 /* the kubelet refuses to start with more */
 
 int numa_policy_parse(const char *name, enum numa_policy *ret); /* -EINVAL */
-struct numa_verdict numa_judge(enum numa_policy policy, uint64_t machine, const struct numa_ask *asks, size_t n);
+struct numa_verdict numa_judge(enum numa_policy policy, uint64_t machine,
+			       const struct numa_ask *asks, size_t n);
 
 #endif

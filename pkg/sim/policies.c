@@ -9,7 +9,9 @@
 /* Those that draw GPUs at random have a reference of their own: other GPUs, other distances. */
 static const struct sim_policy policies[] = {
 	{ .name = "kubelet", .what = "the kubelet's own choice, no GetPreferredAllocation" },
-	{ .name = "numa", .what = "NUMA only: TopologyManager, best-effort", .numa = NUMA_BEST_EFFORT },
+	{ .name = "numa",
+	  .what = "NUMA only: TopologyManager, best-effort",
+	  .numa = NUMA_BEST_EFFORT },
 	{ .name = "early",
 	  .what = "early binding, in the order of the kubelet's map",
 	  .binding = SIM_EARLY,
@@ -108,7 +110,8 @@ bool sim_unfragmented(const struct sim_result *r, const struct sim_result *refer
 	return score_rank(&r->optimum) <= score_rank(&reference->optimum);
 }
 
-const struct sim_result *sim_reference(const struct sim_result *r, const struct sim_result *all, size_t n)
+const struct sim_result *sim_reference(const struct sim_result *r, const struct sim_result *all,
+				       size_t n)
 {
 	for (size_t i = 0; r->policy->reference && i < n; i++) {
 		if (!strcmp(all[i].policy->name, r->policy->reference))

@@ -52,7 +52,8 @@ static struct score_classes optimum_of(const struct score_in *in, size_t vfs, st
 	return count_classes(&out);
 }
 
-struct score score_container(const struct score_in *in, const int *vfs, size_t n_vfs, struct arena *arena)
+struct score score_container(const struct score_in *in, const int *vfs, size_t n_vfs,
+			     struct arena *arena)
 {
 	struct choose_in q = question(in, n_vfs);
 	struct choose_out got = choose_pairs(&q, vfs, n_vfs, arena);

@@ -78,7 +78,8 @@ static int *pci_of(const struct vendor *g, const struct ids *ids, struct arena *
 	return pci;
 }
 
-/* As the daemon does it: the GPU plugin's own GetPreferredAllocation, for what PodResources calls free. */
+/* As the daemon does it: the GPU plugin's own GetPreferredAllocation, for what PodResources calls
+ * free. */
 static const struct ids *predict(struct admission *ad)
 {
 	const struct vendor *g = ad->w->gpus;
@@ -104,7 +105,8 @@ static const struct ids *predict(struct admission *ad)
 static struct identified know(struct admission *ad)
 {
 	const struct world *w = ad->w;
-	struct identified who = { .busy_gpus = arena_array(ad->arena, w->gpus->list.n, sizeof(int)) };
+	struct identified who = { .busy_gpus =
+					  arena_array(ad->arena, w->gpus->list.n, sizeof(int)) };
 	const struct ids *gpus = &ad->gpus;
 
 	if (!gpus->n)
@@ -205,8 +207,8 @@ static enum devman_step begin(struct admission *ad, struct devman_pick *pick,
 {
 	struct devman_stock stock = { .devices = devices, .taken = taken };
 
-	return devman_begin(pick, &stock, taken, count, ad->has_affinity ? &ad->affinity : NULL, random,
-			    ad->arena);
+	return devman_begin(pick, &stock, taken, count, ad->has_affinity ? &ad->affinity : NULL,
+			    random, ad->arena);
 }
 
 static bool allocate_gpus(struct admission *ad)
@@ -389,16 +391,18 @@ static void arrive(struct world *w, size_t number, const struct stream_pod *pod)
 
 static struct device_list list_slots(const struct slot_list *slots, struct arena *arena)
 {
-	struct device_list list = { .v = arena_array(arena, slots->n, sizeof(*list.v)), .n = slots->n };
+	struct device_list list = { .v = arena_array(arena, slots->n, sizeof(*list.v)),
+				    .n = slots->n };
 	int64_t *nodes = arena_array(arena, slots->n, sizeof(*nodes));
 
 	for (size_t i = 0; i < slots->n; i++) {
 		const struct slot *s = &slots->v[i];
 
 		nodes[i] = s->numa;
-		list.v[i] = (struct device) {
-			.id = s->id, .healthy = s->healthy, .nodes = &nodes[i], .n_nodes = s->numa != SLOT_ANY
-		};
+		list.v[i] = (struct device) { .id = s->id,
+					      .healthy = s->healthy,
+					      .nodes = &nodes[i],
+					      .n_nodes = s->numa != SLOT_ANY };
 	}
 	return list;
 }
@@ -410,7 +414,8 @@ static void open_world(struct world *w)
 
 	w->gpu_random = ~w->in->day.seed; /* neither is that of the day */
 	w->listed_random = w->gpu_random * 3;
-	if (w->policy->gpus_at_random && w->policy->order == SIM_VF_FIRST && w->policy->binding == SIM_EARLY)
+	if (w->policy->gpus_at_random && w->policy->order == SIM_VF_FIRST &&
+	    w->policy->binding == SIM_EARLY)
 		w->bound = bound_new(w->in->node, pool, w->gpus->pci, w->gpus->list.n, w->arena);
 	if (w->policy->binding == SIM_LATE) {
 		struct slot_list slots = slots_of(&view, w->arena);
@@ -432,9 +437,12 @@ static void run_policy(const struct sim_in *in, const struct vendor *gpus, const
 		       const struct sim_policy *policy, struct sim_result *ret)
 {
 	_cleanup_arena_ struct arena *arena = arena_new(1 << 20);
-	struct world w = {
-		.in = in, .policy = policy, .arena = arena, .gpus = gpus, .n_pods = day->n_pods, .result = ret
-	};
+	struct world w = { .in = in,
+			   .policy = policy,
+			   .arena = arena,
+			   .gpus = gpus,
+			   .n_pods = day->n_pods,
+			   .result = ret };
 
 	*ret = (struct sim_result) { .policy = policy };
 	open_world(&w);
@@ -456,8 +464,8 @@ static size_t count_healthy(const struct pool *pool)
 	return n;
 }
 
-const struct sim_result *sim_run(const struct sim_in *in, const struct sim_policy *const *policies, size_t n,
-				 struct arena *arena)
+const struct sim_result *sim_run(const struct sim_in *in, const struct sim_policy *const *policies,
+				 size_t n, struct arena *arena)
 {
 	struct sim_result *results = arena_array(arena, n, sizeof(*results));
 	struct stream_in day_in = in->day;

@@ -1,6 +1,7 @@
 /*
- * A day of pods (stream.h) through the kubelet's allocation logic (devman.h, numa.h) with a GPU plugin (vendor.h), once for each
- * policy. Who decides about VFs is the daemon's own code: answer_preferred(), choose_vfs(). Pure.
+ * A day of pods (stream.h) through the kubelet's allocation logic (devman.h, numa.h) with a GPU
+ * plugin (vendor.h), once for each policy. Who decides about VFs is the daemon's own code:
+ * answer_preferred(), choose_vfs(). Pure.
  */
 #ifndef RAILMATE_SIM_SIMULATE_H
 #define RAILMATE_SIM_SIMULATE_H
@@ -24,26 +25,31 @@ struct sim_policy {
 	const char *name, *what; /* what: a phrase */
 	enum sim_binding binding;
 	enum sim_order order;
-	enum numa_policy numa;	/* the TopologyManager's */
-	bool gpus_at_random;	/* the GPU plugin has no GetPreferredAllocation: the kubelet draws */
-	bool mute;		/* the GPU plugin does not answer us */
-	bool no_specs;		/* nobody tells how many GPUs a container wants: as many as VFs are predicted */
-	const char *reference;	/* the kubelet's own choice with such a GPU plugin, by name; NULL: it is one itself, or gives other GPUs */
-	unsigned bar;		/* per cent of the pairs that have to be at their best; 0: none */
+	enum numa_policy numa; /* the TopologyManager's */
+	bool gpus_at_random;   /* the GPU plugin has no GetPreferredAllocation: the kubelet draws */
+	bool mute;	       /* the GPU plugin does not answer us */
+	bool no_specs; /* nobody tells how many GPUs a container wants: as many as VFs are predicted
+			*/
+	const char *reference; /* the kubelet's own choice with such a GPU plugin, by name; NULL: it
+				  is one itself, or gives other GPUs */
+	unsigned bar;	       /* per cent of the pairs that have to be at their best; 0: none */
 };
 
 const struct sim_policy *sim_policies(size_t *ret_n);
 
 struct sim_result {
 	const struct sim_policy *policy;
-	size_t pods, refused;	/* refused: the kubelet had too few devices; none when the machine does not change */
+	size_t pods, refused; /* refused: the kubelet had too few devices; none when the machine
+				 does not change */
 	size_t gpu_first;
-	double load;	/* per cent of the GPUs that were busy when a pod had come, in the mean */
+	double load; /* per cent of the GPUs that were busy when a pod had come, in the mean */
 	size_t predicted, predicted_right; /* pods whose GPUs were predicted, and came so */
 	size_t pairs, best;
-	struct score_classes got;	/* of all pods */
-	struct score_classes optimum;	/* the best that was there, under this policy: fragmentation shows here */
-	/* gpus_at_random, early, VFs first: pairs that our choices may expect to be at their best, and that the best ones may (bound.h) */
+	struct score_classes got; /* of all pods */
+	struct score_classes
+		optimum; /* the best that was there, under this policy: fragmentation shows here */
+	/* gpus_at_random, early, VFs first: pairs that our choices may expect to be at their best,
+	 * and that the best ones may (bound.h) */
 	double expected, bound;
 	size_t unbounded; /* pods for which there was too much to enumerate */
 };
@@ -55,21 +61,27 @@ struct sim_in {
 };
 
 /* One result for each policy, in order, in the arena; NULL: the machine can hold no pod. */
-const struct sim_result *sim_run(const struct sim_in *in, const struct sim_policy *const *policies, size_t n,
-				 struct arena *arena);
+const struct sim_result *sim_run(const struct sim_in *in, const struct sim_policy *const *policies,
+				 size_t n, struct arena *arena);
 
 double sim_mean_rank(const struct score_classes *c); /* 0 without pairs */
 double sim_percent(double part, size_t all);	     /* 100 of nothing */
 
 /*
- * The policy's bar: per cent of the pairs, or the bound where that is lower. It is met by what was measured, or when nobody
- * could have expected more (expected = bound): the rest is luck of the draw.
+ * The policy's bar: per cent of the pairs, or the bound where that is lower. It is met by what was
+ * measured, or when nobody could have expected more (expected = bound): the rest is luck of the
+ * draw.
  */
-struct sim_bar { double percent; bool proven, met; };	/* percent 0: the policy has none */
+struct sim_bar {
+	double percent;
+	bool proven, met;
+}; /* percent 0: the policy has none */
 struct sim_bar sim_bar(const struct sim_result *r);
-/* Was the best that was there as good as under the reference, over all pods? Of two results of one run. */
+/* Was the best that was there as good as under the reference, over all pods? Of two results of one
+ * run. */
 bool sim_unfragmented(const struct sim_result *r, const struct sim_result *reference);
 /* The result of the policy's reference; NULL: it has none, or it was not run. */
-const struct sim_result *sim_reference(const struct sim_result *r, const struct sim_result *all, size_t n);
+const struct sim_result *sim_reference(const struct sim_result *r, const struct sim_result *all,
+				       size_t n);
 
 #endif

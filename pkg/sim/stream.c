@@ -61,8 +61,8 @@ static bool draw_gpu_first(struct day *d)
 		int at = 0;
 
 		for (int k = 0; k < (int)ARRAY_LEN(names); k++)
-			at += k != i &&
-			      (strcmp(names[k], names[i]) < 0 || (k < i && !strcmp(names[k], names[i])));
+			at += k != i && (strcmp(names[k], names[i]) < 0 ||
+					 (k < i && !strcmp(names[k], names[i])));
 		order[at] = i;
 	}
 	gomap_walk(&d->random, order, ARRAY_LEN(names), DEEP_COPIES);

@@ -36,11 +36,13 @@ const char *vendor_resource(const struct hw_inventory *inv)
 	return "gpu";
 }
 
-static const char *id_of(const struct hw_inventory *inv, const struct hw_gpu *gpu, struct arena *arena)
+static const char *id_of(const struct hw_inventory *inv, const struct hw_gpu *gpu,
+			 struct arena *arena)
 {
 	char text[BDF_STRLEN];
 
-	return arena_strdup(arena, gpu->uuid ? gpu->uuid : bdf_format(inv->pci[gpu->pci].bdf, text));
+	return arena_strdup(arena,
+			    gpu->uuid ? gpu->uuid : bdf_format(inv->pci[gpu->pci].bdf, text));
 }
 
 static const uint8_t *ranks(const struct topo *topo, const int *pci, size_t n, struct arena *arena)
@@ -52,8 +54,8 @@ static const uint8_t *ranks(const struct topo *topo, const int *pci, size_t n, s
 	return rank;
 }
 
-const struct vendor *vendor_new(const struct hw_inventory *inv, const struct topo *topo, const char *resource,
-				struct arena *arena)
+const struct vendor *vendor_new(const struct hw_inventory *inv, const struct topo *topo,
+				const char *resource, struct arena *arena)
 {
 	struct vendor *g = arena_alloc(arena, sizeof(*g));
 	int64_t *nodes = arena_array(arena, inv->n_gpu, sizeof(*nodes));
@@ -104,7 +106,9 @@ static int grow(const struct vendor *g, struct choice *c, size_t size)
 		int best_cost = 0;
 
 		for (size_t i = 0; i < g->list.n; i++) {
-			int cost = c->candidate[i] && !c->chosen[i] ? cost_of_adding(g, c->chosen, i) : -1;
+			int cost = c->candidate[i] && !c->chosen[i]
+					   ? cost_of_adding(g, c->chosen, i)
+					   : -1;
 
 			if (cost < 0 || (best != SIZE_MAX && cost >= best_cost))
 				continue;
@@ -133,7 +137,8 @@ static size_t mark(const struct vendor *g, const struct ids *ids, bool *marks)
 }
 
 /* Every candidate as the seed, the tightest group wins. */
-static struct choice choose(const struct vendor *g, const struct preferred_container *req, struct arena *a)
+static struct choice choose(const struct vendor *g, const struct preferred_container *req,
+			    struct arena *a)
 {
 	size_t n = g->list.n, size = req->size > 0 ? (size_t)req->size : 0;
 	struct choice best = { .chosen = arena_array(a, n, sizeof(bool)) };
@@ -142,7 +147,8 @@ static struct choice choose(const struct vendor *g, const struct preferred_conta
 
 	mark(g, &req->available, candidate);
 	for (size_t seed = 0; seed < n; seed++) {
-		struct choice c = { .candidate = candidate, .chosen = arena_array(a, n, sizeof(bool)) };
+		struct choice c = { .candidate = candidate,
+				    .chosen = arena_array(a, n, sizeof(bool)) };
 		int cost = 0;
 
 		if (!candidate[seed])
@@ -162,7 +168,8 @@ static struct choice choose(const struct vendor *g, const struct preferred_conta
 	return best;
 }
 
-struct ids vendor_prefer(const struct vendor *g, const struct preferred_container *req, struct arena *arena)
+struct ids vendor_prefer(const struct vendor *g, const struct preferred_container *req,
+			 struct arena *arena)
 {
 	struct choice c = choose(g, req, arena);
 	struct ids ids = { .v = arena_array(arena, g->list.n, sizeof(char *)) };

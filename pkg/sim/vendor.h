@@ -1,6 +1,7 @@
 /*
- * A GPU device plugin like the vendors': lists the GPUs with their NUMA nodes, and its GetPreferredAllocation prefers those that are
- * close to each other, then the lowest address. Pure. The fake GPU plugin of the tests and the simulator both choose here.
+ * A GPU device plugin like the vendors': lists the GPUs with their NUMA nodes, and its
+ * GetPreferredAllocation prefers those that are close to each other, then the lowest address. Pure.
+ * The fake GPU plugin of the tests and the simulator both choose here.
  */
 #ifndef RAILMATE_SIM_VENDOR_H
 #define RAILMATE_SIM_VENDOR_H
@@ -20,12 +21,16 @@ struct vendor {
 	const uint8_t *rank;	 /* list.n × list.n */
 };
 
-/* resource: nvidia.com/gpu, amd.com/gpu and gpu.intel.com/i915 list that vendor's GPUs, any other name all of them. */
-const struct vendor *vendor_new(const struct hw_inventory *inv, const struct topo *topo, const char *resource,
-				      struct arena *arena);
-/* The name under which the first GPU of the machine is offered; "gpu" for a vendor without a plugin that we know. */
+/* resource: nvidia.com/gpu, amd.com/gpu and gpu.intel.com/i915 list that vendor's GPUs, any other
+ * name all of them. */
+const struct vendor *vendor_new(const struct hw_inventory *inv, const struct topo *topo,
+				const char *resource, struct arena *arena);
+/* The name under which the first GPU of the machine is offered; "gpu" for a vendor without a plugin
+ * that we know. */
 const char *vendor_resource(const struct hw_inventory *inv);
-/* In address order. Ids that are not listed are ignored; fewer available than asked gives what there is. */
-struct ids vendor_prefer(const struct vendor *g, const struct preferred_container *req, struct arena *arena);
+/* In address order. Ids that are not listed are ignored; fewer available than asked gives what
+ * there is. */
+struct ids vendor_prefer(const struct vendor *g, const struct preferred_container *req,
+			 struct arena *arena);
 
 #endif

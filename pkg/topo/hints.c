@@ -47,7 +47,8 @@ static void place_in_group(struct topo *t, struct bdf bdf, int group, bool gpu)
 	}
 	spot = &t->spots[t->spots[pci].place];
 	if (spot->group >= 0 && spot->group != group) {
-		note(t, "%s: %s is in one group and its PF in another; the first counts", h->source, address);
+		note(t, "%s: %s is in one group and its PF in another; the first counts", h->source,
+		     address);
 		return;
 	}
 	spot->group = group;
@@ -58,7 +59,8 @@ static void place_in_group(struct topo *t, struct bdf bdf, int group, bool gpu)
 void apply_hints(struct topo *t, const struct topo_hints *hints)
 {
 	if (hints && !t->flattened) {
-		note(t, "%s: not used: this machine does not hide its PCIe switches", hints->source);
+		note(t, "%s: not used: this machine does not hide its PCIe switches",
+		     hints->source);
 		return;
 	}
 	t->hints = hints ? hints : t->flattened ? topo_shape(t->inv) : NULL;

@@ -1,8 +1,8 @@
 /*
- * Instance types whose PCIe switches are published by their vendor, since the guest does not see them.
- * Sources: Azure/azhpc-images, topology/ndv5-topo.xml and ndv4-topo.xml; aws/aws-ofi-nccl,
- * topology/p4d-24xl-topo.xml. The pairs of the ND MI300X v5 are inferred from its domain numbers (no switches
- * in ROCm/rccl, tools/topo_expl/models/topo_8p_940vm.xml).
+ * Instance types whose PCIe switches are published by their vendor, since the guest does not see
+ * them. Sources: Azure/azhpc-images, topology/ndv5-topo.xml and ndv4-topo.xml; aws/aws-ofi-nccl,
+ * topology/p4d-24xl-topo.xml. The pairs of the ND MI300X v5 are inferred from its domain numbers
+ * (no switches in ROCm/rccl, tools/topo_expl/models/topo_8p_940vm.xml).
  */
 #include "base/mem.h"
 #include "hw/inventory.h"
@@ -10,8 +10,8 @@
 
 #define ANY 0
 
-/* A machine is of this type if its GPUs of the vendor, and its NICs of vendor, class and device, are exactly
- * those of the groups. */
+/* A machine is of this type if its GPUs of the vendor, and its NICs of vendor, class and device,
+ * are exactly those of the groups. */
 struct shape {
 	struct topo_hints hints;
 	uint16_t gpu_vendor, nic_vendor, nic_device; /* device ANY: any */
@@ -60,10 +60,14 @@ static const struct bdf mi300x_nics[] = {
 	{ DOM(0x0050) }, { DOM(0x0060) }, { DOM(0x0070) }, { DOM(0x0080) },
 };
 static const struct topo_group nd_mi300x_v5[] = {
-	{ &mi300x_gpus[0], 1, &mi300x_nics[0], 1, 0 }, { &mi300x_gpus[1], 1, &mi300x_nics[1], 1, 0 },
-	{ &mi300x_gpus[2], 1, &mi300x_nics[2], 1, 0 }, { &mi300x_gpus[3], 1, &mi300x_nics[3], 1, 0 },
-	{ &mi300x_gpus[4], 1, &mi300x_nics[4], 1, 1 }, { &mi300x_gpus[5], 1, &mi300x_nics[5], 1, 1 },
-	{ &mi300x_gpus[6], 1, &mi300x_nics[6], 1, 1 }, { &mi300x_gpus[7], 1, &mi300x_nics[7], 1, 1 },
+	{ &mi300x_gpus[0], 1, &mi300x_nics[0], 1, 0 },
+	{ &mi300x_gpus[1], 1, &mi300x_nics[1], 1, 0 },
+	{ &mi300x_gpus[2], 1, &mi300x_nics[2], 1, 0 },
+	{ &mi300x_gpus[3], 1, &mi300x_nics[3], 1, 0 },
+	{ &mi300x_gpus[4], 1, &mi300x_nics[4], 1, 1 },
+	{ &mi300x_gpus[5], 1, &mi300x_nics[5], 1, 1 },
+	{ &mi300x_gpus[6], 1, &mi300x_nics[6], 1, 1 },
+	{ &mi300x_gpus[7], 1, &mi300x_nics[7], 1, 1 },
 };
 
 static const struct bdf p4d_gpus[] = {
@@ -84,10 +88,18 @@ static const struct topo_group p4d[] = {
 };
 
 static const struct shape shapes[] = {
-	{ { "Azure ND H100 v5", nd_h100_v5, ARRAY_LEN(nd_h100_v5), 32000, 16 }, 0x10de, 0x15b3, ANY, 0x0207 },
-	{ { "Azure ND A100 v4", nd_a100_v4, ARRAY_LEN(nd_a100_v4), 16000, 16 }, 0x10de, 0x15b3, ANY, 0x0207 },
-	{ { "Azure ND MI300X v5 (pairs inferred from addresses)", nd_mi300x_v5, ARRAY_LEN(nd_mi300x_v5),
-	    32000, 16 },
+	{ { "Azure ND H100 v5", nd_h100_v5, ARRAY_LEN(nd_h100_v5), 32000, 16 },
+	  0x10de,
+	  0x15b3,
+	  ANY,
+	  0x0207 },
+	{ { "Azure ND A100 v4", nd_a100_v4, ARRAY_LEN(nd_a100_v4), 16000, 16 },
+	  0x10de,
+	  0x15b3,
+	  ANY,
+	  0x0207 },
+	{ { "Azure ND MI300X v5 (pairs inferred from addresses)", nd_mi300x_v5,
+	    ARRAY_LEN(nd_mi300x_v5), 32000, 16 },
 	  0x1002,
 	  0x15b3,
 	  ANY,

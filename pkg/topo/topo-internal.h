@@ -10,13 +10,14 @@
 
 /* What a question about a function needs, in one cache line's reach. */
 struct spot {
-	int place;	/* the visible PF of a VF, else the function */
-	int up;		/* next bridge, -1 on the root bus */
-	int16_t depth;	/* bridges above */
-	int16_t fused;	/* sub-switches among itself and the bridges above that count with their parent */
-	int direct;	/* data direct function of a NIC that is its own place; -1: none */
+	int place;     /* the visible PF of a VF, else the function */
+	int up;	       /* next bridge, -1 on the root bus */
+	int16_t depth; /* bridges above */
+	int16_t fused; /* sub-switches among itself and the bridges above that count with their
+			  parent */
+	int direct;    /* data direct function of a NIC that is its own place; -1: none */
 	int numa;
-	int group;	/* of the hints; -1: none. A VF's is its place's */
+	int group; /* of the hints; -1: none. A VF's is its place's */
 	bool is_fused;
 };
 
@@ -24,8 +25,9 @@ struct topo {
 	const struct hw_inventory *inv;
 	struct spot *spots;
 	const struct topo_hints *hints; /* that count; NULL: none */
-	char **notes;	size_t n_notes, cap_notes;
-	bool one_node;	/* at most one known NUMA node */
+	char **notes;
+	size_t n_notes, cap_notes;
+	bool one_node; /* at most one known NUMA node */
 	bool flattened;
 };
 

@@ -175,7 +175,8 @@ static int switches_to(const struct topo *t, int pci, int common)
 
 static bool same_root(const struct hw_pci *a, const struct hw_pci *b)
 {
-	return a->has_root && b->has_root && a->root_domain == b->root_domain && a->root_bus == b->root_bus;
+	return a->has_root && b->has_root && a->root_domain == b->root_domain &&
+	       a->root_bus == b->root_bus;
 }
 
 static enum topo_class across_roots(const struct topo *t, int a, int b)
@@ -215,7 +216,8 @@ static struct topo_path between_spots(const struct topo *t, int a, int b)
 
 static void take_nearer(struct topo_path *path, struct topo_path other)
 {
-	if (other.class > path->class || (other.class == path->class && other.bridges >= path->bridges))
+	if (other.class > path->class ||
+	    (other.class == path->class && other.bridges >= path->bridges))
 		return;
 	*path = other;
 	path->direct = true;
@@ -226,7 +228,8 @@ struct topo_path topo_between(const struct topo *t, int pci_a, int pci_b)
 	int a, b, direct_a, direct_b;
 	struct topo_path path;
 
-	assert(pci_a >= 0 && (size_t)pci_a < t->inv->n_pci && pci_b >= 0 && (size_t)pci_b < t->inv->n_pci);
+	assert(pci_a >= 0 && (size_t)pci_a < t->inv->n_pci && pci_b >= 0 &&
+	       (size_t)pci_b < t->inv->n_pci);
 	if (pci_a == pci_b)
 		return (struct topo_path) { TOPO_SELF, -1, false };
 	a = t->spots[pci_a].place;
@@ -285,7 +288,9 @@ struct topo *topo_new_hinted(const struct hw_inventory *inv, const struct topo_h
 	t->inv = inv;
 	t->spots = xcalloc(inv->n_pci + 1, sizeof(*t->spots));
 	for (size_t i = 0; i < inv->n_pci; i++)
-		t->spots[i] = (struct spot) { .place = -1, .up = -1, .direct = -1, .numa = -1, .group = -1 };
+		t->spots[i] = (struct spot) {
+			.place = -1, .up = -1, .direct = -1, .numa = -1, .group = -1
+		};
 	for (size_t i = 0; i < inv->n_pci; i++)
 		place_chain(t, (int)i);
 	for (size_t i = 0; i < inv->n_card; i++)
@@ -338,7 +343,8 @@ static void check_place(const struct topo *t, int vf, int other)
 		return;
 	own = topo_between(t, vf, other);
 	of_pf = topo_between(t, place, other);
-	assert(own.class == of_pf.class && own.bridges == of_pf.bridges && own.direct == of_pf.direct);
+	assert(own.class == of_pf.class && own.bridges == of_pf.bridges &&
+	       own.direct == of_pf.direct);
 }
 
 void topo_check(const struct topo *t)

@@ -5,9 +5,10 @@
  *   PXB   several PCIe switches      PHB   the same root complex (a PCIe host bridge)
  *   NODE  the same NUMA node         SYS   across NUMA nodes
  *
- * A VF has its PF's place. A NIC with Data Direct is at two: where its PCI function is and where its data direct function is; the nearer
- * one counts, as for NCCL, whose "_dma" device is at the second. Two-level Broadcom Gen4/Gen5 switches count as one switch, as in NCCL
- * (src/graph/topo.cc, ncclTopoFlattenBcmSwitches). Pure; borrows the inventory; any thread.
+ * A VF has its PF's place. A NIC with Data Direct is at two: where its PCI function is and where
+ * its data direct function is; the nearer one counts, as for NCCL, whose "_dma" device is at the
+ * second. Two-level Broadcom Gen4/Gen5 switches count as one switch, as in NCCL (src/graph/topo.cc,
+ * ncclTopoFlattenBcmSwitches). Pure; borrows the inventory; any thread.
  */
 #ifndef RAILMATE_TOPO_TOPO_H
 #define RAILMATE_TOPO_TOPO_H
@@ -33,7 +34,8 @@ struct topo_path {
 	bool direct; /* so near because of a data direct function: topo_direct() of the NIC */
 };
 
-/* hints: the operator's, of hidden switches (topo/hints.h); NULL: none. Borrowed, as the inventory. */
+/* hints: the operator's, of hidden switches (topo/hints.h); NULL: none. Borrowed, as the inventory.
+ */
 struct topo *topo_new_hinted(const struct hw_inventory *inv, const struct topo_hints *hints);
 struct topo *topo_new(const struct hw_inventory *inv); /* without */
 void topo_free(struct topo *t);
@@ -41,28 +43,34 @@ struct topo_path topo_between(const struct topo *t, int pci_a, int pci_b);
 /* A bridge that begins a sub-switch which counts as one with the switch above it. */
 bool topo_is_fused(const struct topo *t, int pci);
 int topo_place(const struct topo *t, int pci); /* a VF's visible PF, else the function itself */
-int topo_direct(const struct topo *t, int pci); /* the data direct function of a NIC, for a VF its PF's; -1: none */
+int topo_direct(const struct topo *t,
+		int pci); /* the data direct function of a NIC, for a VF its PF's; -1: none */
 /*
- * GPUs and NICs are there, this looks like a VM (the tree tells of a hypervisor, or every one of them sits
- * on a root bus), and no pair is closer than PHB: the switches are hidden, PHB and NODE mean "unknown".
+ * GPUs and NICs are there, this looks like a VM (the tree tells of a hypervisor, or every one of
+ * them sits on a root bus), and no pair is closer than PHB: the switches are hidden, PHB and NODE
+ * mean "unknown".
  */
 bool topo_flattened_vm(const struct topo *t);
-/* The hints that count here: the operator's, else those of a known instance type; NULL: none. A pair of one group is PIX. */
+/* The hints that count here: the operator's, else those of a known instance type; NULL: none. A
+ * pair of one group is PIX. */
 const struct topo_hints *topo_hints_used(const struct topo *t);
 int topo_group_of(const struct topo *t, int pci); /* index into their groups; -1: none */
-int topo_numa(const struct topo *t, int pci);	  /* its NUMA node, as the hints or else the inventory tell; -1 */
-bool topo_one_node(const struct topo *t);	  /* no two NUMA nodes are known: an unknown one is no other */
-/* What is wrong with the operator's hints, as sentences: addresses that are not there, or that they are not needed here. */
+int topo_numa(const struct topo *t,
+	      int pci); /* its NUMA node, as the hints or else the inventory tell; -1 */
+bool topo_one_node(
+	const struct topo *t); /* no two NUMA nodes are known: an unknown one is no other */
+/* What is wrong with the operator's hints, as sentences: addresses that are not there, or that they
+ * are not needed here. */
 const char *const *topo_notes(const struct topo *t, size_t *ret_n);
 
 /*
- * Where NCCL looks for a network function in sysfs and in a topology file: function 0 of its own device; with merge
- * (NCCL_IB_MERGE_VFS=1, which is the default) of device 0 of its bus.
+ * Where NCCL looks for a network function in sysfs and in a topology file: function 0 of its own
+ * device; with merge (NCCL_IB_MERGE_VFS=1, which is the default) of device 0 of its bus.
  */
 struct bdf topo_nccl_address(struct bdf bdf, bool merge);
 /*
- * Does NCCL find a VF at its PF's place with its default? If not, the container needs NCCL_IB_MERGE_VFS=0: VFs on a further bus than
- * their PF, VFs without one that are no device 0.
+ * Does NCCL find a VF at its PF's place with its default? If not, the container needs
+ * NCCL_IB_MERGE_VFS=0: VFs on a further bus than their PF, VFs without one that are no device 0.
  */
 bool topo_vf_merges(const struct hw_inventory *inv, int vf);
 void topo_check(const struct topo *t); /* asserts every invariant; for tests */

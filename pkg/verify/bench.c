@@ -1,7 +1,8 @@
 /*
  * Tables of benchmarks: nccl-tests, rccl-tests, PyTorch's param (COMMS-RES), the all-reduce of
- * deploy/examples and others alike. A line of headings names a column "busbw"; each line below with as many
- * columns is a row. Anything may stand before both, as long as it is the same number of words.
+ * deploy/examples and others alike. A line of headings names a column "busbw"; each line below with
+ * as many columns is a row. Anything may stand before both, as long as it is the same number of
+ * words.
  */
 #include <ctype.h>
 #include <stdlib.h>
@@ -39,7 +40,8 @@ static bool is_rate_unit(const char *word)
 /* Beside a heading or a number a unit is no column. A column may be called "ms". */
 static bool is_beside(const char *word, bool heading)
 {
-	static const char *const units[] = { "B", "KB", "MB", "GB", "KiB", "MiB", "GiB", "us", "ms", "s" };
+	static const char *const units[] = { "B",   "KB",  "MB", "GB", "KiB",
+					     "MiB", "GiB", "us", "ms", "s" };
 
 	return word[0] == '(' || !strcmp(word, "#") || is_rate_unit(word) ||
 	       (!heading && is_one_of(word, units, ARRAY_LEN(units)));
@@ -67,7 +69,8 @@ static bool split(const char *line, size_t len, bool heading, struct words *w)
 
 static bool is_size_name(const char *word)
 {
-	return !strcasecmp(word, "size") || !strcasecmp(word, "bytes") || !strcasecmp(word, "payload");
+	return !strcasecmp(word, "size") || !strcasecmp(word, "bytes") ||
+	       !strcasecmp(word, "payload");
 }
 
 static bool read_headings(struct bench *b, const struct words *w)
@@ -97,7 +100,8 @@ static bool read_size(const char *word, double *ret)
 	double value = strtod(word, &end);
 	const char *letter = *end ? strchr(letters, *end) : NULL;
 
-	if (end == word || !isdigit((unsigned char)*word) || (*end && !letter && strcmp(end, "B") != 0))
+	if (end == word || !isdigit((unsigned char)*word) ||
+	    (*end && !letter && strcmp(end, "B") != 0))
 		return false;
 	for (long i = letter ? letter - letters : -1; i >= 0; i--)
 		value *= 1024;
@@ -111,8 +115,8 @@ static bool read_bandwidth(const char *word, bool bits, double *ret)
 	char *end;
 	double value = strtod(word, &end);
 
-	if (end == word || !isdigit((unsigned char)*word) || !memchr(word, '.', (size_t)(end - word)) ||
-	    (*end && !is_rate_unit(end)))
+	if (end == word || !isdigit((unsigned char)*word) ||
+	    !memchr(word, '.', (size_t)(end - word)) || (*end && !is_rate_unit(end)))
 		return false;
 	*ret = bits || str_starts(end, "Gb") ? value / 8 : value;
 	return value < 1e6;
@@ -292,5 +296,6 @@ void verify_judge_bench(struct verify *v)
 	else if (b->best < HALF * b->line_rate)
 		saw_bandwidth(v, SIGN_BANDWIDTH_HALF);
 	else
-		saw_bandwidth(v, b->best < NEARLY * b->line_rate ? SIGN_BANDWIDTH_LOW : SIGN_BANDWIDTH_GOOD);
+		saw_bandwidth(v, b->best < NEARLY * b->line_rate ? SIGN_BANDWIDTH_LOW
+								 : SIGN_BANDWIDTH_GOOD);
 }

@@ -72,7 +72,8 @@ void counters_write(const struct counters *c, struct strbuf *out)
 	strbuf_putc(out, '\n');
 }
 
-static int read_port(const struct item *item, const char *name, struct port_counters *p, struct err *err)
+static int read_port(const struct item *item, const char *name, struct port_counters *p,
+		     struct err *err)
 {
 	int64_t port = item_number(item, "port", 0);
 
@@ -97,8 +98,8 @@ static bool is_true(const struct item *item)
 }
 
 /* Older files have none. */
-static int read_links(const struct item *top, const char *name, struct arena *arena, struct counters *ret,
-		      struct err *err)
+static int read_links(const struct item *top, const char *name, struct arena *arena,
+		      struct counters *ret, struct err *err)
 {
 	const struct item *list = item_get(top, "interfaces");
 
@@ -111,18 +112,20 @@ static int read_links(const struct item *top, const char *name, struct arena *ar
 			received = item_number(item, "rx_bytes", -1);
 
 		if (!item_string(item, "name") || sent < 0 || received < 0)
-			return err_set(err, EINVAL,
-				       "%s:%d: an element of interfaces needs name, tx_bytes and rx_bytes",
-				       name, item->line);
+			return err_set(
+				err, EINVAL,
+				"%s:%d: an element of interfaces needs name, tx_bytes and rx_bytes",
+				name, item->line);
 		ret->links[ret->n_links++] =
-			(struct link_counters) { item_string(item, "name"), is_true(item_get(item, "rdma")),
-						 (uint64_t)sent, (uint64_t)received };
+			(struct link_counters) { item_string(item, "name"),
+						 is_true(item_get(item, "rdma")), (uint64_t)sent,
+						 (uint64_t)received };
 	}
 	return 0;
 }
 
-int counters_read(const char *text, size_t len, const char *name, struct arena *arena, struct counters *ret,
-		  struct err *err)
+int counters_read(const char *text, size_t len, const char *name, struct arena *arena,
+		  struct counters *ret, struct err *err)
 {
 	struct counters c = { 0 };
 	const struct item *top, *list;
@@ -132,8 +135,8 @@ int counters_read(const char *text, size_t len, const char *name, struct arena *
 	if (r < 0)
 		return r;
 	list = item_get(top, "ports");
-	if (!str_eq(item_string(top, "kind"), FILE_KIND) || item_number(top, "version", 0) != FILE_VERSION ||
-	    !list || list->type != ITEM_LIST)
+	if (!str_eq(item_string(top, "kind"), FILE_KIND) ||
+	    item_number(top, "version", 0) != FILE_VERSION || !list || list->type != ITEM_LIST)
 		return err_set(err, EINVAL, "%s: not a file of verify --counters begin", name);
 	c.ports = arena_array(arena, list->n_kids, sizeof(*c.ports));
 	for (size_t i = 0; i < list->n_kids; i++) {
@@ -170,8 +173,8 @@ static bool both_have(const struct port_counters *a, const struct port_counters 
 }
 
 /* The port's own counter, else the driver's. */
-static uint64_t bytes(const struct port_counters *a, const struct port_counters *b, enum counter words,
-		      enum counter plain)
+static uint64_t bytes(const struct port_counters *a, const struct port_counters *b,
+		      enum counter words, enum counter plain)
 {
 	if (both_have(a, b, words) && b->value[words] != a->value[words])
 		return (b->value[words] - a->value[words]) * WORD;
@@ -187,7 +190,8 @@ static bool went_back(const struct port_counters *a, const struct port_counters 
 	return false;
 }
 
-static void compare(const struct port_counters *a, const struct port_counters *b, struct port_diff *d)
+static void compare(const struct port_counters *a, const struct port_counters *b,
+		    struct port_diff *d)
 {
 	if (!both_have(a, b, COUNTER_XMIT_DATA) && !both_have(a, b, COUNTER_TX_BYTES)) {
 		d->change = PORT_UNCOUNTED;
@@ -223,8 +227,8 @@ static const struct link_counters *find_link(const struct counters *c, const cha
 	return NULL;
 }
 
-static void compare_links(const struct counters *before, const struct counters *after, struct arena *arena,
-			  struct counters_diff *ret)
+static void compare_links(const struct counters *before, const struct counters *after,
+			  struct arena *arena, struct counters_diff *ret)
 {
 	ret->links = arena_array(arena, after->n_links, sizeof(*ret->links));
 	for (size_t i = 0; i < after->n_links; i++) {
@@ -233,16 +237,18 @@ static void compare_links(const struct counters *before, const struct counters *
 		if (!a || b->sent < a->sent || b->received < a->received ||
 		    (b->sent == a->sent && b->received == a->received))
 			continue;
-		ret->links[ret->n_links++] = (struct link_counters) { b->name, b->rdma, b->sent - a->sent,
-								      b->received - a->received };
+		ret->links[ret->n_links++] =
+			(struct link_counters) { b->name, b->rdma, b->sent - a->sent,
+						 b->received - a->received };
 	}
 }
 
-void counters_compare(const struct counters *before, const struct counters *after, struct arena *arena,
-		      struct counters_diff *ret)
+void counters_compare(const struct counters *before, const struct counters *after,
+		      struct arena *arena, struct counters_diff *ret)
 {
-	*ret = (struct counters_diff) { .ports = arena_array(arena, before->n_ports + after->n_ports,
-							     sizeof(*ret->ports)) };
+	*ret = (struct counters_diff) {
+		.ports = arena_array(arena, before->n_ports + after->n_ports, sizeof(*ret->ports))
+	};
 	for (size_t i = 0; i < before->n_ports; i++) {
 		const struct port_counters *a = &before->ports[i], *b = find(after, a);
 		struct port_diff *d = &ret->ports[ret->n_ports++];

@@ -1,6 +1,6 @@
 /*
- * Port counters of RDMA devices and bytes of network interfaces, before and after: as records, as a file between the two, and what really left.
- * Pure; reading them is the program's business.
+ * Port counters of RDMA devices and bytes of network interfaces, before and after: as records, as a
+ * file between the two, and what really left. Pure; reading them is the program's business.
  */
 #ifndef RAILMATE_VERIFY_COUNTERS_H
 #define RAILMATE_VERIFY_COUNTERS_H
@@ -16,9 +16,18 @@ struct strbuf;
 
 /* Bytes first, then what goes wrong on the wire. The kernel's names, and what a unit is worth. */
 enum counter {
-	COUNTER_XMIT_DATA, COUNTER_RCV_DATA, COUNTER_TX_BYTES, COUNTER_RX_BYTES,
-	COUNTER_XMIT_DISCARDS, COUNTER_OUT_OF_SEQUENCE, COUNTER_SEQ_ERR, COUNTER_ACK_TIMEOUT,
-	COUNTER_RNR, COUNTER_CNP_SENT, COUNTER_CNP_HANDLED, COUNTER_MAX
+	COUNTER_XMIT_DATA,
+	COUNTER_RCV_DATA,
+	COUNTER_TX_BYTES,
+	COUNTER_RX_BYTES,
+	COUNTER_XMIT_DISCARDS,
+	COUNTER_OUT_OF_SEQUENCE,
+	COUNTER_SEQ_ERR,
+	COUNTER_ACK_TIMEOUT,
+	COUNTER_RNR,
+	COUNTER_CNP_SENT,
+	COUNTER_CNP_HANDLED,
+	COUNTER_MAX
 };
 
 struct counter_name {
@@ -51,7 +60,8 @@ struct counters {
 
 void counters_write(const struct counters *c, struct strbuf *out);
 /* What counters_write() wrote; the arena keeps it. */
-int counters_read(const char *text, size_t len, const char *name, struct arena *arena, struct counters *ret, struct err *err);
+int counters_read(const char *text, size_t len, const char *name, struct arena *arena,
+		  struct counters *ret, struct err *err);
 
 enum port_change { PORT_COUNTED, PORT_GONE, PORT_NEW, PORT_RESET, PORT_UNCOUNTED };
 
@@ -59,7 +69,7 @@ struct port_diff {
 	const char *hca, *pci;
 	uint64_t port;
 	enum port_change change;
-	uint64_t sent, received;	  /* bytes */
+	uint64_t sent, received;       /* bytes */
 	uint64_t trouble[COUNTER_MAX]; /* by how much the others grew */
 };
 
@@ -70,12 +80,12 @@ struct counters_diff {
 	size_t n_links;
 };
 
-/* The interface by which too much went for a job that uses RDMA: no RDMA function's, at least 64 MiB, and 5 % of what
- * the RDMA ports sent. NULL: none. */
+/* The interface by which too much went for a job that uses RDMA: no RDMA function's, at least 64
+ * MiB, and 5 % of what the RDMA ports sent. NULL: none. */
 const struct link_counters *counters_tcp(const struct counters_diff *diff);
 
-void counters_compare(const struct counters *before, const struct counters *after, struct arena *arena,
-		      struct counters_diff *ret);
+void counters_compare(const struct counters *before, const struct counters *after,
+		      struct arena *arena, struct counters_diff *ret);
 const char *port_change_name(enum port_change change);
 
 #endif

@@ -1,4 +1,5 @@
-/* What was allocated (map.json, else an exact NCCL_IB_HCA) against what NCCL takes and what its channels use.
+/* What was allocated (map.json, else an exact NCCL_IB_HCA) against what NCCL takes and what its
+ * channels use.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +19,13 @@ static bool takes(const struct proc *p, const char *name, size_t len, uint64_t p
 	return false;
 }
 
-static void saw_hca(struct verify *v, enum sign_id id, const struct proc *p, const char *name, size_t len,
-		    uint64_t port)
+static void saw_hca(struct verify *v, enum sign_id id, const struct proc *p, const char *name,
+		    size_t len, uint64_t port)
 {
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 
-	strbuf_printf(&text, "%s process %llu: %.*s", p->host, (unsigned long long)p->pid, (int)len, name);
+	strbuf_printf(&text, "%s process %llu: %.*s", p->host, (unsigned long long)p->pid, (int)len,
+		      name);
 	if (port)
 		strbuf_printf(&text, ":%llu", (unsigned long long)port);
 	verify_saw_at(v, id, p->using_source, p->using_line, strbuf_str(&text));
@@ -45,14 +47,16 @@ static void compare_with_map(struct verify *v, const struct proc *p, const struc
 	}
 }
 
-/* "=mlx5_4:1,mlx5_5:1": what is named and not taken has a port that is not ACTIVE, or does not exist. */
+/* "=mlx5_4:1,mlx5_5:1": what is named and not taken has a port that is not ACTIVE, or does not
+ * exist. */
 static void compare_with_variable(struct verify *v, const struct proc *p)
 {
 	const char *entry = p->wanted + 1;
 
 	for (size_t len; *entry; entry += len + (entry[len] == ',')) {
 		size_t name_len = strcspn(entry, ":,");
-		uint64_t port = entry[name_len] == ':' ? strtoull(entry + name_len + 1, NULL, 10) : 0;
+		uint64_t port =
+			entry[name_len] == ':' ? strtoull(entry + name_len + 1, NULL, 10) : 0;
 
 		len = strcspn(entry, ",");
 		if (name_len && !takes(p, entry, name_len, port))
@@ -73,7 +77,8 @@ static bool dev_has(const struct proc *p, unsigned dev, const char *name, size_t
 	for (size_t i = 0; i < p->n_hcas; i++) {
 		const char *part = p->hcas[i].name;
 
-		for (; p->hcas[i].dev == dev && *part; part += strcspn(part, "+"), part += *part == '+') {
+		for (; p->hcas[i].dev == dev && *part;
+		     part += strcspn(part, "+"), part += *part == '+') {
 			if (strcspn(part, "+") == len && !strncmp(part, name, len))
 				return true;
 		}
@@ -84,7 +89,8 @@ static bool dev_has(const struct proc *p, unsigned dev, const char *name, size_t
 static bool gpu_uses(const struct gpu *g, const struct map_entry *e, uint64_t devs)
 {
 	for (unsigned dev = 0; dev < VERIFY_MAX_DEVS; dev++) {
-		if (devs >> dev & 1 && has_traffic(g, dev) && dev_has(g->proc, dev, e->hca, strlen(e->hca)))
+		if (devs >> dev & 1 && has_traffic(g, dev) &&
+		    dev_has(g->proc, dev, e->hca, strlen(e->hca)))
 			return true;
 	}
 	return false;
@@ -114,7 +120,8 @@ static size_t gpus_of_map(const struct map *map)
 }
 
 /* Only when every rank of the host is in the log: the others may use the rest. */
-static bool host_is_complete(const struct verify *v, const struct proc *first, const struct map *map)
+static bool host_is_complete(const struct verify *v, const struct proc *first,
+			     const struct map *map)
 {
 	size_t seen = 0, expected = first->local_ranks ? first->local_ranks : gpus_of_map(map);
 
@@ -160,8 +167,8 @@ static void compare_gpu(struct verify *v, const struct gpu *g, const struct map 
 	}
 	if (!own)
 		return;
-	strbuf_printf(&text, "%s GPU %s: %s:%llu is its own, and carries none of its channels", g->proc->host,
-		      own->gpu, own->hca, (unsigned long long)own->port);
+	strbuf_printf(&text, "%s GPU %s: %s:%llu is its own, and carries none of its channels",
+		      g->proc->host, own->gpu, own->hca, (unsigned long long)own->port);
 	verify_saw_at(v, SIGN_HCA_FAR, g->source, g->line, strbuf_str(&text));
 }
 

@@ -107,8 +107,8 @@ static bool tells_nodes(const char *version)
 	return major != 2 || *minor != '.' || strtol(minor + 1, NULL, 10) >= 21;
 }
 
-/* GPUDirect RDMA is RDMA; without it, only NCCL's own transport, what is made of it, and a provider that is
- * named are known to be. */
+/* GPUDirect RDMA is RDMA; without it, only NCCL's own transport, what is made of it, and a provider
+ * that is named are known to be. */
 static void judge_plugin(struct verify *v)
 {
 	if (v->net_gdr < v->net_channels && strncmp(v->network, "IB", 2) != 0 && !v->rdma_provider)
@@ -142,9 +142,11 @@ static bool is_partial(struct verify *v)
 
 	if (!v->net_channels || all <= seen || all > MAX_RANKS)
 		return false;
-	strbuf_printf(&text, "%llu of %llu ranks", (unsigned long long)seen, (unsigned long long)all);
+	strbuf_printf(&text, "%llu of %llu ranks", (unsigned long long)seen,
+		      (unsigned long long)all);
 	if (v->nodes)
-		strbuf_printf(&text, ", %llu of %llu nodes", (unsigned long long)verify_hosts_seen(v),
+		strbuf_printf(&text, ", %llu of %llu nodes",
+			      (unsigned long long)verify_hosts_seen(v),
 			      (unsigned long long)v->nodes);
 	verify_saw_at(v, SIGN_RANKS_UNSEEN, NULL, 0, strbuf_str(&text));
 	return true;
@@ -192,8 +194,11 @@ void verify_tcp_traffic(struct verify *v, const char *interface, uint64_t bytes)
 const char *verdict_name(enum verdict verdict)
 {
 	static const char *const names[] = {
-		[VERDICT_PASS] = "PASS", [VERDICT_NOGDR] = "PASS-noGDR",	  [VERDICT_WARN] = "WARN",
-		[VERDICT_FAIL] = "FAIL", [VERDICT_INCONCLUSIVE] = "INCONCLUSIVE",
+		[VERDICT_PASS] = "PASS",
+		[VERDICT_NOGDR] = "PASS-noGDR",
+		[VERDICT_WARN] = "WARN",
+		[VERDICT_FAIL] = "FAIL",
+		[VERDICT_INCONCLUSIVE] = "INCONCLUSIVE",
 	};
 
 	return names[verdict];

@@ -21,7 +21,8 @@ static uint64_t bus_of(const char *address)
 			continue;
 		if (!isxdigit((unsigned char)*p))
 			return 0;
-		bus = bus << 4 | (uint64_t)(isdigit((unsigned char)*p) ? *p - '0' : (*p | 0x20) - 'a' + 10);
+		bus = bus << 4 |
+		      (uint64_t)(isdigit((unsigned char)*p) ? *p - '0' : (*p | 0x20) - 'a' + 10);
 	}
 	return bus;
 }
@@ -34,7 +35,8 @@ static int read_text(const struct item *object, const char *key, const char *nam
 	if (!item || item->type == ITEM_NULL)
 		return 0;
 	if (item->type != ITEM_STRING)
-		return err_set(err, EINVAL, "%s:%d: %s has to be a string or null", name, item->line, key);
+		return err_set(err, EINVAL, "%s:%d: %s has to be a string or null", name,
+			       item->line, key);
 	*ret = item->string;
 	return 0;
 }
@@ -47,7 +49,8 @@ static int read_port(const struct item *object, const char *name, uint64_t *ret,
 	if (!item || item->type == ITEM_NULL)
 		return 0;
 	if (item->type != ITEM_NUMBER || !item->whole || item->number < 1 || item->number > 255)
-		return err_set(err, EINVAL, "%s:%d: port has to be a number from 1 to 255", name, item->line);
+		return err_set(err, EINVAL, "%s:%d: port has to be a number from 1 to 255", name,
+			       item->line);
 	*ret = (uint64_t)item->number;
 	return 0;
 }
@@ -62,13 +65,14 @@ static int read_gid(const struct item *object, const char *name, int64_t *ret, s
 	index = gid->type == ITEM_OBJECT ? item_get(gid, "index") : NULL;
 	if (!index || index->type != ITEM_NUMBER || !index->whole || index->number < 0 ||
 	    index->number > 65535)
-		return err_set(err, EINVAL, "%s:%d: gid has to be null or an object with its index", name,
-			       gid->line);
+		return err_set(err, EINVAL, "%s:%d: gid has to be null or an object with its index",
+			       name, gid->line);
 	*ret = (int64_t)index->number;
 	return 0;
 }
 
-static int read_entry(const struct item *object, const char *name, struct map_entry *e, struct err *err)
+static int read_entry(const struct item *object, const char *name, struct map_entry *e,
+		      struct err *err)
 {
 	int r;
 
@@ -85,13 +89,14 @@ static int read_entry(const struct item *object, const char *name, struct map_en
 		return r;
 	e->mbps = item_number(object, "mbps", 0) > 0 ? item_number(object, "mbps", 0) : 0;
 	if (!item_get(object, "hca") || (e->hca && !*e->hca))
-		return err_set(err, EINVAL,
-			       "%s:%d: an element of gpus needs hca, the name of the RDMA device, or null",
-			       name, object->line);
+		return err_set(
+			err, EINVAL,
+			"%s:%d: an element of gpus needs hca, the name of the RDMA device, or null",
+			name, object->line);
 	e->gpu_bus = bus_of(e->gpu);
 	if (e->gpu && !e->gpu_bus)
-		return err_set(err, EINVAL, "%s:%d: gpu has to be a PCI address (dddd:bb:dd.f)", name,
-			       object->line);
+		return err_set(err, EINVAL, "%s:%d: gpu has to be a PCI address (dddd:bb:dd.f)",
+			       name, object->line);
 	return 0;
 }
 
@@ -102,13 +107,14 @@ static int read_map(struct verify *v, const struct item *top, const char *name, 
 	int r;
 
 	if (top->type != ITEM_OBJECT || item_number(top, "version", 0) != MAP_VERSION)
-		return err_set(err, EINVAL, "%s: not a map of version %d (\"version\": %d is missing)", name,
+		return err_set(err, EINVAL,
+			       "%s: not a map of version %d (\"version\": %d is missing)", name,
 			       MAP_VERSION, MAP_VERSION);
 	if (!list || list->type != ITEM_LIST)
 		return err_set(err, EINVAL, "%s: gpus has to be a list", name);
 	if (list->n_kids > MAX_ENTRIES)
-		return err_set(err, EINVAL, "%s: gpus has %zu elements, more than %d", name, list->n_kids,
-			       MAX_ENTRIES);
+		return err_set(err, EINVAL, "%s: gpus has %zu elements, more than %d", name,
+			       list->n_kids, MAX_ENTRIES);
 	map->entries = arena_array(v->arena, list->n_kids, sizeof(*map->entries));
 	for (size_t i = 0; i < list->n_kids; i++) {
 		struct map_entry e = { 0 };
@@ -122,8 +128,8 @@ static int read_map(struct verify *v, const struct item *top, const char *name, 
 	return 0;
 }
 
-int verify_add_map(struct verify *v, const char *host, const char *text, size_t len, const char *name,
-		   struct err *err)
+int verify_add_map(struct verify *v, const char *host, const char *text, size_t len,
+		   const char *name, struct err *err)
 {
 	struct map *map = arena_alloc(v->arena, sizeof(*map));
 	const struct item *top;
@@ -159,18 +165,21 @@ const struct map *verify_map_of(const struct verify *v, const char *host)
 }
 
 /* port 0: any. */
-const struct map_entry *map_entry_of(const struct map *map, const char *hca, size_t len, uint64_t port)
+const struct map_entry *map_entry_of(const struct map *map, const char *hca, size_t len,
+				     uint64_t port)
 {
 	for (size_t i = 0; i < map->n_entries; i++) {
 		const struct map_entry *e = &map->entries[i];
 
-		if (strlen(e->hca) == len && !strncmp(e->hca, hca, len) && (!port || e->port == port))
+		if (strlen(e->hca) == len && !strncmp(e->hca, hca, len) &&
+		    (!port || e->port == port))
 			return e;
 	}
 	return NULL;
 }
 
-bool verify_mapped(const struct verify *v, const char *hca, uint64_t port, const char **gpu, const char **vf)
+bool verify_mapped(const struct verify *v, const char *hca, uint64_t port, const char **gpu,
+		   const char **vf)
 {
 	for (const struct map *m = v->maps; m; m = m->next) {
 		const struct map_entry *e = map_entry_of(m, hca, strlen(hca), port);

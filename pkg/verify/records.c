@@ -1,7 +1,8 @@
 /*
- * Lines → records. Anything may stand before a record: time stamps, the names of pods, mpirun's or torchrun's
- * rank, colours; and two records may stand in one line when processes share a stream. So a record is looked
- * for by "NCCL INFO " or "NCCL WARN ", and its host and process are read backwards from there.
+ * Lines → records. Anything may stand before a record: time stamps, the names of pods, mpirun's or
+ * torchrun's rank, colours; and two records may stand in one line when processes share a stream. So
+ * a record is looked for by "NCCL INFO " or "NCCL WARN ", and its host and process are read
+ * backwards from there.
  */
 #include <ctype.h>
 #include <string.h>

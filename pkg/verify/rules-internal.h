@@ -1,4 +1,5 @@
-/* What the rules share: steps through a text, inline: a log may have gigabytes; and those rules that are files of their own. */
+/* What the rules share: steps through a text, inline: a log may have gigabytes; and those rules
+ * that are files of their own. */
 #ifndef RAILMATE_VERIFY_RULES_INTERNAL_H
 #define RAILMATE_VERIFY_RULES_INTERNAL_H
 

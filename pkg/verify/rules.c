@@ -4,8 +4,8 @@
 #include "base/mem.h"
 #include "verify/rules-internal.h"
 
-/* "… comm 0x… rank 3 nranks 16 cudaDev 3 nvmlDev 3 busId 5d000 … - Init START", "comm … rank 3 nRanks 16
- * nNodes 2 …" */
+/* "… comm 0x… rank 3 nranks 16 cudaDev 3 nvmlDev 3 busId 5d000 … - Init START", "comm … rank 3
+ * nRanks 16 nNodes 2 …" */
 static void on_comm(struct verify *v, const struct record *r)
 {
 	struct gpu *g = record_gpu(v, r);
@@ -52,8 +52,8 @@ bool verify_is_tcp(const char *network)
 	return strcasestr(network, "socket") || strcasestr(network, "tcp");
 }
 
-/* "NET/OFI Selected Provider is tcp;ofi_rxm (found 1 nics)"; newer "NET/OFI Selected provider is efa, fabric
- * is efa-direct (found 4 nics)" */
+/* "NET/OFI Selected Provider is tcp;ofi_rxm (found 1 nics)"; newer "NET/OFI Selected provider is
+ * efa, fabric is efa-direct (found 4 nics)" */
 static void on_provider(struct verify *v, const struct record *r)
 {
 	static const char *const rdma[] = { "efa", "verbs", "cxi", "psm3", "opx" };
@@ -83,14 +83,15 @@ static void on_network(struct verify *v, const struct record *r)
 /* 2.27 and newer: "Assigned NET plugin IB to comm" */
 static void on_assigned(struct verify *v, const struct record *r)
 {
-	const char *name = r->text + strlen("Assigned NET plugin "), *end = strstr(name, " to comm");
+	const char *name = r->text + strlen("Assigned NET plugin "),
+		   *end = strstr(name, " to comm");
 
 	if (end && end > name)
 		set_network(v, r, name, (size_t)(end - name));
 }
 
-/* The HCA of this number in NCCL's own list; NULL: not known, or some share a number there (fused, 2.20 to
- * 2.23). */
+/* The HCA of this number in NCCL's own list; NULL: not known, or some share a number there
+ * (fused, 2.20 to 2.23). */
 static const struct hca *hca_numbered(const struct proc *p, uint64_t dev)
 {
 	const struct hca *found = NULL;
@@ -137,8 +138,8 @@ static void on_speed(const struct record *r)
 		r->proc->speed_mbps[dev] = (uint32_t)speed;
 }
 
-/* NET/IB: … qpn 412 (2.30: qp_num) … GID 3 (0/DDCCBBAAFFFF0000): raw words of a 16-byte GID, so the byte
- * order is the machine's. */
+/* NET/IB: … qpn 412 (2.30: qp_num) … GID 3 (0/DDCCBBAAFFFF0000): raw words of a 16-byte GID, so the
+ * byte order is the machine's. */
 static void on_connection(struct verify *v, const struct record *r)
 {
 	uint64_t index, prefix;
@@ -181,7 +182,8 @@ static bool is_index_of_map(const struct verify *v, const struct record *r, cons
 	return map && map->n_entries;
 }
 
-static void set_env(struct verify *v, enum env env, const char *value, size_t len, const struct record *r)
+static void set_env(struct verify *v, enum env env, const char *value, size_t len,
+		    const struct record *r)
 {
 	char *copy = v->env[env];
 	size_t n = len < sizeof(v->env[env]) ? len : sizeof(v->env[env]) - 1;
@@ -249,8 +251,8 @@ static void on_gdrcopy(struct verify *v, const struct record *r)
 	verify_ground(v, GROUND_GDRCOPY, r->text);
 }
 
-/* Subsystem GRAPH: " Pattern 4, crossNic 0, nChannels 16, bw 45/45, type NVL/PIX, sameChannels 1": the worst
- * link between GPUs of a node, then that to the NICs. */
+/* Subsystem GRAPH: " Pattern 4, crossNic 0, nChannels 16, bw 45/45, type NVL/PIX, sameChannels 1":
+ * the worst link between GPUs of a node, then that to the NICs. */
 static void on_pattern(struct verify *v, const struct record *r)
 {
 	if (strstr(r->text, ", type ") && r->whole)
@@ -288,7 +290,8 @@ static enum sign_id whose_device(const struct verify *v, const struct record *r)
 	if (!map) /* nothing to compare with, or cut before the name */
 		return SIGN_OPEN_DEVICE;
 	name += strlen("device ");
-	return map_entry_of(map, name, strcspn(name, " "), 0) ? SIGN_OPEN_DEVICE_OURS : SIGN_OPEN_DEVICE;
+	return map_entry_of(map, name, strcspn(name, " "), 0) ? SIGN_OPEN_DEVICE_OURS
+							      : SIGN_OPEN_DEVICE;
 }
 
 void verify_record(struct verify *v, const struct record *r)

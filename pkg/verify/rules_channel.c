@@ -1,4 +1,5 @@
-/* Channels between nodes: the lines that prove which HCA carries what, with GPU Direct RDMA or without. */
+/* Channels between nodes: the lines that prove which HCA carries what, with GPU Direct RDMA or
+ * without. */
 #include <string.h>
 
 #include "verify/rules-internal.h"
@@ -13,7 +14,8 @@ static bool skip_rank(const char **p, uint64_t *rank)
 {
 	uint64_t device;
 
-	return skip_number(p, 10, rank) && skip(p, "[") && skip_number(p, 16, &device) && skip(p, "]");
+	return skip_number(p, 10, rank) && skip(p, "[") && skip_number(p, 16, &device) &&
+	       skip(p, "]");
 }
 
 static bool skip_network(const char **p, char name[64])
@@ -59,8 +61,8 @@ static bool read_channel(const char *p, struct channel *c)
 	c->send = !skip(&p, " [receive]"); /* manuals leave "[send]" away */
 	if (c->send)
 		skip(&p, " [send]");
-	return skip(&p, " via NET/") && skip_network(&p, c->network) && skip_number(&p, 10, &c->dev) &&
-	       read_ways(p, c);
+	return skip(&p, " via NET/") && skip_network(&p, c->network) &&
+	       skip_number(&p, 10, &c->dev) && read_ways(p, c);
 }
 
 static void count_channel(struct verify *v, const struct channel *c, struct gpu *g)

@@ -4,8 +4,8 @@
 #include "base/mem.h"
 #include "verify/rules-internal.h"
 
-/* "mlx5_4_dma": the Data Direct function of mlx5_4 (2.27 and newer), which NCCL_IB_HCA and the map call
- * mlx5_4. */
+/* "mlx5_4_dma": the Data Direct function of mlx5_4 (2.27 and newer), which NCCL_IB_HCA and the map
+ * call mlx5_4. */
 static void drop_dma(char *name)
 {
 	static const char end[] = "_dma";
@@ -34,8 +34,8 @@ static struct hca *add_hca(struct proc *p, const char *name, size_t len, uint64_
 	return h;
 }
 
-/* What stands in a "Using" line replaces the one of an earlier communicator; fused HCAs have lines of their
- * own. */
+/* What stands in a "Using" line replaces the one of an earlier communicator; fused HCAs have lines
+ * of their own. */
 static void forget_plain(struct proc *p)
 {
 	size_t n = 0;
@@ -101,7 +101,8 @@ static void read_hcas(struct verify *v, const struct record *r, struct proc *pro
 	}
 }
 
-/* The last HCA is whole where the out-of-band interface follows, or where a manual leaves it away. */
+/* The last HCA is whole where the out-of-band interface follows, or where a manual leaves it away.
+ */
 static bool is_whole_list(const char *p)
 {
 	size_t n = strlen(p);
@@ -151,15 +152,15 @@ void rule_gdr_of_hca(struct verify *v, const struct record *r)
 {
 	uint64_t dev;
 
-	if (!r->proc || !strstr(r->text, "RDMA Disabled") || !number_after(r->text, "for HCA ", 10, &dev) ||
-	    dev >= 64)
+	if (!r->proc || !strstr(r->text, "RDMA Disabled") ||
+	    !number_after(r->text, "for HCA ", 10, &dev) || dev >= 64)
 		return;
 	r->proc->gdr_disabled |= UINT64_C(1) << dev;
 	verify_ground(v, GROUND_WHY, r->text);
 }
 
-/* "… Disabled for GPU 1b000 / HCA 2 (distance 8 > 5)"; 2.29: "… for GPU/0-1b000 (rank 3) - NET/0-2 (distance
- * 8 > 5)". */
+/* "… Disabled for GPU 1b000 / HCA 2 (distance 8 > 5)"; 2.29: "… for GPU/0-1b000 (rank 3) - NET/0-2
+ * (distance 8 > 5)". */
 void rule_gdr_of_gpu(struct verify *v, const struct record *r)
 {
 	struct gpu *g = record_gpu(v, r);

@@ -75,7 +75,8 @@ static const struct sign signs[SIGN_MAX] = {
 	[SIGN_WC_FLUSH] = { "completion-flushed", LEVEL_FAIL, NULL,
 			    "The connection was in error already: this line is a consequence.",
 			    "Look for the first error, in this log or the peer's." },
-	[SIGN_WC_OTHER] = { "completion-error", LEVEL_FAIL, NULL, "The HCA reports that a transfer failed.",
+	[SIGN_WC_OTHER] = { "completion-error", LEVEL_FAIL, NULL,
+			    "The HCA reports that a transfer failed.",
 			    "The status in the line says how; look at the peer's log, and at the kernel log "
 			    "of both nodes." },
 	[SIGN_ASYNC_FATAL] = { "async-fatal", LEVEL_FAIL, NULL,
@@ -105,7 +106,8 @@ static const struct sign signs[SIGN_MAX] = {
 				 "fabric.",
 				 "Settle the other findings first; then railmatectl doctor on the nodes, and "
 				 "verify --counters for lost packets." },
-	[SIGN_BANDWIDTH_GOOD] = { "bandwidth", LEVEL_NOTE, "the benchmark reaches what the VFs can send",
+	[SIGN_BANDWIDTH_GOOD] = { "bandwidth", LEVEL_NOTE,
+				  "the benchmark reaches what the VFs can send",
 				  "Bus bandwidth is held against the rate of the VFs of one node, by the map "
 				  "or by NCCL.",
 				  "Nothing to do." },
@@ -113,8 +115,10 @@ static const struct sign signs[SIGN_MAX] = {
 				   "the benchmark's messages are too small to judge bandwidth by",
 				   "Below 32 MB latency decides.",
 				   "Run it up to 1 GB at least (nccl-tests: -e 4G -f 2)." },
-	[SIGN_BANDWIDTH_UNTOLD] = { "bandwidth-not-judged", LEVEL_NOTE, "how fast the VFs are is not known",
-				    "Neither a map with mbps nor the log tells it.", "Give --map map.json." },
+	[SIGN_BANDWIDTH_UNTOLD] = { "bandwidth-not-judged", LEVEL_NOTE,
+				    "how fast the VFs are is not known",
+				    "Neither a map with mbps nor the log tells it.",
+				    "Give --map map.json." },
 	[SIGN_ONE_NODE] = { "one-node", LEVEL_UNKNOWN, "all ranks are on one node",
 			    "Within a node NCCL takes NVLink, PCIe or shared memory: the network was not "
 			    "exercised.",
@@ -126,19 +130,23 @@ static const struct sign signs[SIGN_MAX] = {
 				"HCAs too, with peer-to-peer and shared memory disabled.",
 				"Give the whole log of a run with NCCL_DEBUG=INFO "
 				"NCCL_DEBUG_SUBSYS=INIT,NET,ENV, or the logs of two nodes." },
-	[SIGN_RANKS_UNSEEN] = { "ranks-unseen", LEVEL_UNKNOWN, "not every rank of the job is in these logs",
+	[SIGN_RANKS_UNSEEN] = { "ranks-unseen", LEVEL_UNKNOWN,
+				"not every rank of the job is in these logs",
 				"Each rank writes of itself only: what the others used is not known.",
 				"Give the logs of all pods: verify a.log b.log ...; every one with "
 				"NCCL_DEBUG=INFO." },
-	[SIGN_NO_CHANNELS] = { "no-channels", LEVEL_UNKNOWN, "no channel between nodes is in this log",
+	[SIGN_NO_CHANNELS] = { "no-channels", LEVEL_UNKNOWN,
+			       "no channel between nodes is in this log",
 			       "The log ends before the first collective, or lacks the subsystem INIT; NCCL "
 			       "2.22 and newer connect lazily.",
 			       "Run one all-reduce over all ranks with NCCL_DEBUG=INFO "
 			       "NCCL_DEBUG_SUBSYS=INIT,NET,ENV." },
-	[SIGN_NO_LINES] = { "no-nccl-lines", LEVEL_UNKNOWN, "no line of NCCL or RCCL is in this log",
+	[SIGN_NO_LINES] = { "no-nccl-lines", LEVEL_UNKNOWN,
+			    "no line of NCCL or RCCL is in this log",
 			    "NCCL wrote nothing, or into a file of its own (NCCL_DEBUG_FILE).",
 			    "Set NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,ENV and run again." },
-	[SIGN_HCA_MISSING] = { "hca-missing", LEVEL_WARN, "NCCL takes fewer HCAs than were allocated",
+	[SIGN_HCA_MISSING] = { "hca-missing", LEVEL_WARN,
+			       "NCCL takes fewer HCAs than were allocated",
 			       "A port that is not ACTIVE, or a name that does not exist, is left out "
 			       "without an error.",
 			       "Check the port's state in the container, and who else sets NCCL_IB_HCA." },
@@ -146,17 +154,20 @@ static const struct sign signs[SIGN_MAX] = {
 			       "NCCL_IB_HCA is unset, a prefix instead of =name:port, or was overridden, and "
 			       "foreign verbs nodes are visible.",
 			       "Unset what overrides NCCL_IB_HCA; do not run privileged." },
-	[SIGN_HCA_UNUSED] = { "hca-unused", LEVEL_WARN, "channels use fewer HCAs than were allocated",
+	[SIGN_HCA_UNUSED] = { "hca-unused", LEVEL_WARN,
+			      "channels use fewer HCAs than were allocated",
 			      "NCCL sees the HCA but judges it too far or too slow, or has fewer GPUs than "
 			      "HCAs.",
 			      "Compare with railmatectl topo; NCCL_DEBUG_SUBSYS=GRAPH tells NCCL's "
 			      "reasons." },
-	[SIGN_HCA_FAR] = { "hca-of-another-gpu", LEVEL_WARN, "a GPU uses other HCAs than the map has for it",
+	[SIGN_HCA_FAR] = { "hca-of-another-gpu", LEVEL_WARN,
+			   "a GPU uses other HCAs than the map has for it",
 			   "NCCL places the HCA elsewhere than railmate does: flattened PCI, a foreign "
 			   "topology file, or fewer channels.",
 			   "Compare railmatectl topo with NCCL_DEBUG_SUBSYS=GRAPH; check NCCL_TOPO_FILE and "
 			   "NCCL_IB_MERGE_VFS." },
-	[SIGN_IDLE_PORT] = { "port-idle", LEVEL_WARN, "an allocated VF sent nothing by its port counters",
+	[SIGN_IDLE_PORT] = { "port-idle", LEVEL_WARN,
+			     "an allocated VF sent nothing by its port counters",
 			     "NCCL does not use it, or its driver does not count for VFs.",
 			     "Compare with the HCAs of the log; look at the counters of the PF." },
 	[SIGN_TCP_TRAFFIC] = { "tcp-traffic", LEVEL_WARN,
@@ -166,7 +177,8 @@ static const struct sign signs[SIGN_MAX] = {
 			       "checkpoints, images.",
 			       "Look at the logs of all ranks for NET/Socket; run again while nothing else "
 			       "does." },
-	[SIGN_FUSED] = { "fused", LEVEL_WARN, "NCCL fused several HCAs into one and adds their speeds",
+	[SIGN_FUSED] = { "fused", LEVEL_WARN,
+			 "NCCL fused several HCAs into one and adds their speeds",
 			 "They are functions or ports of one card; two VFs of one port share its wire, so "
 			 "NCCL expects too much of it.",
 			 "Give a container one VF of a port, or set NCCL_IB_MERGE_NICS=0; harmless for two "
@@ -207,7 +219,8 @@ static const struct sign signs[SIGN_MAX] = {
 				"The topology file that NCCL was told to read cannot be opened; NCCL detects "
 				"by itself.",
 				"Mount the file, or unset NCCL_TOPO_FILE." },
-	[SIGN_OTHER_WARN] = { "nccl-warn", LEVEL_WARN, "NCCL wrote warnings that are not in this catalogue",
+	[SIGN_OTHER_WARN] = { "nccl-warn", LEVEL_WARN,
+			      "NCCL wrote warnings that are not in this catalogue",
 			      "NCCL warns of what fails or may fail; a known failure has a finding of its "
 			      "own.",
 			      "Read them, the first one first: what follows is often its consequence." },
@@ -221,8 +234,10 @@ static const struct sign signs[SIGN_MAX] = {
 				    "Check /dev/infiniband and the RDMA namespace mode (rdma system)." },
 	[SIGN_NOGDR_ENV] = { "gdr-off-by-variable", LEVEL_NOGDR,
 			     "GPUDirect RDMA is switched off by a variable",
-			     "NCCL_NET_GDR_LEVEL=LOC (or 0) means never.", "Unset NCCL_NET_GDR_LEVEL." },
-	[SIGN_NOGDR_HOST] = { "gdr-unsupported", LEVEL_NOGDR, "GPUDirect RDMA is not available on the host",
+			     "NCCL_NET_GDR_LEVEL=LOC (or 0) means never.",
+			     "Unset NCCL_NET_GDR_LEVEL." },
+	[SIGN_NOGDR_HOST] = { "gdr-unsupported", LEVEL_NOGDR,
+			      "GPUDirect RDMA is not available on the host",
 			      "Neither nvidia_peermem nor dmabuf works here (AMD: no peer memory in the "
 			      "kernel).",
 			      "Load nvidia_peermem, or use the open kernel modules with Linux 5.12 or newer; "
@@ -237,7 +252,8 @@ static const struct sign signs[SIGN_MAX] = {
 			       "The VF's place was not found (see the finding about it), and NCCL attached "
 			       "it to the first CPU.",
 			       "Set NCCL_IB_MERGE_VFS=0, or give a topology file that names the VF." },
-	[SIGN_NOGDR_READ] = { "gdr-sends-off", LEVEL_NOGDR, "receives use GPUDirect RDMA, sends do not",
+	[SIGN_NOGDR_READ] = { "gdr-sends-off", LEVEL_NOGDR,
+			      "receives use GPUDirect RDMA, sends do not",
 			      "NCCL_NET_GDR_READ=0, or a GPU older than Ampere, for which NCCL decides so.",
 			      "Unset NCCL_NET_GDR_READ; on older GPUs this is NCCL's choice." },
 	[SIGN_NOGDR_MAP] = { "gdr-path", LEVEL_NOGDR, "the map has no nearer VF for this GPU",
@@ -268,7 +284,8 @@ static const struct sign signs[SIGN_MAX] = {
 	[SIGN_P2P] = { "p2p-disabled", LEVEL_NOTE, NULL,
 		       "GPUs that are connected may not use peer-to-peer transfers.",
 		       "Check NCCL_P2P_DISABLE, NCCL_P2P_LEVEL, ACS and the driver." },
-	[SIGN_SHM] = { "shared-memory", LEVEL_NOTE, "GPUs of one node exchange data through shared memory",
+	[SIGN_SHM] = { "shared-memory", LEVEL_NOTE,
+		       "GPUs of one node exchange data through shared memory",
 		       "NCCL finds no peer-to-peer way between them: no NVLink, GPUs of two sockets or "
 		       "containers, "
 		       "or NCCL_P2P_DISABLE.",
@@ -290,11 +307,13 @@ static const struct sign signs[SIGN_MAX] = {
 				 "one node, peer-to-peer and shared memory disabled",
 				 "Traffic went through the HCAs and back; the fabric was hardly tested.",
 				 "Run on two nodes as well." },
-	[SIGN_DAMAGED] = { "damaged-lines", LEVEL_NOTE, "some channel lines are cut or run into each other",
+	[SIGN_DAMAGED] = { "damaged-lines", LEVEL_NOTE,
+			   "some channel lines are cut or run into each other",
 			   "Several processes write into one stream, or the log ends within a line; those "
 			   "lines were left out.",
 			   "NCCL_DEBUG_FILE=/tmp/nccl.%h.%p gives every process a file." },
-	[SIGN_TOO_MANY] = { "too-many-gpus", LEVEL_NOTE, "more GPUs or processes than are told apart",
+	[SIGN_TOO_MANY] = { "too-many-gpus", LEVEL_NOTE,
+			    "more GPUs or processes than are told apart",
 			    "Those beyond the first 4096 were looked through for failures only.",
 			    "Verify the nodes in parts." },
 };
@@ -331,8 +350,8 @@ static enum sign_id by_number(const struct numbered *table, size_t n, unsigned l
 	return other;
 }
 
-/* "failed with 110 Connection timed out, on dev …"; before 2.24.3 "failed with error Connection timed out
- * errno 110". */
+/* "failed with 110 Connection timed out, on dev …"; before 2.24.3 "failed with error Connection
+ * timed out errno 110". */
 static enum sign_id match_modify_qp(const char *text)
 {
 	static const struct numbered errnos[] = {
@@ -347,9 +366,9 @@ static enum sign_id match_modify_qp(const char *text)
 }
 
 /*
- * Since 2.28 "with status=IBV_WC_RETRY_EXC_ERR(12) …", since 2.20 "with status=12 …", from 2.12 to 2.19 "from
- * peer … with error 12, opcode …"; before, "Got completion with error 12, opcode …", and RCCL's of those
- * days.
+ * Since 2.28 "with status=IBV_WC_RETRY_EXC_ERR(12) …", since 2.20 "with status=12 …", from 2.12
+ * to 2.19 "from peer … with error 12, opcode …"; before, "Got completion with error 12, opcode …",
+ * and RCCL's of those days.
  */
 static enum sign_id match_completion(const char *text)
 {
@@ -359,7 +378,9 @@ static enum sign_id match_completion(const char *text)
 		{ 13, SIGN_WC_RNR },
 	};
 	const char *status = strstr(text, "status="), *error = strstr(text, "with error ");
-	const char *at = status ? status + strlen("status=") : error ? error + strlen("with error ") : "";
+	const char *at = status	 ? status + strlen("status=")
+			 : error ? error + strlen("with error ")
+				 : "";
 
 	if (*at < '0' || *at > '9')
 		at += strcspn(at, "( ");
@@ -368,7 +389,8 @@ static enum sign_id match_completion(const char *text)
 	return by_number(statuses, ARRAY_LEN(statuses), strtoul(at, NULL, 10), SIGN_WC_OTHER);
 }
 
-/* Every part has to be in the line. `info` also when NCCL wrote it as INFO: many lines are, so these are few.
+/* Every part has to be in the line. `info` also when NCCL wrote it as INFO: many lines are, so
+ * these are few.
  */
 static const struct pattern {
 	const char *part, *also;
@@ -377,12 +399,18 @@ static const struct pattern {
 	enum sign_id (*refine)(const char *text);
 } patterns[] = {
 	{ .part = "NET/IB : No device found", .id = SIGN_NO_DEVICE, .info = true },
-	{ .part = "is not a PCI device", .also = "opology detection", .id = SIGN_NOT_PCI, .info = true },
+	{ .part = "is not a PCI device",
+	  .also = "opology detection",
+	  .id = SIGN_NOT_PCI,
+	  .info = true },
 	{ .part = "Could not open XML topology file", .id = SIGN_NO_TOPO_FILE, .info = true },
 	{ .part = "P2P is disabled between connected GPUs", .id = SIGN_P2P, .info = true },
 	{ .part = "GDRDMA not enabled", .id = SIGN_NOGDR_HOST, .info = true },
 	{ .part = "Missing \"iommu=pt\"", .id = SIGN_IOMMU_PT, .info = true },
-	{ .part = "NUMA auto balancing", .also = "nabled", .id = SIGN_NUMA_BALANCING, .info = true },
+	{ .part = "NUMA auto balancing",
+	  .also = "nabled",
+	  .id = SIGN_NUMA_BALANCING,
+	  .info = true },
 	{ .part = "No IP interface found", .id = SIGN_NO_IP },
 	{ .part = "o socket interface found", .id = SIGN_NO_IFNAME },
 	{ .part = "Failed to initialize any NET plugin", .id = SIGN_NO_PLUGIN },
@@ -407,7 +435,8 @@ enum sign_id sign_match(const char *text, bool warn)
 	for (size_t i = 0; i < ARRAY_LEN(patterns); i++) {
 		const struct pattern *p = &patterns[i];
 
-		if ((!warn && !p->info) || !strstr(text, p->part) || (p->also && !strstr(text, p->also)))
+		if ((!warn && !p->info) || !strstr(text, p->part) ||
+		    (p->also && !strstr(text, p->also)))
 			continue;
 		return p->refine ? p->refine(text) : p->id;
 	}

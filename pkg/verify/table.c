@@ -26,7 +26,8 @@ static bool is_proc(const struct proc *p, const char *host, size_t len, uint64_t
 
 struct proc *verify_proc(struct verify *v, const char *host, size_t host_len, uint64_t pid)
 {
-	size_t len = host_len < sizeof(v->last_proc->host) ? host_len : sizeof(v->last_proc->host) - 1;
+	size_t len =
+		host_len < sizeof(v->last_proc->host) ? host_len : sizeof(v->last_proc->host) - 1;
 	uint64_t slot;
 	struct proc *p;
 
@@ -62,7 +63,8 @@ struct gpu *verify_gpu(struct verify *v, struct proc *proc, unsigned cuda)
 
 	if (g && g->proc == proc && g->cuda == cuda)
 		return g;
-	for (slot = hash_gpu(proc, cuda) % TABLE_SLOTS; v->gpu_slots[slot]; slot = (slot + 1) % TABLE_SLOTS) {
+	for (slot = hash_gpu(proc, cuda) % TABLE_SLOTS; v->gpu_slots[slot];
+	     slot = (slot + 1) % TABLE_SLOTS) {
 		g = v->gpus[v->gpu_slots[slot] - 1];
 		if (g->proc == proc && g->cuda == cuda)
 			return v->last_gpu = g;
@@ -126,7 +128,8 @@ static void prove(struct proof *p, const char *source, uint64_t line, const char
 	str_utf8_trim(p->text);
 }
 
-void verify_saw_at(struct verify *v, enum sign_id id, const char *source, uint64_t line, const char *text)
+void verify_saw_at(struct verify *v, enum sign_id id, const char *source, uint64_t line,
+		   const char *text)
 {
 	prove(&v->signs[id], source, line, text);
 }

@@ -18,7 +18,8 @@ static const char *const ground_names[] = {
 };
 
 /* The worst first; within a level as in the catalogue. */
-static const enum level order[] = { LEVEL_FAIL, LEVEL_UNKNOWN, LEVEL_WARN, LEVEL_NOGDR, LEVEL_NOTE };
+static const enum level order[] = { LEVEL_FAIL, LEVEL_UNKNOWN, LEVEL_WARN, LEVEL_NOGDR,
+				    LEVEL_NOTE };
 
 static uint64_t gpu_channels(const struct gpu *g, uint64_t *ret_gdr)
 {
@@ -36,7 +37,8 @@ static void put_bus(const struct gpu *g, struct strbuf *out)
 {
 	if (g->bus)
 		strbuf_printf(out, "%04llx:%02llx:%02llx.%llx", (ull)(g->bus >> 20),
-			      (ull)(g->bus >> 12 & 0xff), (ull)(g->bus >> 4 & 0xff), (ull)(g->bus & 0xf));
+			      (ull)(g->bus >> 12 & 0xff), (ull)(g->bus >> 4 & 0xff),
+			      (ull)(g->bus & 0xf));
 }
 
 static void put_hcas(const struct gpu *g, struct strbuf *out)
@@ -102,7 +104,8 @@ static void put_gpu(const struct verify *v, const struct gpu *g, struct strbuf *
 		strbuf_puts(out, "GDRDMA");
 	else
 		strbuf_printf(out, "%s: %s", gdr ? "GDRDMA in part" : "no GDR", strbuf_str(&why));
-	strbuf_printf(out, "  (%llu of %llu channels, %s:%llu)\n", (ull)gdr, (ull)n, g->source, (ull)g->line);
+	strbuf_printf(out, "  (%llu of %llu channels, %s:%llu)\n", (ull)gdr, (ull)n, g->source,
+		      (ull)g->line);
 }
 
 /* Trouble first. */

@@ -38,11 +38,11 @@ struct proc {
 	uint64_t pid;
 	struct hca *hcas;
 	size_t n_hcas, cap_hcas;
-	char *wanted; /* the value of NCCL_IB_HCA */
-	uint64_t gdr_disabled; /* bit n: "GPU Direct RDMA Disabled for HCA n" */
-	unsigned local_ranks;  /* 0: unknown */
+	char *wanted;			      /* the value of NCCL_IB_HCA */
+	uint64_t gdr_disabled;		      /* bit n: "GPU Direct RDMA Disabled for HCA n" */
+	unsigned local_ranks;		      /* 0: unknown */
 	uint32_t speed_mbps[VERIFY_MAX_DEVS]; /* by NCCL's number; 0: unknown */
-	const char *using_source; /* of the newest "Using" line; NULL: none */
+	const char *using_source;	      /* of the newest "Using" line; NULL: none */
 	uint64_t using_line;
 };
 
@@ -53,14 +53,15 @@ struct traffic {
 
 struct gpu {
 	struct proc *proc;
-	unsigned cuda; /* device number in its process */
-	int64_t rank;  /* -1: unknown */
-	uint64_t bus;  /* as NCCL prints it; 0: unknown */
+	unsigned cuda;	   /* device number in its process */
+	int64_t rank;	   /* -1: unknown */
+	uint64_t bus;	   /* as NCCL prints it; 0: unknown */
 	uint64_t far_devs; /* bit n: NCCL says HCA n is too far for GDR */
 	uint64_t own_devs; /* bit n: HCA n was used without a proxy (PXN) */
 	unsigned far_distance, far_limit;
 	struct traffic by_dev[VERIFY_MAX_DEVS];
-	const char *source; /* of the line that proves it: a channel without GDR, else the first one */
+	const char
+		*source; /* of the line that proves it: a channel without GDR, else the first one */
 	uint64_t line;
 	bool proof_is_plain;
 	enum sign_id why; /* after verify_judge(): why not GDR; SIGN_MAX: all of it is */
@@ -71,7 +72,14 @@ enum env { ENV_GDR_LEVEL, ENV_GDR_READ, ENV_P2P_DISABLE, ENV_SHM_DISABLE, ENV_GI
 
 /* What a verdict stands on, besides what was found. */
 enum ground {
-	GROUND_NETWORK, GROUND_USING, GROUND_NODES, GROUND_GDR, GROUND_PLAIN, GROUND_WHY, GROUND_INSIDE, GROUND_GDRCOPY,
+	GROUND_NETWORK,
+	GROUND_USING,
+	GROUND_NODES,
+	GROUND_GDR,
+	GROUND_PLAIN,
+	GROUND_WHY,
+	GROUND_INSIDE,
+	GROUND_GDRCOPY,
 	GROUND_MAX
 };
 
@@ -79,7 +87,7 @@ struct map_entry {
 	const char *gpu, *vf, *hca, *netdev, *path; /* all but hca may be NULL */
 	uint64_t gpu_bus, port;
 	int64_t gid_index; /* -1: not known, or none */
-	int64_t mbps; /* 0: not known */
+	int64_t mbps;	   /* 0: not known */
 };
 
 struct map {
@@ -92,11 +100,11 @@ struct map {
 /* The table of a benchmark, and its best row. */
 struct bench {
 	int columns, size_column, bus_column; /* of the newest headings; columns 0: none */
-	bool bits; /* Gb/s */
+	bool bits;			      /* Gb/s */
 	bool each_to_each; /* each rank sends to each: a node's VFs are shared by its ranks */
 	uint64_t rows;
 	double best, best_size, largest; /* GB/s; bytes */
-	double line_rate; /* GB/s, after verify_judge_bench(); 0: not known */
+	double line_rate;		 /* GB/s, after verify_judge_bench(); 0: not known */
 	const char *source;
 	uint64_t line;
 	char text[120];
@@ -123,8 +131,9 @@ struct verify {
 	uint64_t bytes, lines, records;
 	char version[64], network[64];
 	uint64_t nodes, ranks; /* the largest of any communicator; 0: unknown */
-	uint64_t least_ranks; /* that a channel names, where no communicator is told */
-	uint64_t rank_seen[MAX_RANKS / 64]; /* bits: ranks of the largest communicator that wrote themselves */
+	uint64_t least_ranks;  /* that a channel names, where no communicator is told */
+	uint64_t rank_seen[MAX_RANKS /
+			   64]; /* bits: ranks of the largest communicator that wrote themselves */
 	uint64_t net_channels, net_gdr;
 	bool rdma_provider; /* a plugin named a libfabric provider that is RDMA */
 	char env[ENV_MAX][32];
@@ -152,7 +161,8 @@ void verify_record(struct verify *v, const struct record *r);
 struct proc *verify_proc(struct verify *v, const char *host, size_t host_len, uint64_t pid);
 struct gpu *verify_gpu(struct verify *v, struct proc *proc, unsigned cuda);
 void verify_saw(struct verify *v, enum sign_id id, const char *text);
-void verify_saw_at(struct verify *v, enum sign_id id, const char *source, uint64_t line, const char *text);
+void verify_saw_at(struct verify *v, enum sign_id id, const char *source, uint64_t line,
+		   const char *text);
 /* A rank of a communicator of n wrote this itself. n 0: not told, at least `least`. */
 void verify_rank(struct verify *v, uint64_t rank, uint64_t n, uint64_t least);
 uint64_t verify_ranks_seen(const struct verify *v);
@@ -165,7 +175,8 @@ bool verify_is_tcp(const char *network);
 
 /* map.c */
 const struct map *verify_map_of(const struct verify *v, const char *host);
-const struct map_entry *map_entry_of(const struct map *map, const char *hca, size_t len, uint64_t port);
+const struct map_entry *map_entry_of(const struct map *map, const char *hca, size_t len,
+				     uint64_t port);
 
 /* bench.c: a line that is no record, and what its rows come to. */
 void verify_bench_line(struct verify *v, const char *line, size_t len);

@@ -1,7 +1,7 @@
 /*
- * What NCCL's or RCCL's own log proves about the network it used. Bytes of any log go in, in pieces of any
- * size, from any number of sources one after the other; one verdict comes out. The memory is bounded by the
- * limits below, whatever comes in. Pure: reads no file. One thread.
+ * What NCCL's or RCCL's own log proves about the network it used. Bytes of any log go in, in pieces
+ * of any size, from any number of sources one after the other; one verdict comes out. The memory is
+ * bounded by the limits below, whatever comes in. Pure: reads no file. One thread.
  */
 #ifndef RAILMATE_VERIFY_VERIFY_H
 #define RAILMATE_VERIFY_VERIFY_H
@@ -15,19 +15,28 @@ struct strbuf;
 struct verify;
 
 #define VERIFY_MAX_LINE 16384 /* the rest of a longer line is skipped */
-#define VERIFY_MAX_GPUS 4096  /* of all processes together, and as many processes; more are counted only */
-#define VERIFY_MAX_DEVS 64    /* of a process */
+#define VERIFY_MAX_GPUS                                                                            \
+	4096 /* of all processes together, and as many processes; more are counted only */
+#define VERIFY_MAX_DEVS 64 /* of a process */
 
-enum verdict { VERDICT_PASS, VERDICT_NOGDR, VERDICT_WARN, VERDICT_FAIL, VERDICT_INCONCLUSIVE, VERDICT_MAX };
+enum verdict {
+	VERDICT_PASS,
+	VERDICT_NOGDR,
+	VERDICT_WARN,
+	VERDICT_FAIL,
+	VERDICT_INCONCLUSIVE,
+	VERDICT_MAX
+};
 
 struct verify *verify_new(void);
 void verify_free(struct verify *v); /* NULL is fine */
 void verify_freep(struct verify **v);
 #define _cleanup_verify_ __attribute__((cleanup(verify_freep)))
 
-/* A container's map.json. host NULL: of every host that has no map of its own. Before the first byte. */
-int verify_add_map(struct verify *v, const char *host, const char *text, size_t len, const char *name,
-		   struct err *err);
+/* A container's map.json. host NULL: of every host that has no map of its own. Before the first
+ * byte. */
+int verify_add_map(struct verify *v, const char *host, const char *text, size_t len,
+		   const char *name, struct err *err);
 /* A log of that name begins; verify_end() takes a last line that has no end. */
 void verify_begin(struct verify *v, const char *name);
 void verify_feed(struct verify *v, const char *data, size_t len);
@@ -36,8 +45,10 @@ void verify_end(struct verify *v);
 void verify_idle_port(struct verify *v, const char *hca, uint64_t port);
 /* An interface by which much went that is not RDMA; before verify_judge(). */
 void verify_tcp_traffic(struct verify *v, const char *interface, uint64_t bytes);
-/* Is this port in one of the maps? The GPU and the VF of the first that has it; either may be NULL. */
-bool verify_mapped(const struct verify *v, const char *hca, uint64_t port, const char **gpu, const char **vf);
+/* Is this port in one of the maps? The GPU and the VF of the first that has it; either may be NULL.
+ */
+bool verify_mapped(const struct verify *v, const char *hca, uint64_t port, const char **gpu,
+		   const char **vf);
 
 /* Once, after the last verify_end(). */
 enum verdict verify_judge(struct verify *v);

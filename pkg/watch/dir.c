@@ -1,7 +1,7 @@
 /*
- * A directory that may come and go: inotify on it, or on its nearest ancestor while it does not exist. One
- * watch at a time, moved along as folders appear and vanish; what queued up for an older one is told by its
- * number and ignored.
+ * A directory that may come and go: inotify on it, or on its nearest ancestor while it does not
+ * exist. One watch at a time, moved along as folders appear and vanish; what queued up for an older
+ * one is told by its number and ignored.
  */
 #include "watch/watch.h"
 #include "watch/watch-internal.h"
@@ -27,7 +27,8 @@ struct watch_dir {
 	bool there; /* the watch is on the directory itself */
 };
 
-/* The kubelet writes its checkpoint through a temporary file on every message of ours: no reason to wake up.
+/* The kubelet writes its checkpoint through a temporary file on every message of ours: no reason to
+ * wake up.
  */
 bool dir_name_matters(const char *name)
 {
@@ -54,12 +55,14 @@ static bool climb(char *path)
 
 static int add_watch(const struct watch_dir *w, const char *path)
 {
-	int wd = inotify_add_watch(w->fd, path, COMES_AND_GOES | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
+	int wd = inotify_add_watch(w->fd, path,
+				   COMES_AND_GOES | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
 
 	return wd < 0 ? -errno : wd;
 }
 
-/* Watch the deepest folder on the way to the path that can be watched. Returns the error of the path itself.
+/* Watch the deepest folder on the way to the path that can be watched. Returns the error of the
+ * path itself.
  */
 static int watch_nearest(struct watch_dir *w)
 {
@@ -75,8 +78,9 @@ static int watch_nearest(struct watch_dir *w)
 	return first < 0 ? first : 0;
 }
 
-/* Once more after an ancestor was taken: the next folder may have come before the watch was there to see it.
- * Every round either ends or has got nearer, or the folders come and go faster than we look. */
+/* Once more after an ancestor was taken: the next folder may have come before the watch was there
+ * to see it. Every round either ends or has got nearer, or the folders come and go faster than we
+ * look. */
 static int arm(struct watch_dir *w)
 {
 	int r = watch_nearest(w), before = -1;
@@ -157,7 +161,8 @@ static bool read_events(const struct watch_dir *w, struct seen *seen)
 	return n > 0;
 }
 
-/* A directory that came or went is a change by itself: what is in it was not seen coming or going. */
+/* A directory that came or went is a change by itself: what is in it was not seen coming or going.
+ */
 bool watch_dir_drain(struct watch_dir *w)
 {
 	struct seen seen = { 0 };

@@ -59,7 +59,8 @@ int watch_hw_open(struct watch_hw **ret, struct err *err)
 	struct watch_hw *w = xcalloc(1, sizeof(*w));
 
 	for (size_t i = 0; i < ARRAY_LEN(sources); i++)
-		netlink_feed_open(sources[i].bus, sources[i].groups, sources[i].name, &w->feeds[i], err);
+		netlink_feed_open(sources[i].bus, sources[i].groups, sources[i].name, &w->feeds[i],
+				  err);
 	*ret = w;
 	return 0;
 }

@@ -1,6 +1,7 @@
 /*
- * Edges that say "something changed", never what: inotify on directories, kernel uevents and rtnetlink link changes.
- * Each gives a descriptor to poll for reading and a function that drains it. Main thread.
+ * Edges that say "something changed", never what: inotify on directories, kernel uevents and
+ * rtnetlink link changes. Each gives a descriptor to poll for reading and a function that drains
+ * it. Main thread.
  */
 #ifndef RAILMATE_WATCH_WATCH_H
 #define RAILMATE_WATCH_WATCH_H
@@ -13,17 +14,19 @@ struct err;
 struct watch_dir;
 int watch_dir_open(const char *dir, struct watch_dir **ret, struct err *err);
 int watch_dir_fd(const struct watch_dir *w);
-/* Drain. true: a name other than the kubelet's checkpoint temporaries (".NNN", kubelet_internal_checkpoint) came, went
- * or moved, the directory itself came or went, or the queue overran. */
+/* Drain. true: a name other than the kubelet's checkpoint temporaries (".NNN",
+ * kubelet_internal_checkpoint) came, went or moved, the directory itself came or went, or the queue
+ * overran. */
 bool watch_dir_drain(struct watch_dir *w);
 void watch_dir_close(struct watch_dir *w); /* NULL is fine */
 
-/* Uevents of the subsystems pci, net, infiniband, infiniband_verbs; and RTM_NEWLINK/DELLINK. An overrun counts as a
- * change. A source that cannot be opened (sandbox, no netlink) is no failure: 0 is returned, its descriptor is -1, and
- * err, which the caller has zeroed, holds the sentence. */
+/* Uevents of the subsystems pci, net, infiniband, infiniband_verbs; and RTM_NEWLINK/DELLINK. An
+ * overrun counts as a change. A source that cannot be opened (sandbox, no netlink) is no failure: 0
+ * is returned, its descriptor is -1, and err, which the caller has zeroed, holds the sentence. */
 struct watch_hw;
 int watch_hw_open(struct watch_hw **ret, struct err *err);
-int watch_hw_fd(const struct watch_hw *w, int which); /* which: 0 uevents, 1 rtnetlink; -1 if that one could not be opened */
+int watch_hw_fd(const struct watch_hw *w,
+		int which); /* which: 0 uevents, 1 rtnetlink; -1 if that one could not be opened */
 bool watch_hw_drain(struct watch_hw *w, int which);
 void watch_hw_close(struct watch_hw *w); /* NULL is fine */
 

@@ -1,9 +1,10 @@
 /*
- * GetPreferredAllocation, the decision only: choose_vfs() on 8 GPUs and 8 PFs × 16 VFs, and on 16 GPUs and
- * 16 PFs × 127 VFs; many random free sets, beside a floor that looks at the same functions and takes the
- * nearest free VF for each GPU in turn.
+ * GetPreferredAllocation, the decision only: choose_vfs() on 8 GPUs and 8 PFs × 16 VFs, and on 16
+ * GPUs and 16 PFs × 127 VFs; many random free sets, beside a floor that looks at the same functions
+ * and takes the nearest free VF for each GPU in turn.
  *
- *   bench_align [--json] [COUNT]     COUNT free sets a row (10,000); a tenth of it on the large machine
+ *   bench_align [--json] [COUNT]     COUNT free sets a row (10,000); a tenth of it on the large
+ * machine
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +39,13 @@ static const struct machine machines[] = {
 	{ "numa:2 root:4 switch:1 gpu:1 pf:1 vf:16",
 	  8,
 	  1,
-	  { { 8, 8, 1 }, { 8, 8, 2 }, { 8, 8, 10 }, { 8, 4, 2 }, { 8, 3, 10 }, { 2, 2, 2 }, { 0, 4, 2 } },
+	  { { 8, 8, 1 },
+	    { 8, 8, 2 },
+	    { 8, 8, 10 },
+	    { 8, 4, 2 },
+	    { 8, 3, 10 },
+	    { 2, 2, 2 },
+	    { 0, 4, 2 } },
 	  7 },
 	{ "numa:2 root:8 switch:1 gpu:1 pf:1 vf:127",
 	  16,
@@ -158,9 +165,11 @@ static double percentile_us(const struct bench *b, const struct series *s, size_
 	return (double)s->ns[(b->rounds - 1) * percent / 100] / 1e3;
 }
 
-static void print_line(const struct bench *b, const struct row *row, const char *what, const struct series *s)
+static void print_line(const struct bench *b, const struct row *row, const char *what,
+		       const struct series *s)
 {
-	printf("  %-28s p50 %7.1f us   p99 %7.1f us", what, percentile_us(b, s, 50), percentile_us(b, s, 99));
+	printf("  %-28s p50 %7.1f us   p99 %7.1f us", what, percentile_us(b, s, 50),
+	       percentile_us(b, s, 99));
 	/* Costs compare only where both make as many pairs. */
 	if (row->gpus > 0 && row->want >= row->gpus)
 		printf("   mean cost %6.3f", (double)s->cost / (double)b->rounds);
@@ -178,8 +187,8 @@ static void print_text(const struct bench *b, const struct row *row, const struc
 static void print_json(const struct bench *b, const struct row *row, const struct series *chosen,
 		       const struct series *floor)
 {
-	printf("{\"vfs\": %zu, \"gpus\": %zu, \"want\": %zu, \"one_in\": %d, ", b->pool.n_devs, row->gpus,
-	       row->want, row->one_in);
+	printf("{\"vfs\": %zu, \"gpus\": %zu, \"want\": %zu, \"one_in\": %d, ", b->pool.n_devs,
+	       row->gpus, row->want, row->one_in);
 	printf("\"choose\": {\"p50_us\": %.1f, \"p99_us\": %.1f}, ", percentile_us(b, chosen, 50),
 	       percentile_us(b, chosen, 99));
 	printf("\"floor\": {\"p50_us\": %.1f, \"p99_us\": %.1f}}", percentile_us(b, floor, 50),

@@ -1,8 +1,8 @@
 /*
- * The ledger on disk: bench_ledger DIR HOLDS ROUNDS. Each round changes one hold, writes the text and stores
- * it: a new file, fsync, rename, fsync of the directory. The floor: the same bytes over those of an open
- * file, and one fdatasync. Every 8 holds share a decision of 8 VFs for 8 GPUs, and the newest decisions are
- * all there, as in a daemon that runs for long.
+ * The ledger on disk: bench_ledger DIR HOLDS ROUNDS. Each round changes one hold, writes the text
+ * and stores it: a new file, fsync, rename, fsync of the directory. The floor: the same bytes over
+ * those of an open file, and one fdatasync. Every 8 holds share a decision of 8 VFs for 8 GPUs, and
+ * the newest decisions are all there, as in a daemon that runs for long.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -68,11 +68,13 @@ static uint64_t decide(struct ledger *l, size_t first)
 		pairs[i] = (struct ledger_pair) { gpus[i], vfs[i], "PIX" };
 		places[i] = (struct ledger_place) { gpus[i], 12 };
 	}
-	d.owner = (struct ledger_owner) { "default", pod, "0b1a6e2c-55d0-4f0b-9d7e-6b1d1f0c9a55", "main" };
+	d.owner = (struct ledger_owner) { "default", pod, "0b1a6e2c-55d0-4f0b-9d7e-6b1d1f0c9a55",
+					  "main" };
 	d.source = "PodResources Get";
 	d.gpus = d.real_gpus = gpus;
 	d.chosen = d.alternative = vfs;
-	d.n_gpus = d.n_real_gpus = d.n_chosen = d.n_alternative = d.n_pairs = d.n_free = PER_DECISION;
+	d.n_gpus = d.n_real_gpus = d.n_chosen = d.n_alternative = d.n_pairs = d.n_free =
+		PER_DECISION;
 	d.pairs = pairs;
 	d.free = places;
 	number = ledger_decide(l, &d);
@@ -88,15 +90,16 @@ static void hold(struct ledger *l, size_t i, int64_t since_ms, uint64_t decision
 	_cleanup_free_ char *vf = address(0x80, i), *pod = xasprintf("train-%zu", i / PER_DECISION),
 			    *rdma = xasprintf("mlx5_%zu", i);
 
-	ledger_put(l, &(struct ledger_hold) {
-			      .vf = vf,
-			      .resource = "rdma/vf",
-			      .owner = { "default", pod, "0b1a6e2c-55d0-4f0b-9d7e-6b1d1f0c9a55", "main" },
-			      .rdma = rdma,
-			      .netdev = "ens1f0v0",
-			      .driver = "mlx5_core",
-			      .since_ms = since_ms,
-			      .decision = decision });
+	ledger_put(l, &(struct ledger_hold) { .vf = vf,
+					      .resource = "rdma/vf",
+					      .owner = { "default", pod,
+							 "0b1a6e2c-55d0-4f0b-9d7e-6b1d1f0c9a55",
+							 "main" },
+					      .rdma = rdma,
+					      .netdev = "ens1f0v0",
+					      .driver = "mlx5_core",
+					      .since_ms = since_ms,
+					      .decision = decision });
 }
 
 static void fill(struct bench *b)
@@ -152,8 +155,8 @@ static void print(struct bench *b)
 		[PART_TEXT] = "text", [PART_STORE] = "store", [PART_FLOOR] = "floor"
 	};
 
-	printf("{\"holds\": %zu, \"decisions\": %zu, \"bytes\": %zu", b->holds, ledger_decisions(b->ledger),
-	       b->bytes);
+	printf("{\"holds\": %zu, \"decisions\": %zu, \"bytes\": %zu", b->holds,
+	       ledger_decisions(b->ledger), b->bytes);
 	for (int part = 0; part < PART_MAX; part++) {
 		qsort(b->ns[part], b->rounds, sizeof(*b->ns[part]), by_value);
 		printf(", \"%s\": {\"p50_us\": %.1f, \"p99_us\": %.1f}", names[part],

@@ -1,6 +1,7 @@
 /*
- * The floor under every RPC: 10,000 calls of an empty handler, one after the other, over a unix socket. Once
- * with client and server on the same rpc thread, once with a thread each, as the kubelet and railmated are.
+ * The floor under every RPC: 10,000 calls of an empty handler, one after the other, over a unix
+ * socket. Once with client and server on the same rpc thread, once with a thread each, as the
+ * kubelet and railmated are.
  */
 #include <semaphore.h>
 #include <stdio.h>
@@ -48,7 +49,8 @@ static void open_server(void *arg)
 	struct bench *b = arg;
 	struct err err;
 
-	if (rpc_server_open(b->server_rpc, b->path, methods, ARRAY_LEN(methods), b, &b->server, &err) < 0) {
+	if (rpc_server_open(b->server_rpc, b->path, methods, ARRAY_LEN(methods), b, &b->server,
+			    &err) < 0) {
 		fprintf(stderr, "bench_rpc: %s\n", err.msg);
 		exit(1);
 	}
@@ -102,8 +104,8 @@ static void measure(struct bench *b, const char *what)
 	while (sem_wait(&b->done) < 0)
 		;
 	qsort(b->ns, CALLS, sizeof(*b->ns), by_value);
-	printf("rpc, empty unary handler, %s: p50 %.1f us, p99 %.1f us, max %.1f us (%d calls)\n", what,
-	       (double)b->ns[CALLS / 2] / 1e3, (double)b->ns[CALLS * 99 / 100] / 1e3,
+	printf("rpc, empty unary handler, %s: p50 %.1f us, p99 %.1f us, max %.1f us (%d calls)\n",
+	       what, (double)b->ns[CALLS / 2] / 1e3, (double)b->ns[CALLS * 99 / 100] / 1e3,
 	       (double)b->ns[CALLS - 1] / 1e3, CALLS);
 	if (b->client_rpc != b->server_rpc)
 		rpc_stop(b->client_rpc);

@@ -1,12 +1,13 @@
 /*
- * From the tree of a machine to the picture of the node: discover_host() and node_new() on a large machine.
+ * From the tree of a machine to the picture of the node: discover_host() and node_new() on a large
+ * machine.
  *
  *   bench_scan tree PFS VFS GPUS     prints such a machine as host.tree
- *   bench_scan time DIR COUNT        scans the machine below DIR, in turn with the floor: every file and link
- *                                    below DIR/sys and DIR/proc read once, nothing understood
+ *   bench_scan time DIR COUNT        scans the machine below DIR, in turn with the floor: every
+ * file and link below DIR/sys and DIR/proc read once, nothing understood
  *
- * `time` prints one JSON object on standard output, in milliseconds; the first scan, which warms up, is not
- * counted.
+ * `time` prints one JSON object on standard output, in milliseconds; the first scan, which warms
+ * up, is not counted.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -46,8 +47,8 @@ static int print_tree(char **argv)
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	uint64_t pfs, vfs, gpus;
 
-	if (str_to_u64(argv[0], 10, 64, &pfs) < 0 || !pfs || str_to_u64(argv[1], 10, 127, &vfs) < 0 ||
-	    str_to_u64(argv[2], 10, 64, &gpus) < 0)
+	if (str_to_u64(argv[0], 10, 64, &pfs) < 0 || !pfs ||
+	    str_to_u64(argv[1], 10, 127, &vfs) < 0 || str_to_u64(argv[2], 10, 64, &gpus) < 0)
 		return -1;
 	bigtree_write((int)pfs, (int)vfs, (int)gpus, &text);
 	fputs(strbuf_str(&text), stdout);
@@ -136,8 +137,8 @@ static int by_value(const void *a, const void *b)
 static void print_series(const char *name, double *ms, size_t n)
 {
 	qsort(ms, n, sizeof(*ms), by_value);
-	printf("\"%s\": {\"min_ms\": %.3f, \"p50_ms\": %.3f, \"max_ms\": %.3f}, ", name, ms[0], ms[n / 2],
-	       ms[n - 1]);
+	printf("\"%s\": {\"min_ms\": %.3f, \"p50_ms\": %.3f, \"max_ms\": %.3f}, ", name, ms[0],
+	       ms[n / 2], ms[n - 1]);
 }
 
 static int print_times(struct bench *b)
@@ -160,7 +161,8 @@ static int print_times(struct bench *b)
 		printf("{");
 		print_series("scan", b->scan, b->rounds);
 		print_series("floor", b->floor, b->rounds);
-		printf("\"vfs\": %zu, \"files\": %zu, \"scans\": %zu}\n", b->vfs, b->files, b->rounds);
+		printf("\"vfs\": %zu, \"files\": %zu, \"scans\": %zu}\n", b->vfs, b->files,
+		       b->rounds);
 	}
 	free(b->scan);
 	free(b->floor);
@@ -175,8 +177,8 @@ int main(int argc, char **argv)
 
 	if (argc == 5 && !strcmp(argv[1], "tree") && print_tree(argv + 2) == 0)
 		return 0;
-	if (argc == 4 && !strcmp(argv[1], "time") && str_to_u64(argv[3], 10, 100000, &rounds) == 0 &&
-	    rounds) {
+	if (argc == 4 && !strcmp(argv[1], "time") &&
+	    str_to_u64(argv[3], 10, 100000, &rounds) == 0 && rounds) {
 		struct bench b = { .dir = argv[2], .rounds = rounds };
 
 		return print_times(&b);

@@ -36,7 +36,8 @@ static void put_var(struct json *j, const struct policy_var *var, struct arena *
 			json_string(j, profiles[i].name);
 	}
 	json_end_array(j);
-	json_kv_string(j, "legal", var->class == POLICY_OURS ? NULL : policy_legal_text(var, arena));
+	json_kv_string(j, "legal",
+		       var->class == POLICY_OURS ? NULL : policy_legal_text(var, arena));
 	json_kv_string(j, "otherwise", var->otherwise);
 	json_kv_string(j, "since", var->since);
 	json_kv_string(j, "removed", var->removed);

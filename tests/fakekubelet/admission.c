@@ -1,7 +1,7 @@
 /*
- * The admission of one pod at a time: containers in order, resources of a container one after the other, each
- * recorded before the next is asked for (reference kubelet.md §1.2). A chain of callbacks; proceed() goes on
- * where it stopped.
+ * The admission of one pod at a time: containers in order, resources of a container one after the
+ * other, each recorded before the next is asked for (reference kubelet.md §1.2). A chain of
+ * callbacks; proceed() goes on where it stopped.
  */
 #include "kubelet.h"
 
@@ -93,9 +93,9 @@ static enum step reject(struct admission *ad, const char *reason, const char *fm
 	return STEP_WAIT;
 }
 
-#define UNEXPECTED(ad, fmt, ...)                                                                             \
-	reject(ad, "UnexpectedAdmissionError", "Allocate failed due to " fmt ", which is unexpected",        \
-	       __VA_ARGS__)
+#define UNEXPECTED(ad, fmt, ...)                                                                   \
+	reject(ad, "UnexpectedAdmissionError",                                                     \
+	       "Allocate failed due to " fmt ", which is unexpected", __VA_ARGS__)
 
 static void admitted(struct admission *ad)
 {
@@ -143,7 +143,8 @@ static struct devman_stock stock_of(struct admission *ad, const struct resource 
 
 /* --- NUMA --- */
 
-/* >= 1.35 regards only the nodes that carry devices; the older ones' empty nodes would change nothing here.
+/* >= 1.35 regards only the nodes that carry devices; the older ones' empty nodes would change
+ * nothing here.
  */
 static uint64_t machine_nodes(const struct kubelet *k)
 {
@@ -218,7 +219,8 @@ static void on_allocated(void *arg, enum rpc_status status, const char *message,
 	body = (struct bytes) { .data = arena_copy(a, body.data, body.len), .len = body.len };
 	if (msg_decode_allocate_reply(body, a, &edits, &n, &err) < 0) {
 		rebuild_allocated(ad->k);
-		UNEXPECTED(ad, "rpc error: code = Internal desc = grpc: failed to unmarshal: %s", err.msg);
+		UNEXPECTED(ad, "rpc error: code = Internal desc = grpc: failed to unmarshal: %s",
+			   err.msg);
 		return;
 	}
 	if (!n) {
@@ -237,7 +239,8 @@ static enum step allocate(struct admission *ad)
 
 	if (ad->pick.needed)
 		return UNEXPECTED(
-			ad, "unexpectedly allocated less resources than required. Requested: %d, Got: %zu",
+			ad,
+			"unexpectedly allocated less resources than required. Requested: %d, Got: %zu",
 			container_of(ad)->demands[ad->d].count, ad->pick.picked.n);
 	if (!e || ad->res->stopped || !e->channel) {
 		rebuild_allocated(ad->k);
@@ -268,14 +271,16 @@ static void on_preferred(void *arg, enum rpc_status status, const char *message,
 
 	ad->slot.preferred_us = now_us() - ad->call_us;
 	if (status != RPC_OK) {
-		UNEXPECTED(ad,
-			   "device plugin GetPreferredAllocation rpc failed with err: rpc error: code = %s "
-			   "desc = %s",
-			   status_name(status), message);
+		UNEXPECTED(
+			ad,
+			"device plugin GetPreferredAllocation rpc failed with err: rpc error: code = %s "
+			"desc = %s",
+			status_name(status), message);
 		return;
 	}
 	if (msg_decode_preferred_reply(body, ad->pod->arena, &lists, &err) < 0) {
-		UNEXPECTED(ad, "device plugin GetPreferredAllocation rpc failed with err: %s", err.msg);
+		UNEXPECTED(ad, "device plugin GetPreferredAllocation rpc failed with err: %s",
+			   err.msg);
 		return;
 	}
 	if (lists.n)
@@ -293,15 +298,17 @@ static enum step ask_preferred(struct admission *ad)
 	if (!e->options.preferred_allocation)
 		return allocate_with(ad, NULL);
 	if (ad->res->stopped || !e->channel)
-		return UNEXPECTED(ad,
-				  "device plugin GetPreferredAllocation rpc failed with err: endpoint %s has "
-				  "been stopped",
-				  ad->res->name);
+		return UNEXPECTED(
+			ad,
+			"device plugin GetPreferredAllocation rpc failed with err: endpoint %s has "
+			"been stopped",
+			ad->res->name);
 	ad->slot.offered = ad->pick.ask.available.n;
 	ad->call_us = now_us();
 	rpc_call_unary(
 		e->channel, PATH_PREFERRED,
-		msg_encode_preferred(&(struct preferred_request) { .v = &ad->pick.ask, .n = 1 }, ad->scratch),
+		msg_encode_preferred(&(struct preferred_request) { .v = &ad->pick.ask, .n = 1 },
+				     ad->scratch),
 		CALL_TIMEOUT_MS, on_preferred, ad);
 	return STEP_WAIT;
 }
@@ -321,7 +328,8 @@ static enum step pick(struct admission *ad, size_t count)
 			    c->has_affinity ? &c->affinity : NULL, &ad->k->random, ad->scratch);
 	if (step == DEVMAN_SHORT)
 		return UNEXPECTED(
-			ad, "requested number of devices unavailable for %s. Requested: %zu, Available: %zu",
+			ad,
+			"requested number of devices unavailable for %s. Requested: %zu, Available: %zu",
 			ad->res->name, ad->pick.needed, ad->pick.available);
 	return step == DEVMAN_ASK ? ask_preferred(ad) : allocate(ad);
 }
@@ -339,8 +347,9 @@ static enum step begin_demand(struct admission *ad)
 	if (!ad->res->known)
 		return UNEXPECTED(ad, "cannot allocate unregistered device %s", d->resource);
 	if (!resource_allocatable(ad->res))
-		return UNEXPECTED(ad, "no healthy devices present; cannot allocate unhealthy devices %s",
-				  d->resource);
+		return UNEXPECTED(
+			ad, "no healthy devices present; cannot allocate unhealthy devices %s",
+			d->resource);
 	if (!d->count)
 		return STEP_NEXT;
 	return pick(ad, (size_t)d->count);
@@ -360,7 +369,8 @@ static enum step begin_container(struct admission *ad)
 	return STEP_NEXT;
 }
 
-/* A regular init container leaves its devices to those that follow; the others keep what they took. */
+/* A regular init container leaves its devices to those that follow; the others keep what they took.
+ */
 static void end_container(struct admission *ad)
 {
 	struct fake_container *c = container_of(ad);

@@ -1,8 +1,8 @@
 /*
- * bench: Allocate or GetPreferredAllocation of a registered plugin, one call at a time, in turn with the
- * floor: GetDevicePluginOptions, a handler of the same server that does nothing. The calls come from the
- * process that the plugin registered with, so that limits for other peers do not apply. Nanoseconds, from
- * the call to its answer.
+ * bench: Allocate or GetPreferredAllocation of a registered plugin, one call at a time, in turn
+ * with the floor: GetDevicePluginOptions, a handler of the same server that does nothing. The calls
+ * come from the process that the plugin registered with, so that limits for other peers do not
+ * apply. Nanoseconds, from the call to its answer.
  */
 #include "kubelet.h"
 
@@ -32,8 +32,9 @@ struct bench {
 	struct rpc_channel *channel;
 	struct series series[2];
 	size_t rounds, turn; /* turn alternates between the two series */
-	unsigned pause_ms; /* before each call, so that what the plugin does after a reply is in nobody's way
-			    */
+	unsigned pause_ms;   /* before each call, so that what the plugin does after a reply is in
+			      * nobody's way
+			      */
 	struct timespec began;
 };
 
@@ -146,12 +147,16 @@ void bench(struct command *cmd, const char *socket)
 	b->cmd = cmd;
 	b->arena = arena_new(65536);
 	b->pause_ms = paced ? PAUSE_MS : 0;
-	b->series[0] = (struct series) { .name = "call", .path = preferred ? PATH_PREFERRED : PATH_ALLOCATE };
+	b->series[0] = (struct series) { .name = "call",
+					 .path = preferred ? PATH_PREFERRED : PATH_ALLOCATE };
 	b->series[1] = (struct series) { .name = "floor", .path = PATH_OPTIONS };
 	if (preferred || paced || !strcmp(cmd->argv[2], "allocate"))
 		b->series[0].request = request_of(cmd, preferred, b->arena);
-	if (!b->series[0].request.len || str_to_u64(cmd->argv[3], 10, ROUNDS_MAX, &rounds) < 0 || !rounds) {
-		answer_error(cmd, "bench: allocate|paced COUNT ID… or preferred COUNT N ID… is expected");
+	if (!b->series[0].request.len || str_to_u64(cmd->argv[3], 10, ROUNDS_MAX, &rounds) < 0 ||
+	    !rounds) {
+		answer_error(
+			cmd,
+			"bench: allocate|paced COUNT ID… or preferred COUNT N ID… is expected");
 		arena_free(b->arena);
 		free(b);
 		return;

@@ -1,6 +1,7 @@
 /*
- * kubelet_internal_checkpoint, for the noise it makes in the directory and for readers that want a hint. The
- * checksum is a constant: the real one hashes Go's own dump of the struct (reference kubelet.md §1.6).
+ * kubelet_internal_checkpoint, for the noise it makes in the directory and for readers that want a
+ * hint. The checksum is a constant: the real one hashes Go's own dump of the struct (reference
+ * kubelet.md §1.6).
  */
 #include "kubelet.h"
 
@@ -12,7 +13,8 @@
 
 static void base64(struct bytes in, struct strbuf *out)
 {
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 	for (size_t i = 0; i < in.len; i += 3) {
 		uint32_t v = (uint32_t)in.data[i] << 16;
@@ -114,7 +116,8 @@ static void put_file(const char *path, const struct strbuf *text)
 
 void checkpoint_write(struct kubelet *k)
 {
-	_cleanup_free_ char *temporary = xasprintf("%s/.%09u", k->opt.dir, (unsigned)(now_us() % 1000000000));
+	_cleanup_free_ char *temporary =
+		xasprintf("%s/.%09u", k->opt.dir, (unsigned)(now_us() % 1000000000));
 	_cleanup_free_ char *final = xasprintf("%s/kubelet_internal_checkpoint", k->opt.dir);
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	struct json j;

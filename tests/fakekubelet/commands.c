@@ -133,7 +133,8 @@ static void report_pod(struct json *j, const struct pod_entry *p)
 		json_key(j, p->containers[c].name);
 		json_begin_object(j);
 		for (size_t h = 0; h < p->containers[c].n_held; h++)
-			report_ids(j, p->containers[c].held[h].resource, &p->containers[c].held[h].ids);
+			report_ids(j, p->containers[c].held[h].resource,
+				   &p->containers[c].held[h].ids);
 		json_end_object(j);
 	}
 	json_end_object(j);
@@ -164,7 +165,8 @@ static void run_wait(struct command *cmd)
 	uint64_t count, timeout_ms;
 
 	cmd->argv[2] += exactly;
-	if (number(cmd, 2, SIZE_MAX, 0, &count) && number(cmd, 3, TIME_MAX_MS, WAIT_DEFAULT_MS, &timeout_ms))
+	if (number(cmd, 2, SIZE_MAX, 0, &count) &&
+	    number(cmd, 3, TIME_MAX_MS, WAIT_DEFAULT_MS, &timeout_ms))
 		wait_for(cmd, cmd->argv[1], count, exactly, (unsigned)timeout_ms);
 }
 
@@ -186,7 +188,8 @@ static void report_resource(struct json *j, const struct resource *r)
 	json_begin_object(j);
 	json_kv_string(j, "name", r->name);
 	json_kv_bool(j, "registered", r->endpoint && !r->stopped);
-	json_kv_bool(j, "preferred_allocation", r->endpoint && r->endpoint->options.preferred_allocation);
+	json_kv_bool(j, "preferred_allocation",
+		     r->endpoint && r->endpoint->options.preferred_allocation);
 	json_kv_bool(j, "pre_start", r->endpoint && r->endpoint->options.pre_start_required);
 	json_kv_int(j, "capacity", (int64_t)r->devices.n);
 	json_kv_int(j, "allocatable", (int64_t)resource_allocatable(r));
@@ -309,8 +312,8 @@ static void run_call(struct command *cmd)
 	raw->cmd = cmd;
 	raw->channel = rpc_channel_open(cmd->k->rpc, r->endpoint->socket, CALL_MAX_BYTES);
 	rpc_call_unary(raw->channel, cmd->argv[2],
-		       (struct bytes) { (const uint8_t *)strbuf_str(&body), body.len }, CALL_TIMEOUT_MS,
-		       on_raw_done, raw);
+		       (struct bytes) { (const uint8_t *)strbuf_str(&body), body.len },
+		       CALL_TIMEOUT_MS, on_raw_done, raw);
 }
 
 static void run_bench(struct command *cmd)
@@ -374,7 +377,8 @@ static void run_refuse(struct command *cmd)
 	toggle(cmd, &cmd->k->refuse);
 }
 
-/* on: Register gets no answer; die: the kubelet goes down at the next Register; off: held calls fail. */
+/* on: Register gets no answer; die: the kubelet goes down at the next Register; off: held calls
+ * fail. */
 static void run_hang(struct command *cmd)
 {
 	if (!strcmp(cmd->argv[1], "die")) {
@@ -409,7 +413,8 @@ static void run_podlist_delay(struct command *cmd)
 	ok(cmd);
 }
 
-/* double: every List drops the reservation in flight, as the real one does when a pod went away meanwhile. */
+/* double: every List drops the reservation in flight, as the real one does when a pod went away
+ * meanwhile. */
 static void run_bug(struct command *cmd)
 {
 	if (strcmp(cmd->argv[1], "double") != 0 && strcmp(cmd->argv[1], "off") != 0) {
@@ -420,7 +425,8 @@ static void run_bug(struct command *cmd)
 	ok(cmd);
 }
 
-/* The reservations of a pod that goes on running: its devices are on offer again, and it is listed with them.
+/* The reservations of a pod that goes on running: its devices are on offer again, and it is listed
+ * with them.
  */
 static void run_forget(struct command *cmd)
 {
@@ -439,7 +445,8 @@ static void run_runtime(struct command *cmd)
 	struct err err = { 0 };
 
 	if (runtime_serve(cmd->k, cmd->argv[1], cmd->argv[2], cmd->argv[3],
-			  cmd->argc > 4 ? cmd->argv[4] : NULL, cmd->argc > 5 ? cmd->argv[5] : NULL, &err) < 0)
+			  cmd->argc > 4 ? cmd->argv[4] : NULL, cmd->argc > 5 ? cmd->argv[5] : NULL,
+			  &err) < 0)
 		answer_error(cmd, "%s", err.msg);
 	else
 		ok(cmd);

@@ -1,8 +1,8 @@
 /*
- * A GPU device plugin like the vendors': offers the GPUs of a machine under --root, says their NUMA node,
- * prefers GPUs that are close to each other, and registers again when the kubelet comes back. A poll, every
- * 20 ms unless told otherwise, is all the supervision it has. It can also offer parts of GPUs (MIG, time
- * slices), answer a preference late (--delay) or with nonsense.
+ * A GPU device plugin like the vendors': offers the GPUs of a machine under --root, says their NUMA
+ * node, prefers GPUs that are close to each other, and registers again when the kubelet comes back.
+ * A poll, every 20 ms unless told otherwise, is all the supervision it has. It can also offer parts
+ * of GPUs (MIG, time slices), answer a preference late (--delay) or with nonsense.
  */
 #include <getopt.h>
 #include <signal.h>
@@ -25,8 +25,8 @@
 
 #define TICK_MS		    20 /* --poll: a slow machine can do without so many */
 #define REGISTER_TIMEOUT_MS 15000
-#define STREAM_GRACE_TICKS                                                                                   \
-	25 /* a Register that was answered and brought no stream is repeated after this                      \
+#define STREAM_GRACE_TICKS                                                                         \
+	25 /* a Register that was answered and brought no stream is repeated after this            \
 	    */
 
 enum parts { WHOLE, MIG, REPLICAS };
@@ -100,7 +100,8 @@ static size_t parts_on_offer(const struct fakegpu *g, const struct ids *availabl
 }
 
 /* The vendor's "distributed" policy: a part of the GPU that has the most left, and so on. */
-static struct ids distribute(const struct fakegpu *g, const struct preferred_container *req, struct arena *a)
+static struct ids distribute(const struct fakegpu *g, const struct preferred_container *req,
+			     struct arena *a)
 {
 	struct ids ids = { arena_array(a, req->available.n, sizeof(*ids.v)), 0 };
 	size_t n = g->gpus->list.n, *left = arena_array(a, n, sizeof(*left));
@@ -119,7 +120,8 @@ static struct ids distribute(const struct fakegpu *g, const struct preferred_con
 	return ids;
 }
 
-static struct ids prefer(const struct fakegpu *g, const struct preferred_container *req, struct arena *a)
+static struct ids prefer(const struct fakegpu *g, const struct preferred_container *req,
+			 struct arena *a)
 {
 	static const char *nobody[] = { "GPU-of-another-machine" };
 
@@ -182,9 +184,10 @@ static struct edits edits_for(const struct fakegpu *g, const struct ids *ids, st
 				strbuf_printf(&visible, "%s%s", visible.len ? "," : "", ids->v[j]);
 		}
 	}
-	e.envs[0] = (struct kv) { .key = str_starts(g->resource, "nvidia") ? "NVIDIA_VISIBLE_DEVICES"
-									   : "GPU_DEVICES",
-				  .value = arena_strdup(a, strbuf_str(&visible)) };
+	e.envs[0] =
+		(struct kv) { .key = str_starts(g->resource, "nvidia") ? "NVIDIA_VISIBLE_DEVICES"
+								       : "GPU_DEVICES",
+			      .value = arena_strdup(a, strbuf_str(&visible)) };
 	return e;
 }
 
@@ -242,7 +245,9 @@ static int open_server(struct fakegpu *g, struct err *err)
 {
 	static const struct rpc_method methods[] = {
 		{ .path = PATH_OPTIONS, .unary = on_options },
-		{ .path = PATH_LIST_AND_WATCH, .opened = on_stream_opened, .closed = on_stream_closed },
+		{ .path = PATH_LIST_AND_WATCH,
+		  .opened = on_stream_opened,
+		  .closed = on_stream_closed },
 		{ .path = PATH_PREFERRED, .unary = on_preferred },
 		{ .path = PATH_ALLOCATE, .unary = on_allocate },
 	};

@@ -1,7 +1,8 @@
 /*
- * A kubelet's device manager, its PodResources server and its plugin watcher, as far as a device plugin can see them
- * (reference kubelet.md §§1, 2, 5). Driven by a script on standard input, tells what happened as one JSON object a
- * line on standard output. Everything below lives on the rpc thread; main.c only reads lines and posts them.
+ * A kubelet's device manager, its PodResources server and its plugin watcher, as far as a device
+ * plugin can see them (reference kubelet.md §§1, 2, 5). Driven by a script on standard input, tells
+ * what happened as one JSON object a line on standard output. Everything below lives on the rpc
+ * thread; main.c only reads lines and posts them.
  */
 #ifndef FAKEKUBELET_KUBELET_H
 #define FAKEKUBELET_KUBELET_H
@@ -26,13 +27,13 @@ struct arena;
 struct err;
 
 struct kubelet_options {
-	const char *dir;  /* device-plugins */
-	const char *root; /* pod-resources/, plugins_registry/ */
+	const char *dir;     /* device-plugins */
+	const char *root;    /* pod-resources/, plugins_registry/ */
 	const char *cdi_dir; /* the runtime's; NULL: it has none */
 	enum numa_policy policy;
 	const char *user_agent; /* what its calls say of it, before the library's own */
-	bool old; /* behaves as 1.20, else as 1.36 */
-	bool no_get; /* the gate of PodResources' Get is off */
+	bool old;		/* behaves as 1.20, else as 1.36 */
+	bool no_get;		/* the gate of PodResources' Get is off */
 	bool rate_limit;
 	bool pods_api;
 	uint64_t seed;
@@ -81,7 +82,7 @@ struct allocation {
 	const char *resource;
 	struct ids ids;
 	struct edits edits;
-	struct bytes response; /* as it came, for the checkpoint */
+	struct bytes response;		   /* as it came, for the checkpoint */
 	int64_t preferred_us, allocate_us; /* preferred -1: not asked */
 	size_t offered;			   /* ids in the GetPreferredAllocation request */
 	struct ids preferred;
@@ -101,7 +102,7 @@ struct fake_container {
 	const char *name;
 	enum container_kind kind;
 	struct demand *demands;
-	size_t n_demands;	 /* in the order of the calls */
+	size_t n_demands;	   /* in the order of the calls */
 	struct spec_claim *claims; /* its parts of them */
 	size_t n_claims;
 	struct allocation *held; /* room for n_demands */
@@ -116,11 +117,13 @@ struct pod_entry {
 	struct pod_entry *next;
 	struct arena *arena;
 	const char *ns, *name, *uid;
-	struct fake_container *containers; /* init containers and sidecars first, as the kubelet walks them */
+	struct fake_container
+		*containers; /* init containers and sidecars first, as the kubelet walks them */
 	size_t n_containers;
 	struct fake_claim *claims;
 	size_t n_claims;
-	bool prepared;	/* the drivers have: after the admission, before the sandbox (reference dra.md §3) */
+	bool prepared;	/* the drivers have: after the admission, before the sandbox (reference
+			   dra.md §3) */
 	bool active;	/* false: removed or failed, its records wait for the next collection */
 	bool admitting; /* not to be collected yet */
 };
@@ -151,14 +154,15 @@ struct kubelet {
 	struct watched *watched;
 	struct rpc_timer *scan_timer;
 
-	struct rpc_server *registration, *pod_resources, *pods_api; /* the last one only on request */
-	struct rpc_server *runtime;	/* on request, too */
-	char *runtime_says[4];		/* name, version, configuration, CNI's; the last two may be NULL */
-	unsigned closing; /* servers that have not gone yet */
+	struct rpc_server *registration, *pod_resources,
+		*pods_api;	    /* the last one only on request */
+	struct rpc_server *runtime; /* on request, too */
+	char *runtime_says[4]; /* name, version, configuration, CNI's; the last two may be NULL */
+	unsigned closing;      /* servers that have not gone yet */
 	bool down, leaving;
-	int64_t since_us; /* when kubelet.sock began to accept */
-	struct command *going_down;	/* answered when everything is closed */
-	struct command *restarting;	/* answered when every awaited list is back */
+	int64_t since_us;	    /* when kubelet.sock began to accept */
+	struct command *going_down; /* answered when everything is closed */
+	struct command *restarting; /* answered when every awaited list is back */
 	struct rpc_timer *restart_timer;
 	unsigned restart_gap_ms;
 
@@ -175,19 +179,21 @@ struct kubelet {
 
 /* main.c */
 void command_done(struct command *cmd); /* the answer is out; frees it */
-void kubelet_gone(void); /* `quit` is complete: main may end */
+void kubelet_gone(void);		/* `quit` is complete: main may end */
 
 /* commands.c */
 void command_run(void *cmd);
 
-/* report.c: one line each; begin opens the object and writes "event" and "t" (monotonic µs), end closes and flushes it */
+/* report.c: one line each; begin opens the object and writes "event" and "t" (monotonic µs), end
+ * closes and flushes it */
 struct report {
 	struct strbuf text;
 	struct json json;
 };
 int64_t now_us(void);
 struct json *report_begin(struct report *r, const char *event);
-struct json *report_answer(struct report *r, const struct command *cmd, const char *event); /* with "line" */
+struct json *report_answer(struct report *r, const struct command *cmd,
+			   const char *event); /* with "line" */
 void report_end(struct report *r);
 void report_ids(struct json *j, const char *key, const struct ids *ids);
 void report_allocations(struct json *j, const struct fake_container *c);
@@ -202,17 +208,21 @@ const struct device *resource_device(const struct resource *r, const char *id);
 size_t resource_allocatable(const struct resource *r);
 void resource_mark_unhealthy(struct resource *r);
 bool resource_is_managed(const struct resource *r);
-struct pod_entry *pod_find(struct kubelet *k, const char *name); /* "name" or "namespace/name"; active ones only */
-void collect_inactive(struct kubelet *k, bool always);		 /* the real one's UpdateAllocatedDevices */
-void forget_allocated(struct kubelet *k, const struct pod_entry *pod); /* until the next collection */
-void rebuild_allocated(struct kubelet *k);			 /* from what the pods hold */
+struct pod_entry *pod_find(struct kubelet *k,
+			   const char *name); /* "name" or "namespace/name"; active ones only */
+void collect_inactive(struct kubelet *k, bool always); /* the real one's UpdateAllocatedDevices */
+void forget_allocated(struct kubelet *k,
+		      const struct pod_entry *pod); /* until the next collection */
+void rebuild_allocated(struct kubelet *k);	    /* from what the pods hold */
 void state_free(struct kubelet *k);
 
 /* plugins.c */
 int registration_open(struct kubelet *k, struct err *err);
 void registration_release_calls(struct kubelet *k);
-/* Dial, ask for options, start ListAndWatch; connected(NULL or why not) once. options NULL: ask the plugin. */
-void plugin_connect(struct kubelet *k, const char *resource, const char *socket, const struct plugin_options *options,
+/* Dial, ask for options, start ListAndWatch; connected(NULL or why not) once. options NULL: ask the
+ * plugin. */
+void plugin_connect(struct kubelet *k, const char *resource, const char *socket,
+		    const struct plugin_options *options,
 		    void (*connected)(void *arg, const char *error), void *arg);
 void plugin_disconnect(struct kubelet *k, struct resource *r);
 void plugin_forget_all(struct kubelet *k); /* the kubelet process dies */
@@ -230,8 +240,8 @@ void pod_resources_answer_all(struct kubelet *k); /* those that are delayed, now
 int pods_api_open(struct kubelet *k, struct err *err);
 
 /* runtime.c: from now on the container runtime says this of itself. config, cni NULL: nothing */
-int runtime_serve(struct kubelet *k, const char *socket, const char *name, const char *version, const char *config, const char *cni,
-		  struct err *err);
+int runtime_serve(struct kubelet *k, const char *socket, const char *name, const char *version,
+		  const char *config, const char *cni, struct err *err);
 
 /* lifecycle.c */
 int kubelet_up(struct kubelet *k, struct err *err);
@@ -241,14 +251,15 @@ void kubelet_list_came(struct kubelet *k, struct resource *r);
 void kubelet_quit(struct kubelet *k);
 
 /* wait.c */
-void wait_for(struct command *cmd, const char *resource, size_t count, bool exactly, unsigned timeout_ms);
+void wait_for(struct command *cmd, const char *resource, size_t count, bool exactly,
+	      unsigned timeout_ms);
 void wait_check(struct kubelet *k);
 void wait_cancel_all(struct kubelet *k);
 
 /* admission.c */
 void admit(struct command *cmd, struct pod_entry *pod);
 void admission_start_next(struct kubelet *k);
-void bench(struct command *cmd, const char *socket); /* bench.c */
+void bench(struct command *cmd, const char *socket);	   /* bench.c */
 void prestart(struct command *cmd, struct pod_entry *pod); /* prestart.c */
 /* start.c; container NULL: all, one after the other */
 void start(struct command *cmd, struct pod_entry *pod, const char *container, unsigned timeout_ms);

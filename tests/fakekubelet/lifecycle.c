@@ -1,6 +1,6 @@
 /*
- * The kubelet as a process that comes and goes. What survives is what the real one's checkpoint holds: which
- * pod has which devices, and which resources were registered (without their devices).
+ * The kubelet as a process that comes and goes. What survives is what the real one's checkpoint
+ * holds: which pod has which devices, and which resources were registered (without their devices).
  */
 #include "kubelet.h"
 
@@ -169,7 +169,8 @@ static void try_leave(void *arg)
 		kubelet_gone();
 }
 
-/* A kubelet that ends leaves its sockets, which refuse until the next one wipes them: as 1.33 and 1.36 do. */
+/* A kubelet that ends leaves its sockets, which refuse until the next one wipes them: as 1.33
+ * and 1.36 do. */
 static void leave_dead_socket(const char *dir, const char *name)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };

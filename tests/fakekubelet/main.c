@@ -1,6 +1,7 @@
 /*
- * fakekubelet: see kubelet.h. Reads commands line by line and hands each to the rpc thread; waits for its
- * answer before it reads the next, unless the line ends in "&". The end of the input is `quit`.
+ * fakekubelet: see kubelet.h. Reads commands line by line and hands each to the rpc thread; waits
+ * for its answer before it reads the next, unless the line ends in "&". The end of the input is
+ * `quit`.
  */
 #include "kubelet.h"
 
@@ -139,8 +140,8 @@ static int set_version(const char *version, struct kubelet_options *opt)
 		const char *version, *user_agent;
 	} known[] = {
 		{ "1.20", "grpc-go/1.27.1" },
-		{ "1.28", "grpc-go/1.54.0" }, /* passes no CDI devices on, has Get switched off; in all else
-						 as 1.36 */
+		{ "1.28", "grpc-go/1.54.0" }, /* passes no CDI devices on, has Get switched off; in
+						 all else as 1.36 */
 		{ "1.36", "grpc-go/1.79.3" },
 	};
 
@@ -195,7 +196,8 @@ static int parse_options(int argc, char **argv, struct kubelet_options *opt)
 
 int main(int argc, char **argv)
 {
-	struct kubelet k = { .opt = { .seed = 1, .user_agent = "grpc-go/1.79.3" }, .tokens_us = now_us() };
+	struct kubelet k = { .opt = { .seed = 1, .user_agent = "grpc-go/1.79.3" },
+			     .tokens_us = now_us() };
 	struct starting s = { .k = &k };
 	struct err err = { 0 };
 

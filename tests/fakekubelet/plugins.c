@@ -1,7 +1,7 @@
 /*
- * The plugin server and the device manager's side of it: Register, the dial-back, ListAndWatch streams and
- * what their end does. 1.36 looks the connection up by resource name when a stream ends and closes whatever
- * it finds there (reference kubelet.md §0.9); 1.20 touches only its own.
+ * The plugin server and the device manager's side of it: Register, the dial-back, ListAndWatch
+ * streams and what their end does. 1.36 looks the connection up by resource name when a stream ends
+ * and closes whatever it finds there (reference kubelet.md §0.9); 1.20 touches only its own.
  */
 #include "kubelet.h"
 
@@ -103,7 +103,8 @@ void plugin_forget_all(struct kubelet *k)
 	}
 }
 
-static void report_stream_end(const struct client *c, enum rpc_status status, const char *message, bool race)
+static void report_stream_end(const struct client *c, enum rpc_status status, const char *message,
+			      bool race)
 {
 	struct report r;
 	struct json *j = report_begin(&r, "stream-end");
@@ -131,7 +132,8 @@ static void stream_ended(struct client *c)
 		endpoint_stopped(k, r);
 }
 
-static void on_stream_done(void *arg, enum rpc_status status, const char *message, struct bytes body)
+static void on_stream_done(void *arg, enum rpc_status status, const char *message,
+			   struct bytes body)
 {
 	struct client *c = arg;
 	struct kubelet *k = c->k;
@@ -209,9 +211,11 @@ static void on_options(void *arg, enum rpc_status status, const char *message, s
 	c->in_flight--;
 	if (status != RPC_OK)
 		connection_failed(
-			c, arena_printf(arena,
-					"failed to get device plugin options: rpc error: code = %s desc = %s",
-					status_name(status), message));
+			c,
+			arena_printf(
+				arena,
+				"failed to get device plugin options: rpc error: code = %s desc = %s",
+				status_name(status), message));
 	else if (msg_decode_options(body, arena, &c->options, &err) < 0)
 		connection_failed(c, err.msg);
 	else if (!c->channel)
@@ -227,8 +231,8 @@ static void on_options(void *arg, enum rpc_status status, const char *message, s
 }
 
 void plugin_connect(struct kubelet *k, const char *resource, const char *socket,
-		    const struct plugin_options *options, void (*connected)(void *arg, const char *error),
-		    void *arg)
+		    const struct plugin_options *options,
+		    void (*connected)(void *arg, const char *error), void *arg)
 {
 	struct client *c = xcalloc(1, sizeof(*c));
 
@@ -250,7 +254,8 @@ void plugin_connect(struct kubelet *k, const char *resource, const char *socket,
 		return;
 	}
 	c->in_flight++;
-	rpc_call_unary(c->channel, PATH_OPTIONS, (struct bytes) { 0 }, DIAL_TIMEOUT_MS, on_options, c);
+	rpc_call_unary(c->channel, PATH_OPTIONS, (struct bytes) { 0 }, DIAL_TIMEOUT_MS, on_options,
+		       c);
 }
 
 /* --- Register --- */
@@ -283,8 +288,9 @@ static bool valid_resource_name(const char *name)
 	const char *slash = strchr(name, '/');
 	size_t n = slash ? (size_t)(slash - name) : 0;
 
-	return slash && slash != name && slash[1] && !strchr(slash + 1, '/') && strlen(name) < 244 &&
-	       !str_starts(name, "requests.") && !(n >= 13 && !strncmp(slash - 13, "kubernetes.io", 13));
+	return slash && slash != name && slash[1] && !strchr(slash + 1, '/') &&
+	       strlen(name) < 244 && !str_starts(name, "requests.") &&
+	       !(n >= 13 && !strncmp(slash - 13, "kubernetes.io", 13));
 }
 
 static bool refuse_request(struct rpc_call *call, const struct register_request *req)
@@ -293,10 +299,11 @@ static bool refuse_request(struct rpc_call *call, const struct register_request 
 	const char *why = NULL;
 
 	if (!str_eq(req->version, api_version))
-		why = arena_printf(a,
-				   "requested API version \"%s\" is not supported by kubelet. Supported "
-				   "version is \"%s\"",
-				   req->version, api_version);
+		why = arena_printf(
+			a,
+			"requested API version \"%s\" is not supported by kubelet. Supported "
+			"version is \"%s\"",
+			req->version, api_version);
 	else if (!valid_resource_name(req->resource))
 		why = arena_printf(a, "the ResourceName \"%s\" is invalid", req->resource);
 	else if (!req->endpoint[0] || strchr(req->endpoint, '/'))
@@ -310,8 +317,8 @@ static bool refuse_request(struct rpc_call *call, const struct register_request 
 
 static void hold_call(struct kubelet *k, struct rpc_call *call)
 {
-	k->held_calls =
-		xgrow(k->held_calls, &k->cap_held_calls, k->n_held_calls + 1, sizeof(struct rpc_call *));
+	k->held_calls = xgrow(k->held_calls, &k->cap_held_calls, k->n_held_calls + 1,
+			      sizeof(struct rpc_call *));
 	k->held_calls[k->n_held_calls++] = call;
 }
 
@@ -371,7 +378,8 @@ static void on_register(void *ctx, struct rpc_call *call, struct bytes request)
 
 int registration_open(struct kubelet *k, struct err *err)
 {
-	static const struct rpc_method methods[] = { { .path = PATH_REGISTER, .unary = on_register } };
+	static const struct rpc_method methods[] = { { .path = PATH_REGISTER,
+						       .unary = on_register } };
 	_cleanup_free_ char *path = xasprintf("%s/kubelet.sock", k->opt.dir);
 
 	return rpc_server_open(k->rpc, path, methods, ARRAY_LEN(methods), k, &k->registration, err);

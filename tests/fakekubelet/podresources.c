@@ -40,17 +40,18 @@ static struct held held_of(struct kubelet *k, const struct allocation *al, struc
 	return h;
 }
 
-/* All that the driver gave for the claim to begin with, up to this device (reference dra.md §3 a). */
-static struct ids cdi_names(const struct pod_entry *p, const struct fake_claim *claim, size_t device,
-			    struct arena *a)
+/* All that the driver gave for the claim to begin with, up to this device (reference dra.md §3 a).
+ */
+static struct ids cdi_names(const struct pod_entry *p, const struct fake_claim *claim,
+			    size_t device, struct arena *a)
 {
 	struct ids ids = { arena_array(a, device + 1, sizeof(*ids.v)), 0 };
 	const char *driver = claim->devices[device].driver;
 
 	for (size_t i = 0; i <= device; i++) {
 		if (!strcmp(claim->devices[i].driver, driver))
-			ids.v[ids.n++] =
-				arena_printf(a, "k8s.%s/claim=%s-%s", driver, p->uid, claim->devices[i].name);
+			ids.v[ids.n++] = arena_printf(a, "k8s.%s/claim=%s-%s", driver, p->uid,
+						      claim->devices[i].name);
 	}
 	return ids;
 }
@@ -65,8 +66,8 @@ static bool has_part(const struct fake_container *c, const struct fake_claim *cl
 }
 
 /* Whoever has a part of a claim is shown all of it (§3 b), when the drivers have prepared it. */
-static void add_claims(const struct pod_entry *p, const struct fake_container *c, struct pod_container *v,
-		       struct arena *a)
+static void add_claims(const struct pod_entry *p, const struct fake_container *c,
+		       struct pod_container *v, struct arena *a)
 {
 	size_t n = 0;
 
@@ -78,7 +79,8 @@ static void add_claims(const struct pod_entry *p, const struct fake_container *c
 
 		for (size_t k = 0; has_part(c, claim) && k < claim->n_devices; k++)
 			v->dynamic[v->n_dynamic++] =
-				(struct dynamic) { claim->devices[k].driver, "node", claim->devices[k].name,
+				(struct dynamic) { claim->devices[k].driver, "node",
+						   claim->devices[k].name,
 						   cdi_names(p, claim, k, a), claim->name };
 	}
 }
@@ -86,7 +88,8 @@ static void add_claims(const struct pod_entry *p, const struct fake_container *c
 static struct pod_container container_view(struct kubelet *k, const struct pod_entry *p,
 					   const struct fake_container *c, struct arena *a)
 {
-	struct pod_container v = { .name = c->name, .held = arena_array(a, c->n_held, sizeof(struct held)) };
+	struct pod_container v = { .name = c->name,
+				   .held = arena_array(a, c->n_held, sizeof(struct held)) };
 
 	for (size_t i = 0; i < c->n_held; i++)
 		v.held[v.n_held++] = held_of(k, &c->held[i], a);
@@ -104,7 +107,8 @@ static struct pod pod_view(struct kubelet *k, const struct pod_entry *p, struct 
 {
 	struct pod v = { .ns = p->ns,
 			 .name = p->name,
-			 .containers = arena_array(a, p->n_containers, sizeof(struct pod_container)) };
+			 .containers =
+				 arena_array(a, p->n_containers, sizeof(struct pod_container)) };
 
 	for (size_t i = 0; i < p->n_containers; i++) {
 		if (is_shown(k, &p->containers[i]))
@@ -163,7 +167,8 @@ static void refuse_get(struct kubelet *k, struct rpc_call *call, struct bytes re
 
 static struct held healthy_of(struct kubelet *k, const struct resource *r, struct arena *a)
 {
-	struct held h = { .resource = r->name, .ids = { .v = arena_array(a, r->devices.n, sizeof(char *)) } };
+	struct held h = { .resource = r->name,
+			  .ids = { .v = arena_array(a, r->devices.n, sizeof(char *)) } };
 
 	for (size_t i = 0; i < r->devices.n; i++) {
 		if (r->devices.v[i].healthy)
@@ -216,7 +221,8 @@ void pod_resources_answer_all(struct kubelet *k)
 	}
 }
 
-static void answer_later(struct kubelet *k, struct rpc_call *call, struct bytes request, answer_fn answer)
+static void answer_later(struct kubelet *k, struct rpc_call *call, struct bytes request,
+			 answer_fn answer)
 {
 	struct delayed_reply *d = xcalloc(1, sizeof(*d));
 
@@ -252,12 +258,13 @@ static void report_query(const char *method, const char *user_agent)
 	report_end(&r);
 }
 
-static void query(struct kubelet *k, struct rpc_call *call, struct bytes request, const char *method,
-		  answer_fn answer, bool since_old)
+static void query(struct kubelet *k, struct rpc_call *call, struct bytes request,
+		  const char *method, answer_fn answer, bool since_old)
 {
 	report_query(method, rpc_call_user_agent(call));
 	if (!since_old && k->opt.old)
-		reply_error(call, RPC_UNIMPLEMENTED, "unknown method for service v1.PodResourcesLister");
+		reply_error(call, RPC_UNIMPLEMENTED,
+			    "unknown method for service v1.PodResourcesLister");
 	else if (k->pod_list_fail || !take_token(k))
 		reply_error(call, RPC_RESOURCE_EXHAUSTED, "rejected by rate limit");
 	else if (k->pod_list_garbage)
@@ -294,5 +301,6 @@ int pod_resources_open(struct kubelet *k, struct err *err)
 	};
 	_cleanup_free_ char *path = xasprintf("%s/pod-resources/kubelet.sock", k->opt.root);
 
-	return rpc_server_open(k->rpc, path, methods, ARRAY_LEN(methods), k, &k->pod_resources, err);
+	return rpc_server_open(k->rpc, path, methods, ARRAY_LEN(methods), k, &k->pod_resources,
+			       err);
 }

@@ -1,4 +1,5 @@
-/* The Pods API (KEP-4188), with --pods-api: what the pods ask for, the one in admission included. */
+/* The Pods API (KEP-4188), with --pods-api: what the pods ask for, the one in admission included.
+ */
 #include "kubelet.h"
 
 #include "base/arena.h"
@@ -18,9 +19,8 @@ static struct spec_container spec_of(const struct fake_container *c, struct aren
 
 	for (size_t i = 0; i < c->n_demands; i++)
 		limits[i] = (struct spec_limit) { c->demands[i].resource, c->demands[i].count };
-	return (struct spec_container) {
-		c->name, kinds[c->kind], limits, c->n_demands, c->claims, c->n_claims
-	};
+	return (struct spec_container) { c->name,      kinds[c->kind], limits,
+					 c->n_demands, c->claims,      c->n_claims };
 }
 
 static struct spec_pod pod_of(const struct pod_entry *p, int64_t created, struct arena *a)

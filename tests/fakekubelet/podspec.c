@@ -1,6 +1,7 @@
 /*
- * `admit NAME [order=…] [claim=CLAIM:DRIVER/REQUEST=DEVICE,…] [init:|sidecar:]CONTAINER:resource=n,…` → a
- * pod. `claim:CLAIM[/REQUEST]` among a container's resources: its part of that claim.
+ * `admit NAME [order=…] [claim=CLAIM:DRIVER/REQUEST=DEVICE,…]
+ * [init:|sidecar:]CONTAINER:resource=n,…` → a pod. `claim:CLAIM[/REQUEST]` among a container's
+ * resources: its part of that claim.
  */
 #include "kubelet.h"
 
@@ -36,7 +37,8 @@ static int parse_device(char *text, struct fake_claim *claim, struct err *err)
 	char *name = cut(text, '='), *request = cut(text, '/');
 
 	if (!name || !request)
-		return err_set(err, EINVAL, "claim %s: '%s' is not DRIVER/REQUEST=DEVICE", claim->name, text);
+		return err_set(err, EINVAL, "claim %s: '%s' is not DRIVER/REQUEST=DEVICE",
+			       claim->name, text);
 	claim->devices[claim->n_devices++] = (struct fake_device) { text, request, name };
 	return 0;
 }
@@ -69,11 +71,13 @@ static int parse_demand(char *text, struct fake_container *c, struct err *err)
 		return 0;
 	}
 	if (!equals || equals == text || str_to_u64(equals + 1, 10, COUNT_MAX, &count) < 0)
-		return err_set(err, EINVAL, "container %s: '%s' is not RESOURCE=COUNT", c->name, text);
+		return err_set(err, EINVAL, "container %s: '%s' is not RESOURCE=COUNT", c->name,
+			       text);
 	*equals = '\0';
 	for (size_t i = 0; i < c->n_demands; i++) {
 		if (!strcmp(c->demands[i].resource, text))
-			return err_set(err, EINVAL, "container %s asks for %s twice", c->name, text);
+			return err_set(err, EINVAL, "container %s asks for %s twice", c->name,
+				       text);
 	}
 	c->demands[c->n_demands++] = (struct demand) { .resource = text, .count = (int)count };
 	return 0;
@@ -140,8 +144,10 @@ static int order_demands(struct kubelet *k, const char *order, struct pod_entry 
 		else if (!strcmp(order, "gpu-first") || !strcmp(order, "vf-first"))
 			put_first(c, order[0] == 'g');
 		else if (strcmp(order, "listed") != 0)
-			return err_set(err, EINVAL,
-				       "order '%s': random, gpu-first, vf-first and listed are known", order);
+			return err_set(
+				err, EINVAL,
+				"order '%s': random, gpu-first, vf-first and listed are known",
+				order);
 	}
 	return 0;
 }
@@ -167,14 +173,16 @@ static void name_pod(struct kubelet *k, const char *name, struct pod_entry *p)
 
 	p->ns = slash ? arena_printf(p->arena, "%.*s", (int)(slash - name), name) : "default";
 	p->name = arena_strdup(p->arena, slash ? slash + 1 : name);
-	p->uid = arena_printf(
-		p->arena, "%08x-%04x-4%03x-8%03x-%012llx", (unsigned)random_below(&k->random, UINT32_MAX),
-		(unsigned)random_below(&k->random, 0x10000), (unsigned)random_below(&k->random, 0x1000),
-		(unsigned)random_below(&k->random, 0x1000),
-		(unsigned long long)random_below(&k->random, UINT64_C(1) << 48));
+	p->uid = arena_printf(p->arena, "%08x-%04x-4%03x-8%03x-%012llx",
+			      (unsigned)random_below(&k->random, UINT32_MAX),
+			      (unsigned)random_below(&k->random, 0x10000),
+			      (unsigned)random_below(&k->random, 0x1000),
+			      (unsigned)random_below(&k->random, 0x1000),
+			      (unsigned long long)random_below(&k->random, UINT64_C(1) << 48));
 }
 
-static int parse_into(struct kubelet *k, char **argv, size_t argc, struct pod_entry *p, struct err *err)
+static int parse_into(struct kubelet *k, char **argv, size_t argc, struct pod_entry *p,
+		      struct err *err)
 {
 	const char *order = "random";
 
@@ -191,7 +199,8 @@ static int parse_into(struct kubelet *k, char **argv, size_t argc, struct pod_en
 			continue;
 		}
 		if (str_starts(argv[i], "claim=")) {
-			if (parse_claim(arena_strdup(p->arena, argv[i] + strlen("claim=")), p, err) < 0)
+			if (parse_claim(arena_strdup(p->arena, argv[i] + strlen("claim=")), p,
+					err) < 0)
 				return -err->code;
 			continue;
 		}

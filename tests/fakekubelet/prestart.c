@@ -1,4 +1,5 @@
-/* `prestart POD`: PreStartContainer of every container for every resource whose plugin asked for it. */
+/* `prestart POD`: PreStartContainer of every container for every resource whose plugin asked for
+ * it. */
 #include "kubelet.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /*
- * The plugin watcher: sockets in plugins_registry are asked who they are and connected to. A socket that
- * stays is never asked twice, whatever became of its plugin; only a new one (another inode) is (reference
- * kubelet.md §5).
+ * The plugin watcher: sockets in plugins_registry are asked who they are and connected to. A socket
+ * that stays is never asked twice, whatever became of its plugin; only a new one (another inode) is
+ * (reference kubelet.md §5).
  */
 #include "kubelet.h"
 
@@ -74,8 +74,8 @@ static void notify(struct watched *w, const char *error)
 	struct registration_status status = { .registered = !error, .error = error ? error : "" };
 
 	w->in_flight++;
-	rpc_call_unary(w->channel, PATH_NOTIFY_STATUS, msg_encode_registration_status(&status, a), NOTIFY_MS,
-		       on_notified, w);
+	rpc_call_unary(w->channel, PATH_NOTIFY_STATUS, msg_encode_registration_status(&status, a),
+		       NOTIFY_MS, on_notified, w);
 }
 
 static void on_connected(void *arg, const char *error)
@@ -107,7 +107,8 @@ static void use_info(struct watched *w, const struct plugin_info *info)
 	w->resource = xstrdup(info->name);
 	report_watched(w, "watcher-found", NULL);
 	w->in_flight++;
-	plugin_connect(w->k, info->name, info->endpoint[0] ? info->endpoint : w->path, NULL, on_connected, w);
+	plugin_connect(w->k, info->name, info->endpoint[0] ? info->endpoint : w->path, NULL,
+		       on_connected, w);
 }
 
 static void on_info(void *arg, enum rpc_status status, const char *message, struct bytes body)

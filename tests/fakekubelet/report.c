@@ -160,10 +160,23 @@ void answer_error(struct command *cmd, const char *fmt, ...)
 const char *status_name(enum rpc_status status)
 {
 	static const char *const names[] = {
-		"OK",	    "Canceled",	       "Unknown",	   "InvalidArgument",	"DeadlineExceeded",
-		"NotFound", "AlreadyExists",   "PermissionDenied", "ResourceExhausted", "FailedPrecondition",
-		"Aborted",  "OutOfRange",      "Unimplemented",	   "Internal",		"Unavailable",
-		"DataLoss", "Unauthenticated",
+		"OK",
+		"Canceled",
+		"Unknown",
+		"InvalidArgument",
+		"DeadlineExceeded",
+		"NotFound",
+		"AlreadyExists",
+		"PermissionDenied",
+		"ResourceExhausted",
+		"FailedPrecondition",
+		"Aborted",
+		"OutOfRange",
+		"Unimplemented",
+		"Internal",
+		"Unavailable",
+		"DataLoss",
+		"Unauthenticated",
 	};
 
 	return (size_t)status < ARRAY_LEN(names) ? names[status] : "Unknown";

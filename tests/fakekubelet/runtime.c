@@ -1,5 +1,5 @@
-/* The container runtime, as far as it says who it is: the command `runtime`. It does not go down with the
- * kubelet. */
+/* The container runtime, as far as it says who it is: the command `runtime`. It does not go down
+ * with the kubelet. */
 #include "kubelet.h"
 
 #include <stdlib.h>
@@ -35,8 +35,10 @@ static void says(struct kubelet *k, size_t i, const char *word)
 int runtime_serve(struct kubelet *k, const char *socket, const char *name, const char *version,
 		  const char *config, const char *cni, struct err *err)
 {
-	static const struct rpc_method methods[] = { { .path = PATH_RUNTIME_VERSION, .unary = on_version },
-						     { .path = PATH_RUNTIME_STATUS, .unary = on_status } };
+	static const struct rpc_method methods[] = {
+		{ .path = PATH_RUNTIME_VERSION, .unary = on_version },
+		{ .path = PATH_RUNTIME_STATUS, .unary = on_status }
+	};
 
 	says(k, 0, name);
 	says(k, 1, version);

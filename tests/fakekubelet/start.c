@@ -1,8 +1,8 @@
 /*
- * `start POD [CONTAINER [TIMEOUT_MS]]`: what happens when containers start. PreStartContainer for every
- * resource whose plugin asked for it, then the runtime resolves the CDI devices in its directory (--cdi-dir),
- * as containerd does at CreateContainer. An error, and a device that cannot be resolved, are tried again, as
- * the kubelet's pod worker does. Tells what the container gets.
+ * `start POD [CONTAINER [TIMEOUT_MS]]`: what happens when containers start. PreStartContainer for
+ * every resource whose plugin asked for it, then the runtime resolves the CDI devices in its
+ * directory (--cdi-dir), as containerd does at CreateContainer. An error, and a device that cannot
+ * be resolved, are tried again, as the kubelet's pod worker does. Tells what the container gets.
  */
 #include "kubelet.h"
 
@@ -90,7 +90,8 @@ static void read_specs(const char *path, struct specs *s)
 	for (struct dirent *e = dir ? readdir(dir) : NULL; e && s->n < room; e = readdir(dir)) {
 		const struct item *spec =
 			is_spec_name(e->d_name)
-				? read_spec(arena_printf(s->arena, "%s/%s", path, e->d_name), s->arena)
+				? read_spec(arena_printf(s->arena, "%s/%s", path, e->d_name),
+					    s->arena)
 				: NULL;
 
 		if (spec)
@@ -170,7 +171,8 @@ static void add_node(struct outcome *o, struct devnode node)
 	o->devs[o->n_devs++] = node;
 }
 
-/* The kubelet keeps the first of two mounts at one place; a runtime lets a CDI device replace it. */
+/* The kubelet keeps the first of two mounts at one place; a runtime lets a CDI device replace it.
+ */
 static void add_mount(struct outcome *o, struct bindmount mount, bool replace)
 {
 	for (size_t i = 0; i < o->n_mounts; i++) {
@@ -211,10 +213,11 @@ static void apply_mounts(struct outcome *o, const struct item *mounts)
 			   *path = item_string(mount, "containerPath");
 
 		if (host && path)
-			add_mount(o,
-				  (struct bindmount) { host, path,
-						       has_option(item_get(mount, "options"), "ro") },
-				  true);
+			add_mount(
+				o,
+				(struct bindmount) { host, path,
+						     has_option(item_get(mount, "options"), "ro") },
+				true);
 	}
 }
 
@@ -225,7 +228,8 @@ static void apply_container_edits(struct outcome *o, const struct item *of)
 	const struct item *env = item_get(edits, "env"), *nodes = item_get(edits, "deviceNodes");
 
 	for (size_t i = 0; env && i < env->n_kids; i++) {
-		char *key = arena_strdup(o->arena, env->kids[i].string ? env->kids[i].string : ""), *equals;
+		char *key = arena_strdup(o->arena, env->kids[i].string ? env->kids[i].string : ""),
+		     *equals;
 
 		equals = strchr(key, '=');
 		if (!equals)
@@ -308,7 +312,8 @@ static void next_container(struct starting *s)
 {
 	s->c++;
 	s->attempts = 0;
-	while (s->c < s->pod->n_containers && s->only && strcmp(s->only, container_of(s)->name) != 0)
+	while (s->c < s->pod->n_containers && s->only &&
+	       strcmp(s->only, container_of(s)->name) != 0)
 		s->c++;
 	if (s->c < s->pod->n_containers) {
 		s->container_us = now_us();
@@ -349,9 +354,11 @@ static void create(struct starting *s)
 	const char *missing = resolve(s, &o);
 
 	if (missing) {
-		failed(s, xasprintf("CreateContainerError: CDI device injection failed: unresolvable CDI "
-				    "devices %s",
-				    missing));
+		failed(s,
+		       xasprintf(
+			       "CreateContainerError: CDI device injection failed: unresolvable CDI "
+			       "devices %s",
+			       missing));
 	} else {
 		report_outcome(s, &o, true);
 		next_container(s);
@@ -361,7 +368,8 @@ static void create(struct starting *s)
 
 /* --- PreStartContainer --- */
 
-static void on_pre_started(void *arg, enum rpc_status status, const char *message, struct bytes body)
+static void on_pre_started(void *arg, enum rpc_status status, const char *message,
+			   struct bytes body)
 {
 	struct starting *s = arg;
 
@@ -374,9 +382,9 @@ static void on_pre_started(void *arg, enum rpc_status status, const char *messag
 }
 
 /*
- * The plugin that wants to be called before a container with this allocation starts; NULL: none does. While
- * its stream is down, or has not come back since the kubelet restarted, a container waits: *ret_why
- * (devicemanager callPreStartContainerIfNeeded, endpoint.go).
+ * The plugin that wants to be called before a container with this allocation starts; NULL: none
+ * does. While its stream is down, or has not come back since the kubelet restarted, a container
+ * waits: *ret_why (devicemanager callPreStartContainerIfNeeded, endpoint.go).
  */
 static struct client *who_wants_it(struct kubelet *k, const struct allocation *a, char **ret_why)
 {
@@ -384,8 +392,8 @@ static struct client *who_wants_it(struct kubelet *k, const struct allocation *a
 
 	*ret_why = NULL;
 	if (!r || !r->endpoint) {
-		*ret_why =
-			xasprintf("endpoint not found in cache for a registered resource: %s", a->resource);
+		*ret_why = xasprintf("endpoint not found in cache for a registered resource: %s",
+				     a->resource);
 		return NULL;
 	}
 	if (!r->endpoint->options.pre_start_required)

@@ -55,7 +55,8 @@ static void on_timeout(void *arg)
 	finish(arg, "timeout");
 }
 
-void wait_for(struct command *cmd, const char *resource, size_t count, bool exactly, unsigned timeout_ms)
+void wait_for(struct command *cmd, const char *resource, size_t count, bool exactly,
+	      unsigned timeout_ms)
 {
 	struct waiter *w = xcalloc(1, sizeof(*w));
 

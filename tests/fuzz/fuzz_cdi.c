@@ -1,8 +1,8 @@
 /* room: render document */
 /*
- * Any strings in a CDI spec: its text is JSON that says the same, whatever the strings are, and a file's name
- * is read back as the slot that it was made of. Strings of the input end with a NUL: the name of a file, then
- * a slot, then variables, nodes and mounts, two strings each.
+ * Any strings in a CDI spec: its text is JSON that says the same, whatever the strings are, and a
+ * file's name is read back as the slot that it was made of. Strings of the input end with a NUL:
+ * the name of a file, then a slot, then variables, nodes and mounts, two strings each.
  */
 #include <assert.h>
 #include <stdint.h>
@@ -55,8 +55,9 @@ static void take_edits(struct input *in, struct arena *a, struct edits *e)
 		e->devs[e->n_devs++] = (struct devnode) { .host = take(in, a),
 							  .container = env->value,
 							  .permissions = "rw" };
-		e->mounts[e->n_mounts++] =
-			(struct bindmount) { .host = take(in, a), .container = env->key, .read_only = i & 1 };
+		e->mounts[e->n_mounts++] = (struct bindmount) { .host = take(in, a),
+								.container = env->key,
+								.read_only = i & 1 };
 	}
 }
 
@@ -92,7 +93,8 @@ static void check_text(const char *text, const char *slot, const struct edits *e
 	env = item_get(edits, "env");
 	assert((env ? env->n_kids : 0) == e->n_envs);
 	for (size_t i = 0; i < e->n_envs; i++)
-		check_string(&env->kids[i], arena_printf(a, "%s=%s", e->envs[i].key, e->envs[i].value));
+		check_string(&env->kids[i],
+			     arena_printf(a, "%s=%s", e->envs[i].key, e->envs[i].value));
 	mounts = item_get(edits, "mounts");
 	assert((mounts ? mounts->n_kids : 0) == e->n_mounts);
 	for (size_t i = 0; i < e->n_mounts; i++)

@@ -1,7 +1,7 @@
 /* room: kubelet */
 /*
- * Any text as a CDI spec or a map.json that is there when the daemon starts: it is read or it is not, and
- * what was read of a spec is what a spec written anew says.
+ * Any text as a CDI spec or a map.json that is there when the daemon starts: it is read or it is
+ * not, and what was read of a spec is what a spec written anew says.
  */
 #include <assert.h>
 #include <stdint.h>
@@ -40,7 +40,8 @@ static bool is_text(const char *s)
 static void check_again(const struct claims *r, struct arena *a)
 {
 	const struct edits edits = claims_to_spec(r, a);
-	const struct item *top = parse(render_cdi(&edits, &(struct cdi_entry) { .slot = "s" }, 1, a), a);
+	const struct item *top =
+		parse(render_cdi(&edits, &(struct cdi_entry) { .slot = "s" }, 1, a), a);
 	struct claims again;
 
 	assert(top && claims_of_spec(top, &again, a));

@@ -1,8 +1,8 @@
 /* room: cni */
 /*
- * Any bytes as a network configuration, as a state file, as the settings of the node, as what a delegate
- * printed and as the path of a device-info file. What is accepted names no file outside the one directory, no
- * program by a path, and no device but our VF.
+ * Any bytes as a network configuration, as a state file, as the settings of the node, as what a
+ * delegate printed and as the path of a device-info file. What is accepted names no file outside
+ * the one directory, no program by a path, and no device but our VF.
  */
 #include <assert.h>
 #include <ctype.h>
@@ -39,7 +39,8 @@ static void check_file(const char *path)
 	bool is_there = false;
 
 	for (size_t i = 0; i < ARRAY_LEN(places); i++)
-		is_there |= str_starts(path, places[i]) && strlen(places[i]) == (size_t)(name - path);
+		is_there |=
+			str_starts(path, places[i]) && strlen(places[i]) == (size_t)(name - path);
 	assert(is_there && *name && *name != '.' && strlen(name) <= 255);
 	assert(str_eq(devinfo_name(node.devinfo_dir, path), name));
 }
@@ -97,7 +98,8 @@ static void check_delegate(const struct conf *c, const char *vf, struct arena *a
 	const struct item *top;
 
 	conf_for_delegate(c, vf, &text);
-	assert(document_parse(text.s, text.len, "delegate", a, &top, NULL) == 0 && top->type == ITEM_OBJECT);
+	assert(document_parse(text.s, text.len, "delegate", a, &top, NULL) == 0 &&
+	       top->type == ITEM_OBJECT);
 	check_values(top, "deviceid", vf, vf != NULL);
 	check_values(top, "pcibusid", vf, vf != NULL);
 	check_runtime(top, c, vf);

@@ -21,7 +21,8 @@ static void check_gids(const struct pool_config *pool)
 	if (!pool->gid_range)
 		return;
 	assert(pool->gid_range_bits >= 0 && pool->gid_range_bits <= 128);
-	assert(pool->gid_family == (strchr(pool->gid_range, ':') ? GID_FAMILY_IPV6 : GID_FAMILY_IPV4));
+	assert(pool->gid_family ==
+	       (strchr(pool->gid_range, ':') ? GID_FAMILY_IPV6 : GID_FAMILY_IPV4));
 	assert(pool->gid_family == GID_FAMILY_IPV6 || pool->gid_range_bits >= 96);
 }
 
@@ -50,7 +51,8 @@ static void check_pool(const struct pool_config *pool)
 	for (size_t i = 0; i < pool->n_selectors; i++, s++) {
 		for (size_t k = 0; k < s->n_pf_names; k++) {
 			for (size_t n = 0; n < s->pf_names[k].n_ranges; n++)
-				assert(s->pf_names[k].ranges[n].first <= s->pf_names[k].ranges[n].last);
+				assert(s->pf_names[k].ranges[n].first <=
+				       s->pf_names[k].ranges[n].last);
 		}
 	}
 	for (size_t i = 0; i < pool->n_extra; i++)

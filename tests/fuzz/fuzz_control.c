@@ -1,7 +1,7 @@
 /* room: control */
 /*
- * Any bytes as a request to the local socket, and as railmated's reply: one that holds together, or one
- * sentence. What was understood says the same when it is written and read again.
+ * Any bytes as a request to the local socket, and as railmated's reply: one that holds together, or
+ * one sentence. What was understood says the same when it is written and read again.
  */
 #include <assert.h>
 #include <errno.h>
@@ -35,7 +35,8 @@ static void check_request(const char *text, size_t len, struct arena *a)
 	}
 	assert(once.op < CONTROL_OP_MAX && (once.op != CONTROL_BIND || *once.slot));
 	control_write_request(&once, &out);
-	assert(out.len && out.s[out.len - 1] == '\n' && memchr(out.s, '\n', out.len) == out.s + out.len - 1);
+	assert(out.len && out.s[out.len - 1] == '\n' &&
+	       memchr(out.s, '\n', out.len) == out.s + out.len - 1);
 	assert(!control_read_request(out.s, out.len - 1, a, &twice, &err) && once.op == twice.op);
 	if (once.op == CONTROL_BIND)
 		assert(str_eq(once.slot, twice.slot) && str_eq(once.ns, twice.ns) &&
@@ -50,7 +51,8 @@ static void check_refusal(const struct err *why, struct arena *a)
 	struct err err = { 0 };
 
 	control_write_error(why, &out);
-	assert(control_read_reply(out.s, out.len - 1, a, &none, &err) < 0 && !strcmp(err.msg, why->msg));
+	assert(control_read_reply(out.s, out.len - 1, a, &none, &err) < 0 &&
+	       !strcmp(err.msg, why->msg));
 }
 
 static void check_reply(const char *text, size_t len, struct arena *a)

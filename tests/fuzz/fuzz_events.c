@@ -1,7 +1,7 @@
 /* room: watch */
 /*
- * Any bytes as a uevent, as a datagram of rtnetlink, and as the names of files in the plugin directory: each
- * is judged within its bytes, and a uevent by the first SUBSYSTEM that it names.
+ * Any bytes as a uevent, as a datagram of rtnetlink, and as the names of files in the plugin
+ * directory: each is judged within its bytes, and a uevent by the first SUBSYSTEM that it names.
  */
 #include <assert.h>
 #include <stdbool.h>
@@ -18,8 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* The same judgement once more, key by key from the front; a key without its NUL is none. */
 static bool expected(const char *buf, size_t len)
 {
-	static const char *const ours[] = { "SUBSYSTEM=pci", "SUBSYSTEM=net", "SUBSYSTEM=infiniband",
-					    "SUBSYSTEM=infiniband_verbs" };
+	static const char *const ours[] = { "SUBSYSTEM=pci", "SUBSYSTEM=net",
+					    "SUBSYSTEM=infiniband", "SUBSYSTEM=infiniband_verbs" };
 	size_t at = 0, n;
 
 	for (n = strnlen(buf, len); at + n < len; at += n + 1, n = strnlen(buf + at, len - at)) {

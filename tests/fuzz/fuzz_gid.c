@@ -1,8 +1,8 @@
 /* room: render */
 /*
- * Any bytes as the GID tables of up to three VFs, and as what the operator wants: what NCCL is told makes its
- * scan end at a usable GID on every VF, or there is a reason; a fixed index is taken, or refused with one
- * sentence.
+ * Any bytes as the GID tables of up to three VFs, and as what the operator wants: what NCCL is told
+ * makes its scan end at a usable GID on every VF, or there is a reason; a fixed index is taken, or
+ * refused with one sentence.
  */
 #include <assert.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* room: config */
-/* Any bytes as a file of hints: read, or one sentence that names the file; a machine is looked at with what
- * was read. */
+/* Any bytes as a file of hints: read, or one sentence that names the file; a machine is looked at
+ * with what was read. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* room: discover */
-/* Any bytes as host.tree text: refused with a sentence, or a folder whose capture succeeds. Nothing appears
- * beside it. */
+/* Any bytes as host.tree text: refused with a sentence, or a folder whose capture succeeds. Nothing
+ * appears beside it. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>

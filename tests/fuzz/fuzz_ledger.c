@@ -1,6 +1,6 @@
 /* room: ledger */
-/* Any bytes as a ledger's file, as they are and under a head whose checksum fits them: a ledger that is
- * written as it was read, or one sentence. */
+/* Any bytes as a ledger's file, as they are and under a head whose checksum fits them: a ledger
+ * that is written as it was read, or one sentence. */
 #include <assert.h>
 #include <errno.h>
 #include <stddef.h>

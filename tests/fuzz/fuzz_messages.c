@@ -1,7 +1,7 @@
 /* room: kubelet */
 /*
- * Any bytes as any message: a message or one sentence. What was understood must survive being written and
- * read again, byte for byte from the second time on.
+ * Any bytes as any message: a message or one sentence. What was understood must survive being
+ * written and read again, byte for byte from the second time on.
  */
 #include <assert.h>
 #include <errno.h>
@@ -18,27 +18,30 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define FUZZ(name, type, decode, encode)                                                                     \
-	static int name(struct bytes in, struct arena *a, struct bytes *ret, struct err *err)                \
-	{                                                                                                    \
-		type m;                                                                                      \
-		int r = decode(in, a, &m, err);                                                              \
-                                                                                                             \
-		if (r == 0)                                                                                  \
-			*ret = encode;                                                                       \
-		return r;                                                                                    \
+#define FUZZ(name, type, decode, encode)                                                           \
+	static int name(struct bytes in, struct arena *a, struct bytes *ret, struct err *err)      \
+	{                                                                                          \
+		type m;                                                                            \
+		int r = decode(in, a, &m, err);                                                    \
+                                                                                                   \
+		if (r == 0)                                                                        \
+			*ret = encode;                                                             \
+		return r;                                                                          \
 	}
 
 FUZZ(fuzz_options, struct plugin_options, msg_decode_options, msg_encode_options(&m, a))
 FUZZ(fuzz_register, struct register_request, msg_decode_register, msg_encode_register(&m, a))
 FUZZ(fuzz_device_list, struct device_list, msg_decode_device_list, msg_encode_device_list(&m, a))
 FUZZ(fuzz_preferred, struct preferred_request, msg_decode_preferred, msg_encode_preferred(&m, a))
-FUZZ(fuzz_preferred_reply, struct id_lists, msg_decode_preferred_reply, msg_encode_preferred_reply(&m, a))
+FUZZ(fuzz_preferred_reply, struct id_lists, msg_decode_preferred_reply,
+     msg_encode_preferred_reply(&m, a))
 FUZZ(fuzz_allocate, struct id_lists, msg_decode_allocate, msg_encode_allocate(&m, a))
 FUZZ(fuzz_pre_start, struct ids, msg_decode_pre_start, msg_encode_pre_start(&m, a))
 FUZZ(fuzz_pod_list, struct pod_list, msg_decode_pod_list, msg_encode_pod_list(&m, false, a))
-FUZZ(fuzz_pod_get_reply, struct pod, msg_decode_pod_get_reply, msg_encode_pod_get_reply(&m, false, a))
-FUZZ(fuzz_allocatable, struct pod_container, msg_decode_allocatable, msg_encode_allocatable(&m, false, a))
+FUZZ(fuzz_pod_get_reply, struct pod, msg_decode_pod_get_reply,
+     msg_encode_pod_get_reply(&m, false, a))
+FUZZ(fuzz_allocatable, struct pod_container, msg_decode_allocatable,
+     msg_encode_allocatable(&m, false, a))
 FUZZ(fuzz_plugin_info, struct plugin_info, msg_decode_plugin_info, msg_encode_plugin_info(&m, a))
 FUZZ(fuzz_status, struct registration_status, msg_decode_registration_status,
      msg_encode_registration_status(&m, a))
@@ -54,7 +57,8 @@ static int fuzz_allocate_reply(struct bytes in, struct arena *a, struct bytes *r
 	return r;
 }
 
-static int fuzz_pod_get_request(struct bytes in, struct arena *a, struct bytes *ret, struct err *err)
+static int fuzz_pod_get_request(struct bytes in, struct arena *a, struct bytes *ret,
+				struct err *err)
 {
 	const char *ns, *name;
 	int r = msg_decode_pod_get_request(in, a, &ns, &name, err);
@@ -65,9 +69,10 @@ static int fuzz_pod_get_request(struct bytes in, struct arena *a, struct bytes *
 }
 
 static int (*const all[])(struct bytes, struct arena *, struct bytes *, struct err *) = {
-	fuzz_options,	  fuzz_register,       fuzz_device_list, fuzz_preferred,       fuzz_preferred_reply,
-	fuzz_allocate,	  fuzz_allocate_reply, fuzz_pre_start,	 fuzz_pod_list,	       fuzz_pod_get_reply,
-	fuzz_allocatable, fuzz_plugin_info,    fuzz_status,	 fuzz_pod_get_request,
+	fuzz_options,	      fuzz_register,	    fuzz_device_list,	 fuzz_preferred,
+	fuzz_preferred_reply, fuzz_allocate,	    fuzz_allocate_reply, fuzz_pre_start,
+	fuzz_pod_list,	      fuzz_pod_get_reply,   fuzz_allocatable,	 fuzz_plugin_info,
+	fuzz_status,	      fuzz_pod_get_request,
 };
 
 static void check_one(int (*fuzz)(struct bytes, struct arena *, struct bytes *, struct err *),
@@ -98,7 +103,8 @@ static void check_identify(struct bytes in)
 	struct pod_list pods;
 
 	for (int i = 0; i < 2 && msg_decode_pod_list(in, a, &pods, NULL) == 0; i++) {
-		struct identified who = identify_container(&pods, "rdma/vf", 1, &must, &none, seen, a);
+		struct identified who =
+			identify_container(&pods, "rdma/vf", 1, &must, &none, seen, a);
 
 		assert(!who.found && who.why[0]);
 	}

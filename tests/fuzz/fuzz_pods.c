@@ -1,7 +1,7 @@
 /* room: kubeapi */
 /*
- * Any bytes as the answer of /pods, cut in two places: pods that hold together, or one sentence; and the same
- * whether it comes in one piece or in three. And as a list of ResourceClaims.
+ * Any bytes as the answer of /pods, cut in two places: pods that hold together, or one sentence;
+ * and the same whether it comes in one piece or in three. And as a list of ResourceClaims.
  */
 #include <assert.h>
 #include <stddef.h>
@@ -24,8 +24,8 @@ static int on_pod(void *arg, const char *text, size_t len, struct err *err)
 	return pods_add(arg, text, len, err);
 }
 
-static int read_in_pieces(const char *text, size_t len, size_t first, size_t second, struct pods *pods,
-			  struct err *err)
+static int read_in_pieces(const char *text, size_t len, size_t first, size_t second,
+			  struct pods *pods, struct err *err)
 {
 	const size_t ends[] = { 0, first, second, len };
 	struct split s;
@@ -56,7 +56,8 @@ static void read_claims(const char *text, size_t len, struct arena *a)
 	if (split_push(&s, text, len, &err) < 0 || split_end(&s, &err) < 0)
 		assert(err.code && str_utf8_valid(err.msg, strlen(err.msg)));
 	for (size_t i = 0; i < claims.n; i++)
-		assert(claims.v[i].request && claims.v[i].driver && claims.v[i].pool && claims.v[i].device);
+		assert(claims.v[i].request && claims.v[i].driver && claims.v[i].pool &&
+		       claims.v[i].device);
 	split_done(&s);
 	draclaims_done(&claims);
 }

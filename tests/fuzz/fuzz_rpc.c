@@ -1,8 +1,8 @@
 /* room: rpc */
 /*
- * Any bytes at a socket that is served, as HTTP/2 or not: an answer or an end, and the next client is served.
- * The first byte says how they come: with HTTP/2's greeting before them, past the guard or through it, in one
- * piece or in two. The server stays open.
+ * Any bytes at a socket that is served, as HTTP/2 or not: an answer or an end, and the next client
+ * is served. The first byte says how they come: with HTTP/2's greeting before them, past the guard
+ * or through it, in one piece or in two. The server stays open.
  */
 #include <assert.h>
 #include <errno.h>
@@ -74,7 +74,8 @@ static void serve(void *arg)
 
 	(void)arg;
 	if (rpc_server_open(rpc, paths[0], methods, ARRAY_LEN(methods), NULL, &s, &err) < 0 ||
-	    rpc_server_open_guarded(rpc, paths[1], methods, ARRAY_LEN(methods), NULL, &s, &err) < 0) {
+	    rpc_server_open_guarded(rpc, paths[1], methods, ARRAY_LEN(methods), NULL, &s, &err) <
+		    0) {
 		fprintf(stderr, "fuzz_rpc: %s\n", err.msg);
 		abort();
 	}

@@ -29,7 +29,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int r = config_parse_shared((const char *)data, size, "shared.json", cfg, &err);
 
 	if (r < 0) {
-		assert(r == -EINVAL && str_starts(err.msg, "shared.json:") && !strchr(err.msg, '\n'));
+		assert(r == -EINVAL && str_starts(err.msg, "shared.json:") &&
+		       !strchr(err.msg, '\n'));
 		assert(!cfg->n_shared && str_utf8_valid(err.msg, strlen(err.msg)));
 	} else {
 		assert(cfg->n_shared > 0);

@@ -1,5 +1,6 @@
 /* room: discover */
-/* Any bytes as the value of every file of a small machine: the scan ends, with facts or with notes. */
+/* Any bytes as the value of every file of a small machine: the scan ends, with facts or with notes.
+ */
 #include <assert.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -48,8 +49,8 @@ static const char *const targets[] = {
 	PF "/sriov/0/max_tx_rate",
 };
 
-#define IDS(path, vendor, device, class)                                                                     \
-	"f " path "/vendor = " vendor "\\n\nf " path "/device = " device "\\n\nf " path                      \
+#define IDS(path, vendor, device, class)                                                           \
+	"f " path "/vendor = " vendor "\\n\nf " path "/device = " device "\\n\nf " path            \
 	"/class = " class "\\n\n"
 static const char machine[] =
 	"l sys/bus/pci/devices/0000:00:01.0 -> ../../../devices/pci0000:00/0000:00:01.0\n"
@@ -61,10 +62,11 @@ static const char machine[] =
 	"l sys/class/infiniband/mlx5_1 -> "
 	"../../devices/pci0000:00/0000:00:01.0/0000:01:00.1/infiniband/mlx5_1\n" IDS(
 		PF, "0x15b3", "0x1021", "0x020000") IDS(VF, "0x15b3", "0x101e", "0x020000")
-		IDS(GPU, "0x10de", "0x2330", "0x030200") IDS(BRIDGE, "0x8086", "0x352a", "0x060400");
+		IDS(GPU, "0x10de", "0x2330", "0x030200")
+			IDS(BRIDGE, "0x8086", "0x352a", "0x060400");
 
-/* The machine is made once, and a file is written when its value changes: to make it anew took 99 % of the
- * time. */
+/* The machine is made once, and a file is written when its value changes: to make it anew took 99 %
+ * of the time. */
 static struct {
 	struct sysroot *root;
 	int files[ARRAY_LEN(targets)];

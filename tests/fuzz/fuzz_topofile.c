@@ -1,6 +1,6 @@
 /* room: render */
-/* Any bytes as a topology file: taken, or one sentence; and what is taken has none of what NCCL's parser
- * cannot take. */
+/* Any bytes as a topology file: taken, or one sentence; and what is taken has none of what NCCL's
+ * parser cannot take. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* room: verify */
-/* Any bytes as a log, as a map and as a file of counters: an answer, or one sentence; the same whole and in
- * pieces. */
+/* Any bytes as a log, as a map and as a file of counters: an answer, or one sentence; the same
+ * whole and in pieces. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,9 +1,9 @@
 /* room: kubelet */
 /*
- * Any bytes as what the kubelet, its checkpoint and the runtime say: who asks and with which GPUs follows
- * from it, or a reason why not; and whether the runtime does CDI. Four parts, each but the last with two
- * bytes of length before it: a PodResources list, a list of the Pods API, the checkpoint, and what the
- * runtime says of itself.
+ * Any bytes as what the kubelet, its checkpoint and the runtime say: who asks and with which GPUs
+ * follows from it, or a reason why not; and whether the runtime does CDI. Four parts, each but the
+ * last with two bytes of length before it: a PodResources list, a list of the Pods API, the
+ * checkpoint, and what the runtime says of itself.
  */
 #include <assert.h>
 #include <stdint.h>
@@ -30,9 +30,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Two GPUs of NVIDIA and one of AMD at 0000:10:00.0 and on. */
 static struct hw_pci pci[] = {
-	{ .bdf = { 0, 0x10, 0, 0 }, .class_code = 0x030200, .vendor = 0x10de, .parent = -1, .physfn = -1 },
-	{ .bdf = { 0, 0x11, 0, 0 }, .class_code = 0x030200, .vendor = 0x10de, .parent = -1, .physfn = -1 },
-	{ .bdf = { 0, 0x12, 0, 0 }, .class_code = 0x030200, .vendor = 0x1002, .parent = -1, .physfn = -1 },
+	{ .bdf = { 0, 0x10, 0, 0 },
+	  .class_code = 0x030200,
+	  .vendor = 0x10de,
+	  .parent = -1,
+	  .physfn = -1 },
+	{ .bdf = { 0, 0x11, 0, 0 },
+	  .class_code = 0x030200,
+	  .vendor = 0x10de,
+	  .parent = -1,
+	  .physfn = -1 },
+	{ .bdf = { 0, 0x12, 0, 0 },
+	  .class_code = 0x030200,
+	  .vendor = 0x1002,
+	  .parent = -1,
+	  .physfn = -1 },
 };
 static struct hw_gpu gpus[] = {
 	{ .pci = 0, .vendor = "NVIDIA", .uuid = "GPU-0", .minor = 0, .card = -1 },
@@ -83,7 +95,8 @@ static void check_elimination(const struct pod_list *pods, const struct ids *mus
 	struct seen_pods *seen = seen_pods_new();
 
 	for (size_t want = 1; want <= 2; want++) {
-		struct identified who = identify_container(pods, RESOURCE, want, must, &inv, seen, a);
+		struct identified who =
+			identify_container(pods, RESOURCE, want, must, &inv, seen, a);
 
 		check_identified(&who, pods);
 		seen_pods_doubt(seen);
@@ -99,8 +112,8 @@ static void check_specs(const struct spec_list *list, const struct pod_list *pod
 
 	for (int round = 0; round < 4; round++) {
 		size_t want = 1 + (size_t)(round & 1);
-		struct spec_candidates c =
-			identify_candidates(&specs, pods, round & 2, RESOURCE, want, round == 3, seen, a);
+		struct spec_candidates c = identify_candidates(&specs, pods, round & 2, RESOURCE,
+							       want, round == 3, seen, a);
 		struct identified who;
 
 		for (size_t i = 0; i < c.n; i++)

@@ -1,7 +1,7 @@
 /*
- * Every file of a folder through a fuzz target, in name order; then each cut in half and with one byte
- * changed, so that a small corpus still reaches the error paths. A crash or a sanitizer's report fails the
- * test.
+ * Every file of a folder through a fuzz target, in name order; then each cut in half and with one
+ * byte changed, so that a small corpus still reaches the error paths. A crash or a sanitizer's
+ * report fails the test.
  */
 #include <dirent.h>
 #include <stdint.h>

@@ -1,6 +1,7 @@
 /*
- * Asks one source of pod specs, for tests: each line "fetch TIMEOUT_MS [N]" on standard input asks N times at
- * once, each answer is one JSON object on standard output, with the milliseconds it took.
+ * Asks one source of pod specs, for tests: each line "fetch TIMEOUT_MS [N]" on standard input asks
+ * N times at once, each answer is one JSON object on standard output, with the milliseconds it
+ * took.
  *
  *   podspecs --url URL [--token FILE] [--ca FILE | --insecure]
  *   podspecs --pods-api SOCKET
@@ -154,9 +155,12 @@ static int open_source(const struct kubeapi_options *opt, const char *socket)
 static int parse(int argc, char **argv, struct kubeapi_options *opt, const char **socket)
 {
 	static const struct option options[] = {
-		{ "url", required_argument, NULL, 'u' },      { "token", required_argument, NULL, 't' },
-		{ "ca", required_argument, NULL, 'c' },	      { "insecure", no_argument, NULL, 'i' },
-		{ "pods-api", required_argument, NULL, 'p' }, { 0 },
+		{ "url", required_argument, NULL, 'u' },
+		{ "token", required_argument, NULL, 't' },
+		{ "ca", required_argument, NULL, 'c' },
+		{ "insecure", no_argument, NULL, 'i' },
+		{ "pods-api", required_argument, NULL, 'p' },
+		{ 0 },
 	};
 	int c;
 

@@ -1,7 +1,8 @@
 /*
  * Preloaded into railmated. Its own threads (not those of libraries) from the one with the number
- * $FAIL_THREAD_FROM, 1 is the first, to $FAIL_THREAD_TO cannot be started, as where a cgroup's limit of pids
- * is reached. Signal number $RAISE_AT_START arrives when main() has hardly begun: at its call of mallopt().
+ * $FAIL_THREAD_FROM, 1 is the first, to $FAIL_THREAD_TO cannot be started, as where a cgroup's
+ * limit of pids is reached. Signal number $RAISE_AT_START arrives when main() has hardly begun: at
+ * its call of mallopt().
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -34,7 +35,8 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)
 
 	if (is_own(__builtin_return_address(0))) {
 		number = atomic_fetch_add(&started, 1) + 1;
-		if (number >= number_of("FAIL_THREAD_FROM") && number <= number_of("FAIL_THREAD_TO"))
+		if (number >= number_of("FAIL_THREAD_FROM") &&
+		    number <= number_of("FAIL_THREAD_TO"))
 			return EAGAIN;
 	}
 	*(void **)&real = dlsym(RTLD_NEXT, "pthread_create");

@@ -1,13 +1,13 @@
-/* The kubelet's calls: GetPreferredAllocation, Allocate, and PreStartContainer as far as both bindings share
- * it. */
+/* The kubelet's calls: GetPreferredAllocation, Allocate, and PreStartContainer as far as both
+ * bindings share it. */
 #include "sim.h"
 
 #include <string.h>
 
 #include "base/arena.h"
 
-/* It asks who there is, as it does when it looks for the GPUs of the container; what is offered then is of no
- * pod. */
+/* It asks who there is, as it does when it looks for the GPUs of the container; what is offered
+ * then is of no pod. */
 static void hear_offer(struct world *w, set available)
 {
 	struct answer a = { .epoch = w->k.epoch, .asked_ms = now_of(w).mono_ms };
@@ -32,8 +32,8 @@ set us_preferred(struct world *w, unsigned pool, set available, set must, unsign
 	if (!w->cfg.pools[pool].late && w->podres && mix(r, 25) % 2)
 		hear_offer(w, available);
 	for (unsigned id = 0; id < w->n_vfs; id++) {
-		bool is_free =
-			w->cfg.pools[pool].late ? !holds_slot_vf(w->u.h, slot_name(id)) : !us_hold(w, id);
+		bool is_free = w->cfg.pools[pool].late ? !holds_slot_vf(w->u.h, slot_name(id))
+						       : !us_hold(w, id);
 
 		good |= is_free ? 1u << id : 0;
 	}
@@ -89,7 +89,8 @@ static void allocate_early(struct world *w, unsigned pool, set ids, int pod, int
 		unsigned vf = (unsigned)lowest(s);
 
 		us_look(w, vf, &facts[vf]);
-		v[n++] = (struct holds_vf) { vf_name(vf), resource_name(pool), rdma_name(vf), &facts[vf] };
+		v[n++] = (struct holds_vf) { vf_name(vf), resource_name(pool), rdma_name(vf),
+					     &facts[vf] };
 		w->u.number_of[vf] = number;
 	}
 	cut(w);
@@ -132,9 +133,11 @@ void us_prestart(struct world *w, int pod, int c, unsigned pool, set ids)
 
 		if (op->there)
 			continue;
-		*op = (struct op) {
-			.there = true, .pod = pod, .c = (uint8_t)c, .pool = (uint8_t)pool, .ids = ids
-		};
+		*op = (struct op) { .there = true,
+				    .pod = pod,
+				    .c = (uint8_t)c,
+				    .pool = (uint8_t)pool,
+				    .ids = ids };
 		return;
 	}
 	kubelet_called(w, pod, c, false, "RESOURCE_EXHAUSTED");
@@ -173,10 +176,10 @@ static size_t entries_of(const struct world *w, set (*file)[CTRS], struct holds_
 			for (set s = file[p][c]; s; s &= s - 1) {
 				unsigned id = (unsigned)lowest(s), pool = pool_of(w, id);
 
-				v[n++] = (struct holds_entry) { uid_name(p), ctr_name(w, p, c),
-								resource_name(pool),
-								w->cfg.pools[pool].late ? slot_name(id)
-											: vf_name(id) };
+				v[n++] = (struct holds_entry) {
+					uid_name(p), ctr_name(w, p, c), resource_name(pool),
+					w->cfg.pools[pool].late ? slot_name(id) : vf_name(id)
+				};
 			}
 		}
 	}
@@ -193,9 +196,9 @@ void us_read_checkpoint(struct world *w)
 }
 
 /*
- * Whose call is it? Containers with just these ids, by List and by the checkpoint. Two containers of one pod
- * (an init container, and the one after it): one of them. Two pods (the kubelet gave an id twice): known by
- * their specs, or not at all.
+ * Whose call is it? Containers with just these ids, by List and by the checkpoint. Two containers
+ * of one pod (an init container, and the one after it): one of them. Two pods (the kubelet gave an
+ * id twice): known by their specs, or not at all.
  */
 static bool identify(const struct world *w, struct op *op, uint32_t r)
 {
@@ -206,7 +209,9 @@ static bool identify(const struct world *w, struct op *op, uint32_t r)
 
 	for (unsigned p = 0; p < w->n_pods; p++) {
 		for (int k = 0; k < CTRS; k++) {
-			shown |= op->answer.here && (op->answer.devs[p][k] & mine) == op->ids ? 1u << p : 0;
+			shown |= op->answer.here && (op->answer.devs[p][k] & mine) == op->ids
+					 ? 1u << p
+					 : 0;
 			filed |= (op->entries[p][k] & mine) == op->ids ? 1u << p : 0;
 		}
 	}
@@ -226,12 +231,13 @@ static bool identify(const struct world *w, struct op *op, uint32_t r)
 		op->who.name = (int8_t)w->pods[lowest(shown)].name;
 	id = w->cfg.pools[op->pool].late ? slot_name((unsigned)lowest(op->ids))
 					 : vf_name((unsigned)lowest(op->ids));
-	/* Just these ids, and those of one pod: also when the kubelet has given one of them to another pod,
-	 * too. */
+	/* Just these ids, and those of one pod: also when the kubelet has given one of them to
+	 * another pod, too. */
 	op->who.uid =
-		(int8_t)(count(filed) == 1 ? lowest(filed)
-					   : uid_number(holds_checkpoint_uid(v, entries_of(w, op->entries, v),
-									     resource_name(op->pool), id)));
+		(int8_t)(count(filed) == 1
+				 ? lowest(filed)
+				 : uid_number(holds_checkpoint_uid(v, entries_of(w, op->entries, v),
+								   resource_name(op->pool), id)));
 	if (!shown && !filed)
 		op->who.container = 0;
 	return true;
@@ -275,9 +281,12 @@ void op_facts(const struct world *w, const struct op *op, unsigned vf, struct ho
 {
 	(void)w;
 	*ret = (struct holds_facts) {
-		.unreadable =
-			op->facts[vf].unreadable ? "/proc/4711/fd cannot be read: Permission denied" : NULL,
-		.away = op->facts[vf].away ? "its netdev is in the network namespace of process 4712" : NULL,
+		.unreadable = op->facts[vf].unreadable
+				      ? "/proc/4711/fd cannot be read: Permission denied"
+				      : NULL,
+		.away = op->facts[vf].away
+				? "its netdev is in the network namespace of process 4712"
+				: NULL,
 		.open = op->facts[vf].open ? "process 4713 has its RDMA device open" : NULL,
 		.cgroup = (enum holds_cgroup)op->facts[vf].cgroup,
 		.uid = op->facts[vf].uid < 0 ? NULL : uid_name(op->facts[vf].uid),
@@ -373,12 +382,12 @@ void early_start(struct world *w, struct op *op)
 		unsigned vf = (unsigned)lowest(s);
 
 		op_facts(w, op, vf, &facts[vf]);
-		v[n++] =
-			(struct holds_vf) { vf_name(vf), resource_name(op->pool), rdma_name(vf), &facts[vf] };
+		v[n++] = (struct holds_vf) { vf_name(vf), resource_name(op->pool), rdma_name(vf),
+					     &facts[vf] };
 	}
 	cut(w);
-	ok = holds_start(w->u.h, v, n, &owner, decision_of(w, op->ids), w->cfg.pools[op->pool].moves,
-			 now_of(w), w->u.a, &why);
+	ok = holds_start(w->u.h, v, n, &owner, decision_of(w, op->ids),
+			 w->cfg.pools[op->pool].moves, now_of(w), w->u.a, &why);
 	if (!ok)
 		check_why(w, why, op->ids, 0);
 	us_settle(w, "PreStartContainer");
@@ -424,19 +433,21 @@ static set keep_slots(struct world *w, struct op *op, const struct ledger_owner 
 		unsigned slot = (unsigned)lowest(s);
 
 		cut(w);
-		op->vf[slot] =
-			(int8_t)vf_number(holds_slot_start(w->u.h, slot_name(slot), owner, true, now_of(w)));
+		op->vf[slot] = (int8_t)vf_number(
+			holds_slot_start(w->u.h, slot_name(slot), owner, true, now_of(w)));
 		taken |= op->vf[slot] < 0 ? 0 : 1u << op->vf[slot];
 	}
 	return taken;
 }
 
-static const char *waits_for_another(struct world *w, struct op *op, const struct ledger_owner *owner)
+static const char *waits_for_another(struct world *w, struct op *op,
+				     const struct ledger_owner *owner)
 {
 	const char *why = NULL;
 
 	for (set s = op->ids; s && !why; s &= s - 1) {
-		const char *slot = slot_name((unsigned)lowest(s)), *vf = holds_slot_vf(w->u.h, slot);
+		const char *slot = slot_name((unsigned)lowest(s)),
+			   *vf = holds_slot_vf(w->u.h, slot);
 		struct holds_facts facts;
 
 		if (!vf)
@@ -471,7 +482,8 @@ static bool bind_slot(struct world *w, struct op *op, unsigned slot, set *taken,
 	op->vf[slot] = (int8_t)vf_number(vf);
 	*taken |= 1u << op->vf[slot];
 	op_facts(w, op, (unsigned)op->vf[slot], &facts);
-	v = (struct holds_vf) { vf, resource_name(op->pool), rdma_name((unsigned)op->vf[slot]), &facts };
+	v = (struct holds_vf) { vf, resource_name(op->pool), rdma_name((unsigned)op->vf[slot]),
+				&facts };
 	cut(w);
 	holds_bind(w->u.h, slot_name(slot), &v, &owner, number, now_of(w));
 	op->bound |= 1u << slot;
@@ -493,7 +505,8 @@ void late_bind(struct world *w, struct op *op)
 	}
 	taken = keep_slots(w, op, &owner);
 	for (set s = op->ids; s; s &= s - 1) {
-		if (op->vf[lowest(s)] < 0 && !bind_slot(w, op, (unsigned)lowest(s), &taken, &kept, &why)) {
+		if (op->vf[lowest(s)] < 0 &&
+		    !bind_slot(w, op, (unsigned)lowest(s), &taken, &kept, &why)) {
 			cut(w);
 			holds_not_created(w->u.h, &owner, now_of(w));
 			undo(w, op, why ? why : "all VFs are held");
@@ -530,8 +543,9 @@ void late_write(struct world *w, struct op *op)
 		unsigned slot = (unsigned)lowest(s);
 		const struct ledger_hold *hold = us_hold(w, (unsigned)op->vf[slot]);
 
-		w->s.spec[slot] = (struct record) { true,	  (uint8_t)op->vf[slot], op->pool,
-						    (int8_t)slot, who_of(&hold->owner),	 hold->decision };
+		w->s.spec[slot] =
+			(struct record) { true,		(uint8_t)op->vf[slot], op->pool,
+					  (int8_t)slot, who_of(&hold->owner),  hold->decision };
 	}
 	cut(w);
 	op->generation = ledger_generation(holds_ledger(w->u.h));

@@ -1,4 +1,5 @@
-/* What must hold, whatever happens. The first thing that does not is kept in w->broken, and ends the run. */
+/* What must hold, whatever happens. The first thing that does not is kept in w->broken, and ends
+ * the run. */
 #include "sim.h"
 
 #include <stdarg.h>
@@ -68,8 +69,10 @@ static const char *what_happened(const struct past *was, const struct past *is, 
 	bool adopts = is_adopting(event);
 
 	if (was->there && !was->pending && !is->there)
-		return strcmp(event, "unbind") != 0 ? "ended" : NULL; /* its refusal has a sentence */
-	if (was->there && is->there && !was->pending && was->uid >= 0 && is->uid >= 0 && was->uid != is->uid)
+		return strcmp(event, "unbind") != 0 ? "ended"
+						    : NULL; /* its refusal has a sentence */
+	if (was->there && is->there && !was->pending && was->uid >= 0 && is->uid >= 0 &&
+	    was->uid != is->uid)
 		return "went to another pod";
 	if (was->there && is->there && !was->draining && is->draining)
 		return "drains";
@@ -90,8 +93,9 @@ static void tell_hold(struct world *w, const char *event, unsigned vf)
 
 	if (h)
 		say(w, "hold (%s): %s slot %s of %s (%s) number %llu%s%s", event, h->vf,
-		    h->slot ? h->slot : "-", h->owner.pod, h->owner.uid, (unsigned long long)h->decision,
-		    h->pending ? " pending" : "", h->draining ? " draining" : "");
+		    h->slot ? h->slot : "-", h->owner.pod, h->owner.uid,
+		    (unsigned long long)h->decision, h->pending ? " pending" : "",
+		    h->draining ? " draining" : "");
 	else
 		say(w, "hold (%s): %s is free", event, vf_name(vf));
 }
@@ -105,7 +109,8 @@ void check_explained(struct world *w, const char *event)
 		if (w->trace && !is_same(&is, was))
 			tell_hold(w, event, vf);
 		if (what && !is_said(w, vf, was->there ? was : &is))
-			broken(w, "%s: the hold of %s %s and no sentence says so", event, vf_name(vf), what);
+			broken(w, "%s: the hold of %s %s and no sentence says so", event,
+			       vf_name(vf), what);
 		*was = is;
 	}
 	w->said = w->said_slots = 0;
@@ -123,7 +128,8 @@ void check_why(struct world *w, const char *why, set vfs, set slots)
 			return;
 	}
 	if (!strstr(why, " directory") && !strstr(why, "the ledger"))
-		broken(w, "refused with a sentence that says nothing of VF, slot or record: %s", why);
+		broken(w, "refused with a sentence that says nothing of VF, slot or record: %s",
+		       why);
 }
 
 /* --- live containers --- */
@@ -159,11 +165,13 @@ static void check_hold(struct world *w, const char *event, int pod, unsigned vf)
 	if (!hold && is_unknown(w, pod, vf))
 		return;
 	if (!hold)
-		broken(w, "%s: %s is taken from pod %d (%s), whose container lives: it has no hold", event,
-		       vf_name(vf), pod, pod_name(w, pod));
+		broken(w, "%s: %s is taken from pod %d (%s), whose container lives: it has no hold",
+		       event, vf_name(vf), pod, pod_name(w, pod));
 	else if (!is_its(w, hold, pod))
-		broken(w, "%s: %s is taken from pod %d (%s), whose container lives: %s/%s (%s) has it", event,
-		       vf_name(vf), pod, pod_name(w, pod), hold->owner.ns, hold->owner.pod, hold->owner.uid);
+		broken(w,
+		       "%s: %s is taken from pod %d (%s), whose container lives: %s/%s (%s) has it",
+		       event, vf_name(vf), pod, pod_name(w, pod), hold->owner.ns, hold->owner.pod,
+		       hold->owner.uid);
 	else if (hold->draining && p->in_api && !p->deleting && !p->rejected && !p->over)
 		broken(w, "%s: %s drains, and pod %d (%s), which has it, is there and lives", event,
 		       vf_name(vf), pod, pod_name(w, pod));
@@ -194,9 +202,10 @@ void check_created(struct world *w, int pod, int c)
 			const struct ctr *other = &w->pods[p].c[k];
 
 			if (other != ctr && other->alive && (other->vfs & ctr->vfs))
-				broken(w, "%s is in two live containers: of pod %d (%s) and of pod %d (%s)",
-				       vf_name((unsigned)lowest(other->vfs & ctr->vfs)), p, pod_name(w, p),
-				       pod, pod_name(w, pod));
+				broken(w,
+				       "%s is in two live containers: of pod %d (%s) and of pod %d (%s)",
+				       vf_name((unsigned)lowest(other->vfs & ctr->vfs)), p,
+				       pod_name(w, p), pod, pod_name(w, pod));
 		}
 	}
 }
@@ -218,7 +227,8 @@ static set ids_of_live(const struct world *w)
 	return s;
 }
 
-/* Fact 4: the kubelet has given this id to two pods. Then slot and spec are of the one that started last. */
+/* Fact 4: the kubelet has given this id to two pods. Then slot and spec are of the one that started
+ * last. */
 static bool is_given_twice(const struct world *w, unsigned id)
 {
 	unsigned n = 0;
@@ -235,7 +245,8 @@ void check_healthy(struct world *w, set healthy)
 	for (unsigned id = 0; id < w->n_vfs; id++)
 		told &= is_given_twice(w, id) ? ~(1u << id) : ~0u;
 	if (told)
-		broken(w, "the kubelet is told that %s or %s is unhealthy, which a live container has",
+		broken(w,
+		       "the kubelet is told that %s or %s is unhealthy, which a live container has",
 		       vf_name((unsigned)lowest(told)), slot_name((unsigned)lowest(told)));
 }
 

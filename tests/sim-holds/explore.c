@@ -1,10 +1,12 @@
 /*
- * The small world, all of it: 2 VFs and three pods. web-0 wants one VF, and is deleted by force while it
- * lives, and ends; job-a wants one, and is deleted likewise; another web-0 is created once the first is
- * deleted, and wants both. Between them time passes, twice. These eight moves in every order, and between any
- * two of them any fault. At the end of each: fair weather, and everything that must hold then.
+ * The small world, all of it: 2 VFs and three pods. web-0 wants one VF, and is deleted by force
+ * while it lives, and ends; job-a wants one, and is deleted likewise; another web-0 is created once
+ * the first is deleted, and wants both. Between them time passes, twice. These eight moves in every
+ * order, and between any two of them any fault. At the end of each: fair weather, and everything
+ * that must hold then.
  *
- * Where two orders come to the same state, bit by bit (heap and all), what follows is looked at once.
+ * Where two orders come to the same state, bit by bit (heap and all), what follows is looked at
+ * once.
  */
 #include "run.h"
 
@@ -42,7 +44,8 @@ static const struct fault faults[] = {
 	{ "nothing can be written below /run", { { STEP_RUN_FULL, 0, 0 } } },
 	{ "cgroups cannot be read", { { STEP_CGROUPS, 0, 0 } } },
 	{ "the scan is incomplete", { { STEP_SCAN, 0, 0 } } },
-	{ "the node reboots", { { STEP_REBOOT, 0, 0 }, { STEP_KUBELET_UP, 0, 0 }, { STEP_SYNC, 0, 0 } } },
+	{ "the node reboots",
+	  { { STEP_REBOOT, 0, 0 }, { STEP_KUBELET_UP, 0, 0 }, { STEP_SYNC, 0, 0 } } },
 };
 enum { FAULTS = sizeof(faults) / sizeof(faults[0]) };
 
@@ -355,11 +358,14 @@ static bool search(struct search *s, unsigned *todo, unsigned left)
 	return held;
 }
 
-bool explore(bool late, unsigned n_faults, bool fine, struct explored *ret, struct schedule *ret_failed)
+bool explore(bool late, unsigned n_faults, bool fine, struct explored *ret,
+	     struct schedule *ret_failed)
 {
 	struct search *s = calloc(1, sizeof(*s));
-	unsigned todo[MOVES] = { [FIRST_UP] = 1,    [FIRST_FORCE] = 1, [FIRST_END] = 1, [OTHER_UP] = 1,
-				 [OTHER_FORCE] = 1, [AGAIN_UP] = 1,    [TIME] = 2 };
+	unsigned todo[MOVES] = {
+		[FIRST_UP] = 1,	   [FIRST_FORCE] = 1, [FIRST_END] = 1, [OTHER_UP] = 1,
+		[OTHER_FORCE] = 1, [AGAIN_UP] = 1,    [TIME] = 2
+	};
 	bool held;
 
 	*ret = (struct explored) { 0, 0 };
@@ -367,8 +373,9 @@ bool explore(bool late, unsigned n_faults, bool fine, struct explored *ret, stru
 	s->fine = fine;
 	s->out = ret;
 	s->first = s->other = s->again = -1;
-	s->path.cfg =
-		(struct config) { .n_pools = 1, .pools = { { .late = late, .n = 2 } }, .active_only = true };
+	s->path.cfg = (struct config) { .n_pools = 1,
+					.pools = { { .late = late, .n = 2 } },
+					.active_only = true };
 	heap_on();
 	world_begin(&s->w, &s->path.cfg, false);
 	held = search(s, todo, n_faults);

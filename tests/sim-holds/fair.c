@@ -106,9 +106,9 @@ static bool has_room(const struct world *w, unsigned pool, set ids, unsigned wan
 }
 
 /*
- * VFs that this pod cannot have: in live containers, in other pods' namespaces, and those that are on record
- * as another pod's which still has processes (a pause container, at least): that its container was created
- * after all cannot be ruled out.
+ * VFs that this pod cannot have: in live containers, in other pods' namespaces, and those that are
+ * on record as another pod's which still has processes (a pause container, at least): that its
+ * container was created after all cannot be ruled out.
  */
 static set taken_from(const struct world *w, int pod, int c)
 {
@@ -119,7 +119,8 @@ static set taken_from(const struct world *w, int pod, int c)
 	for (unsigned vf = 0; vf < w->n_vfs; vf++) {
 		const struct record *map = &w->s.map[vf];
 
-		if (map->there && map->who.uid >= 0 && map->who.uid != pod && w->pods[map->who.uid].sandbox)
+		if (map->there && map->who.uid >= 0 && map->who.uid != pod &&
+		    w->pods[map->who.uid].sandbox)
 			s |= 1u << vf;
 	}
 	/* A slot that its other container had and this one has not stays allocated, with its VF. */
@@ -133,9 +134,9 @@ static set taken_from(const struct world *w, int pod, int c)
 }
 
 /*
- * A pod has slots of this pool and processes, and records name fewer VFs of it: with the ledger lost it
- * cannot be told from one whose records are lost as well, and nothing of the pool is given until it starts or
- * ends.
+ * A pod has slots of this pool and processes, and records name fewer VFs of it: with the ledger
+ * lost it cannot be told from one whose records are lost as well, and nothing of the pool is given
+ * until it starts or ends.
  */
 static bool is_uncertain(const struct world *w, unsigned pool, int pod)
 {
@@ -143,9 +144,10 @@ static bool is_uncertain(const struct world *w, unsigned pool, int pod)
 		unsigned recorded = 0;
 
 		for (unsigned vf = 0; vf < w->n_vfs; vf++)
-			recorded +=
-				w->s.map[vf].there && w->s.map[vf].pool == pool && w->s.map[vf].who.uid == p;
-		if (p != pod && w->pods[p].sandbox && recorded < count(w->pods[p].had & pool_set(w, pool)))
+			recorded += w->s.map[vf].there && w->s.map[vf].pool == pool &&
+				    w->s.map[vf].who.uid == p;
+		if (p != pod && w->pods[p].sandbox &&
+		    recorded < count(w->pods[p].had & pool_set(w, pool)))
 			return true;
 	}
 	return false;
@@ -164,7 +166,8 @@ static const char *is_refused(const struct world *w, int pod, int c)
 	if (c == 1 && p->c[0].init && p->c[0].state != CTR_DONE)
 		return NULL; /* the other one is what counts */
 	for (unsigned i = 0; i < w->cfg.n_pools; i++) {
-		set ids = (w->k.devs[pod][c] | (p->sandbox ? 0 : w->k.devs[pod][!c])) & pool_set(w, i);
+		set ids = (w->k.devs[pod][c] | (p->sandbox ? 0 : w->k.devs[pod][!c])) &
+			  pool_set(w, i);
 
 		if (!has_room(w, i, ids, ctr->want[i], taken_from(w, pod, c)) ||
 		    (ctr->want[i] && is_uncertain(w, i, pod)))
@@ -193,8 +196,8 @@ static bool anything_ends(const struct world *w)
 	return false;
 }
 
-/* Holds and slots of which only a name is known are kept for ten minutes: nothing better can be known of
- * them. */
+/* Holds and slots of which only a name is known are kept for ten minutes: nothing better can be
+ * known of them. */
 static bool has_nameless(const struct world *w)
 {
 	const struct ledger_owner *owner;
@@ -227,8 +230,8 @@ static void wait_for_service(struct world *w, bool ends, const char *when)
 		}
 	}
 	if (pod >= 0)
-		broken(w, "%s: pod %d (%s) %s after a minute of fair weather, and could be served", when, pod,
-		       pod_name(w, pod),
+		broken(w, "%s: pod %d (%s) %s after a minute of fair weather, and could be served",
+		       when, pod, pod_name(w, pod),
 		       is_refused(w, pod, 0) ? is_refused(w, pod, 0) : is_refused(w, pod, 1));
 }
 
@@ -266,8 +269,8 @@ static void probe(struct world *w)
 	for (unsigned i = 0; i < w->cfg.n_pools; i++)
 		c.want[i] = (uint8_t)w->cfg.pools[i].n;
 	pod = pod_create_as(w, PODS_MAX - 1, false, &c, 1);
-	for (int64_t until = w->now_ms + MINUTE_MS;
-	     !w->broken[0] && !w->pods[pod].c[0].alive && !w->pods[pod].rejected && w->now_ms < until;)
+	for (int64_t until = w->now_ms + MINUTE_MS; !w->broken[0] && !w->pods[pod].c[0].alive &&
+						    !w->pods[pod].rejected && w->now_ms < until;)
 		tick(w, true, TICK_MS);
 	if (w->pods[pod].c[0].alive)
 		return;

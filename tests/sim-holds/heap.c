@@ -1,6 +1,6 @@
 /*
- * Linked with --wrap for malloc and its like (CMakeLists.txt). Sizes are rounded up to 32 bytes, those above
- * 16 KiB to powers of two; a free list for each.
+ * Linked with --wrap for malloc and its like (CMakeLists.txt). Sizes are rounded up to 32 bytes,
+ * those above 16 KiB to powers of two; a free list for each.
  */
 #include "heap.h"
 
@@ -39,7 +39,8 @@ int __wrap_vasprintf(char **ret, const char *fmt, va_list ap) __attribute__((for
 
 static bool is_ours(const void *p)
 {
-	return (uintptr_t)p >= (uintptr_t)region.bytes && (uintptr_t)p < (uintptr_t)region.bytes + REGION;
+	return (uintptr_t)p >= (uintptr_t)region.bytes &&
+	       (uintptr_t)p < (uintptr_t)region.bytes + REGION;
 }
 
 /* Where free ones of this size are; the size is rounded up. */

@@ -1,6 +1,7 @@
 /*
- * The heap of what is under test: one region at a fixed place, so that a world can be copied away with everything that it points to,
- * and forgotten whole. Allocations between heap_on() and heap_off() lie there. With sanitizers there is none: they watch the real heap.
+ * The heap of what is under test: one region at a fixed place, so that a world can be copied away
+ * with everything that it points to, and forgotten whole. Allocations between heap_on() and
+ * heap_off() lie there. With sanitizers there is none: they watch the real heap.
  */
 #ifndef SIM_HOLDS_HEAP_H
 #define SIM_HOLDS_HEAP_H
@@ -9,7 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct heap_copy { size_t used; unsigned char *bytes; };
+struct heap_copy {
+	size_t used;
+	unsigned char *bytes;
+};
 
 bool heap_there(void);
 void heap_on(void);

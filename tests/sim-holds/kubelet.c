@@ -1,7 +1,7 @@
 /*
- * The kubelet's device manager, pod manager and pod workers, as kubelet.md §1 and §2 have them: one admission
- * at a time, resource by resource; `allocated` apart from `devs`, and rebuilt from it whenever a pod went
- * (fact 4); a checkpoint once a container.
+ * The kubelet's device manager, pod manager and pod workers, as kubelet.md §1 and §2 have them: one
+ * admission at a time, resource by resource; `allocated` apart from `devs`, and rebuilt from it
+ * whenever a pod went (fact 4); a checkpoint once a container.
  */
 #include "sim.h"
 
@@ -52,7 +52,8 @@ int pod_create(struct world *w, uint32_t shape)
 	if (w->n_pods == PODS_MAX || is_taken(w, name))
 		return -1;
 	want(w, &c[0], shape);
-	if (!(mix(shape, 5) % 3)) { /* an ordinary init container before it, of the same size or another */
+	if (!(mix(shape, 5) %
+	      3)) { /* an ordinary init container before it, of the same size or another */
 		c[1] = c[0];
 		c[0].init = true;
 		n = 2;
@@ -81,7 +82,8 @@ static void let_go(struct world *w, int pod)
 
 bool can_delete(const struct world *w, int pod)
 {
-	return w->pods[pod].there && w->pods[pod].in_api && w->k.pod != pod && (w->api || w->pods[pod].fixed);
+	return w->pods[pod].there && w->pods[pod].in_api && w->k.pod != pod &&
+	       (w->api || w->pods[pod].fixed);
 }
 
 void pod_delete(struct world *w, int pod, bool force)
@@ -161,7 +163,8 @@ void kubelet_sync(struct world *w)
 
 /* --- devices --- */
 
-/* UpdateAllocatedDevices: whatever is in flight is not in podDevices, and its reservation is lost. */
+/* UpdateAllocatedDevices: whatever is in flight is not in podDevices, and its reservation is lost.
+ */
 void kubelet_gc(struct world *w)
 {
 	bool went = false;
@@ -350,8 +353,8 @@ void kubelet_admit(struct world *w, uint32_t r)
 
 /* --- PodResources --- */
 
-/* List, as it is made now: the pods that are shown, and devices of containers that are no ordinary init
- * containers. */
+/* List, as it is made now: the pods that are shown, and devices of containers that are no ordinary
+ * init containers. */
 void kubelet_answer(const struct world *w, struct answer *ret)
 {
 	ret->here = true;
@@ -379,8 +382,8 @@ bool can_call(const struct world *w, int pod, int c)
 {
 	const struct pod *p = &w->pods[pod];
 
-	return w->k.up && w->k.pluggedin && pod_is_active(p) && p->admitted && !p->deleting && p->sandbox &&
-	       p->c[c].there && p->c[c].state == CTR_WAITS && is_next(p, c);
+	return w->k.up && w->k.pluggedin && pod_is_active(p) && p->admitted && !p->deleting &&
+	       p->sandbox && p->c[c].there && p->c[c].state == CTR_WAITS && is_next(p, c);
 }
 
 static void next_call(struct world *w, int pod, int c)

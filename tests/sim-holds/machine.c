@@ -1,4 +1,5 @@
-/* Processes, cgroups, network namespaces and open RDMA devices; the runtime that makes and ends containers.
+/* Processes, cgroups, network namespaces and open RDMA devices; the runtime that makes and ends
+ * containers.
  */
 #include "sim.h"
 
@@ -142,8 +143,8 @@ void pod_sandbox(struct world *w, int pod)
 }
 
 /*
- * Between PreStartContainer and CreateContainer lies a millisecond; a container whose pod is deleted by force
- * in it is still created.
+ * Between PreStartContainer and CreateContainer lies a millisecond; a container whose pod is
+ * deleted by force in it is still created.
  */
 bool can_create(const struct world *w, int pod, int c)
 {
@@ -156,7 +157,8 @@ bool can_create(const struct world *w, int pod, int c)
 	return w->now_ms - p->c[c].ok_ms <= 1000;
 }
 
-#define PRESTART_TIMEOUT_MS 30000 /* of the container's other pools, to which the kubelet goes after ours */
+#define PRESTART_TIMEOUT_MS                                                                        \
+	30000 /* of the container's other pools, to which the kubelet goes after ours */
 
 /* What CDI makes of the slots: the VF in the spec, by then. */
 static bool resolve(const struct world *w, set slots, set *ret)

@@ -42,8 +42,8 @@ static int failed(const struct options *opt, struct schedule *s)
 		snprintf(why, sizeof(why), "it fails no more when it is run again");
 	printf("FAILED: %s\n", why);
 	if (schedule_write(s, opt->out, why) == 0)
-		printf("the schedule, shrunk to %u steps, is in %s: sim-holds --replay %s\n", s->n, opt->out,
-		       opt->out);
+		printf("the schedule, shrunk to %u steps, is in %s: sim-holds --replay %s\n", s->n,
+		       opt->out, opt->out);
 	return 1;
 }
 
@@ -65,8 +65,9 @@ static int by_chance(const struct options *opt)
 	}
 	printf("%llu schedules of %u steps, seeds %llu to %llu: all invariants hold (%.1f s, %.0f a "
 	       "second)\n",
-	       n, opt->steps, (unsigned long long)opt->seed, (unsigned long long)(opt->seed + n - 1),
-	       seconds() - began, (double)n / (seconds() - began));
+	       n, opt->steps, (unsigned long long)opt->seed,
+	       (unsigned long long)(opt->seed + n - 1), seconds() - began,
+	       (double)n / (seconds() - began));
 	return 0;
 }
 
@@ -102,7 +103,8 @@ static int exhaustive(const struct options *opt)
 		printf("%s binding: %llu interleavings of 3 pods, 2 VFs and up to %u faults (%llu states): "
 		       "all invariants "
 		       "hold (%.1f s)\n",
-		       late ? "late" : "early", all.runs, opt->faults, all.states, seconds() - began);
+		       late ? "late" : "early", all.runs, opt->faults, all.states,
+		       seconds() - began);
 	}
 	return 0;
 }
@@ -110,11 +112,16 @@ static int exhaustive(const struct options *opt)
 int main(int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{ "seed", required_argument, NULL, 's' },   { "schedules", required_argument, NULL, 'n' },
-		{ "steps", required_argument, NULL, 'l' },  { "seconds", required_argument, NULL, 't' },
-		{ "faults", required_argument, NULL, 'f' }, { "exhaustive", no_argument, NULL, 'e' },
-		{ "replay", required_argument, NULL, 'r' }, { "shrink", no_argument, NULL, 'k' },
-		{ "out", required_argument, NULL, 'o' },    { NULL, 0, NULL, 0 },
+		{ "seed", required_argument, NULL, 's' },
+		{ "schedules", required_argument, NULL, 'n' },
+		{ "steps", required_argument, NULL, 'l' },
+		{ "seconds", required_argument, NULL, 't' },
+		{ "faults", required_argument, NULL, 'f' },
+		{ "exhaustive", no_argument, NULL, 'e' },
+		{ "replay", required_argument, NULL, 'r' },
+		{ "shrink", no_argument, NULL, 'k' },
+		{ "out", required_argument, NULL, 'o' },
+		{ NULL, 0, NULL, 0 },
 	};
 	struct options opt = {
 		.seed = 1, .schedules = 1000, .steps = 60, .faults = 2, .out = "sim-holds.failed"

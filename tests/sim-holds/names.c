@@ -3,17 +3,20 @@
 
 #include <string.h>
 
-static const char *const vfs[VFS_MAX] = { "0000:18:00.1", "0000:18:00.2", "0000:18:00.3", "0000:18:00.4",
-					  "0000:9a:00.1", "0000:9a:00.2", "0000:9a:00.3", "0000:9a:00.4" };
+static const char *const vfs[VFS_MAX] = { "0000:18:00.1", "0000:18:00.2", "0000:18:00.3",
+					  "0000:18:00.4", "0000:9a:00.1", "0000:9a:00.2",
+					  "0000:9a:00.3", "0000:9a:00.4" };
 static const char *const rdmas[VFS_MAX] = { "mlx5_1", "mlx5_2", "mlx5_3", "mlx5_4",
 					    "mlx5_5", "mlx5_6", "mlx5_7", "mlx5_8" };
-static const char *const slots[VFS_MAX] = { "rdma_vf-n0-0", "rdma_vf-n0-1", "rdma_vf-n0-2", "rdma_vf-n0-3",
-					    "rdma_vf-n1-0", "rdma_vf-n1-1", "rdma_vf-n1-2", "rdma_vf-n1-3" };
+static const char *const slots[VFS_MAX] = { "rdma_vf-n0-0", "rdma_vf-n0-1", "rdma_vf-n0-2",
+					    "rdma_vf-n0-3", "rdma_vf-n1-0", "rdma_vf-n1-1",
+					    "rdma_vf-n1-2", "rdma_vf-n1-3" };
 static const char *const pods[PODS_MAX] = { "web-0", "web-1", "job-a", "job-b", "job-c", "job-d",
 					    "job-e", "job-f", "job-g", "job-h", "job-i", "job-j",
 					    "job-k", "job-l", "job-m", "job-n" };
-static const char *const uids[PODS_MAX] = { "uid-00", "uid-01", "uid-02", "uid-03", "uid-04", "uid-05",
-					    "uid-06", "uid-07", "uid-08", "uid-09", "uid-10", "uid-11",
+static const char *const uids[PODS_MAX] = { "uid-00", "uid-01", "uid-02", "uid-03",
+					    "uid-04", "uid-05", "uid-06", "uid-07",
+					    "uid-08", "uid-09", "uid-10", "uid-11",
 					    "uid-12", "uid-13", "uid-14", "uid-15" };
 
 const char *vf_name(unsigned vf)
@@ -77,7 +80,8 @@ int uid_number(const char *uid)
 
 struct who who_of(const struct ledger_owner *o)
 {
-	struct who who = { (int8_t)number_of(o->pod, pods, PODS_MAX), (int8_t)uid_number(o->uid), 0 };
+	struct who who = { (int8_t)number_of(o->pod, pods, PODS_MAX), (int8_t)uid_number(o->uid),
+			   0 };
 
 	if (o->container && *o->container)
 		who.container = !strcmp(o->container, "init") ? 1 : 2;
@@ -88,8 +92,10 @@ struct ledger_owner owner_of(struct who who)
 {
 	static const char *const containers[] = { "", "init", "main" };
 
-	return (struct ledger_owner) { who.name < 0 ? NULL : "default", who.name < 0 ? NULL : pods[who.name],
-				       who.uid < 0 ? "" : uids[who.uid], containers[who.container] };
+	return (struct ledger_owner) { who.name < 0 ? NULL : "default",
+				       who.name < 0 ? NULL : pods[who.name],
+				       who.uid < 0 ? "" : uids[who.uid],
+				       containers[who.container] };
 }
 
 struct holds_now now_of(const struct world *w)

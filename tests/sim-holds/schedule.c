@@ -144,11 +144,16 @@ int schedule_write(const struct schedule *s, const char *path, const char *broke
 	for (unsigned i = 0; i < s->cfg.n_pools; i++) {
 		const struct pool *p = &s->cfg.pools[i];
 
-		fprintf(f, "pool %s %u\n", p->late ? "late" : p->moves ? "early-moves" : "early", p->n);
+		fprintf(f, "pool %s %u\n",
+			p->late	   ? "late"
+			: p->moves ? "early-moves"
+				   : "early",
+			p->n);
 	}
 	fprintf(f, "kubelet %s\n", s->cfg.active_only ? "1.34" : "1.33");
 	for (unsigned i = 0; i < s->n; i++)
-		fprintf(f, "%s %u %#x\n", step_names[s->steps[i].kind], s->steps[i].a, s->steps[i].r);
+		fprintf(f, "%s %u %#x\n", step_names[s->steps[i].kind], s->steps[i].a,
+			s->steps[i].r);
 	return fclose(f) ? -errno : 0;
 }
 
@@ -158,7 +163,9 @@ static int read_pool(struct config *cfg, const char *mode, unsigned n)
 
 	if (cfg->n_pools == POOLS_MAX || !n || n > VFS_MAX / 2)
 		return -EINVAL;
-	*p = (struct pool) { .late = !strcmp(mode, "late"), .moves = !strcmp(mode, "early-moves"), .n = n };
+	*p = (struct pool) { .late = !strcmp(mode, "late"),
+			     .moves = !strcmp(mode, "early-moves"),
+			     .n = n };
 	p->first = cfg->n_pools ? cfg->pools[0].n : 0;
 	cfg->n_pools++;
 	return 0;

@@ -1,10 +1,12 @@
 /*
- * A small node in memory: kubelet, API server, runtime, processes, disk, and the edge of railmated that drives `holds`. Written from
- * what real kubelets do (README.md names the sources), not from the code under test, which is pkg/holds and pkg/ledger, linked as they are.
+ * A small node in memory: kubelet, API server, runtime, processes, disk, and the edge of railmated
+ * that drives `holds`. Written from what real kubelets do (README.md names the sources), not from
+ * the code under test, which is pkg/holds and pkg/ledger, linked as they are.
  *
- * A world is one plain struct. What it points to is memory of `holds`, which lies in one region of its own (heap.h), so a world can be
- * copied away and brought back. All of it happens in one thread, and nothing depends on anything but the steps taken: a schedule
- * (struct config, struct step[]) gives the same run each time.
+ * A world is one plain struct. What it points to is memory of `holds`, which lies in one region of
+ * its own (heap.h), so a world can be copied away and brought back. All of it happens in one
+ * thread, and nothing depends on anything but the steps taken: a schedule (struct config, struct
+ * step[]) gives the same run each time.
  */
 #ifndef SIM_HOLDS_SIM_H
 #define SIM_HOLDS_SIM_H
@@ -17,12 +19,13 @@
 #include "holds/holds.h"
 
 enum {
-	VFS_MAX = 8,	/* ids as well: slot n has no more to do with VF n than that both are of one pool */
+	VFS_MAX = 8, /* ids as well: slot n has no more to do with VF n than that both are of one
+			pool */
 	POOLS_MAX = 2,
-	PODS_MAX = 16,	/* ever, in one world: a pod's index is its UID */
-	CTRS = 2,	/* containers of a pod: an ordinary init container, if any, is the first */
-	OPS_MAX = 6,	/* PreStartContainer calls that railmated works at */
-	ASKED_MAX = 3,	/* Lists on their way */
+	PODS_MAX = 16, /* ever, in one world: a pod's index is its UID */
+	CTRS = 2,      /* containers of a pod: an ordinary init container, if any, is the first */
+	OPS_MAX = 6,   /* PreStartContainer calls that railmated works at */
+	ASKED_MAX = 3, /* Lists on their way */
 	ALL = (1 << VFS_MAX) - 1,
 };
 
@@ -30,50 +33,63 @@ typedef uint32_t set; /* of VFs or slots: bit n */
 
 /* --- what a schedule is --- */
 
-struct pool { bool late, moves; unsigned first, n; }; /* moves: a CNI plugin moves netdev and RDMA device into the pod (early only) */
+struct pool {
+	bool late, moves;
+	unsigned first, n;
+}; /* moves: a CNI plugin moves netdev and RDMA device into the pod (early only) */
 struct config {
 	unsigned n_pools;
 	struct pool pools[POOLS_MAX];
 	bool active_only; /* kubelet ≥ 1.34 */
 };
-struct step { uint8_t kind, a; uint32_t r; }; /* enum step_kind; on what; what else had to be chosen */
+struct step {
+	uint8_t kind, a;
+	uint32_t r;
+}; /* enum step_kind; on what; what else had to be chosen */
 
 /* --- kubelet's and runtime's side --- */
 
-enum ctr_state { CTR_WAITS, CTR_CALLED /* PreStartContainer is on its way */, CTR_CREATES, CTR_RUNS, CTR_DONE };
+enum ctr_state {
+	CTR_WAITS,
+	CTR_CALLED /* PreStartContainer is on its way */,
+	CTR_CREATES,
+	CTR_RUNS,
+	CTR_DONE
+};
 struct ctr {
 	bool there, init;
 	uint8_t want[POOLS_MAX];
 	enum ctr_state state;
-	uint8_t pool;		/* that PreStartContainer is called for next */
-	bool refused;		/* at its last call */
-	int64_t ok_ms;		/* CREATES: since then */
-	set ids;		/* with which it is started */
-	bool alive;		/* processes exist: all that counts */
-	set vfs, open;		/* theirs; that they have opened */
+	uint8_t pool;  /* that PreStartContainer is called for next */
+	bool refused;  /* at its last call */
+	int64_t ok_ms; /* CREATES: since then */
+	set ids;       /* with which it is started */
+	bool alive;    /* processes exist: all that counts */
+	set vfs, open; /* theirs; that they have opened */
 };
 struct pod {
-	bool there;		/* this entry was ever used */
-	uint8_t name;		/* pods of one name: a StatefulSet's */
-	bool fixed;		/* a static pod: no API server */
-	bool in_api, deleting;	/* desired; being deleted gracefully */
-	bool known, admitted, rejected, over; /* the kubelet's pod manager has it; ...; its containers ended for good */
-	bool dying;		/* the kubelet kills it, whatever else it knows of it */
-	bool lingers;		/* in fair weather it ends only when it has to */
-	bool sandbox;		/* its cgroup and network namespace exist */
-	set away;		/* VFs whose devices are in that namespace */
-	set had;		/* VFs that its containers were given, while it exists */
+	bool there;	       /* this entry was ever used */
+	uint8_t name;	       /* pods of one name: a StatefulSet's */
+	bool fixed;	       /* a static pod: no API server */
+	bool in_api, deleting; /* desired; being deleted gracefully */
+	bool known, admitted, rejected,
+		over; /* the kubelet's pod manager has it; ...; its containers ended for good */
+	bool dying;   /* the kubelet kills it, whatever else it knows of it */
+	bool lingers; /* in fair weather it ends only when it has to */
+	bool sandbox; /* its cgroup and network namespace exist */
+	set away;     /* VFs whose devices are in that namespace */
+	set had;      /* VFs that its containers were given, while it exists */
 	struct ctr c[CTRS];
 };
 enum admit_step { ADMIT_RESERVE, ADMIT_ALLOCATE, ADMIT_WRITE };
 struct kubelet {
-	bool up, sources, pluggedin;	/* runs; sources ready; our stream is there */
-	bool registered;		/* a device list ever came */
+	bool up, sources, pluggedin; /* runs; sources ready; our stream is there */
+	bool registered;	     /* a device list ever came */
 	uint64_t epoch;
 	set healthy, allocated;
-	set devs[PODS_MAX][CTRS];	/* podDevices */
-	set file[PODS_MAX][CTRS];	/* the checkpoint, on disk */
-	int pod;			/* in admission; -1 */
+	set devs[PODS_MAX][CTRS]; /* podDevices */
+	set file[PODS_MAX][CTRS]; /* the checkpoint, on disk */
+	int pod;		  /* in admission; -1 */
 	unsigned c, pool;
 	enum admit_step step;
 	set reuse, ids;
@@ -81,25 +97,37 @@ struct kubelet {
 
 /* --- records on disk --- */
 
-/* An owner as far as it is known: its name (struct pod), its UID, its container (0 unknown, 1 init, 2 main); -1: not known. */
-struct who { int8_t name, uid, container; };
-struct record { bool there; uint8_t vf, pool; int8_t slot; struct who who; uint64_t number; };
+/* An owner as far as it is known: its name (struct pod), its UID, its container (0 unknown, 1 init,
+ * 2 main); -1: not known. */
+struct who {
+	int8_t name, uid, container;
+};
+struct record {
+	bool there;
+	uint8_t vf, pool;
+	int8_t slot;
+	struct who who;
+	uint64_t number;
+};
 enum disk { DISK_WELL, DISK_FULL, DISK_READONLY, DISK_HANGS };
-struct text { char *s; size_t len; };
+struct text {
+	char *s;
+	size_t len;
+};
 struct storage {
 	enum disk disk;
-	bool away;			/* the state directory cannot be opened */
-	bool run_full;			/* nothing can be written below /run */
+	bool away;     /* the state directory cannot be opened */
+	bool run_full; /* nothing can be written below /run */
 	bool cdi_unreadable;
-	struct text ledger, older;	/* s NULL: no such file */
-	struct record spec[VFS_MAX];	/* by slot */
-	struct record map[VFS_MAX];	/* by VF */
+	struct text ledger, older;   /* s NULL: no such file */
+	struct record spec[VFS_MAX]; /* by slot */
+	struct record map[VFS_MAX];  /* by VF */
 };
 
 /* --- railmated --- */
 
 struct answer {
-	bool asked, here;		/* on its way; the kubelet has made it */
+	bool asked, here; /* on its way; the kubelet has made it */
 	uint64_t epoch;
 	int64_t asked_ms;
 	uint32_t pods;
@@ -108,14 +136,18 @@ struct answer {
 struct op { /* one PreStartContainer */
 	bool there, cancelled;
 	uint8_t step, pool, c;
-	int pod;			/* whose call it is: the kubelet knows, railmated does not */
+	int pod; /* whose call it is: the kubelet knows, railmated does not */
 	set ids;
-	struct who who;			/* as far as it was found out */
+	struct who who; /* as far as it was found out */
 	struct answer answer;
-	set entries[PODS_MAX][CTRS];	/* the checkpoint, as it was read */
-	struct { bool open, away, unreadable; uint8_t cgroup; int8_t uid; } facts[VFS_MAX];
-	set bound;			/* slots that this call bound */
-	int8_t vf[VFS_MAX];		/* by slot */
+	set entries[PODS_MAX][CTRS]; /* the checkpoint, as it was read */
+	struct {
+		bool open, away, unreadable;
+		uint8_t cgroup;
+		int8_t uid;
+	} facts[VFS_MAX];
+	set bound;	    /* slots that this call bound */
+	int8_t vf[VFS_MAX]; /* by slot */
 	uint64_t number, generation;
 	int64_t since_ms;
 };
@@ -134,7 +166,11 @@ struct us {
 };
 
 /* What a hold was when last looked at: for "every action explained". */
-struct past { bool there, draining, pending; int8_t uid, slot; uint64_t number; };
+struct past {
+	bool there, draining, pending;
+	int8_t uid, slot;
+	uint64_t number;
+};
 
 struct world {
 	struct config cfg;
@@ -147,12 +183,12 @@ struct world {
 	struct storage s;
 	struct us u;
 	struct past past[VFS_MAX];
-	set said;	/* VFs and slots that sentences of this event named */
+	set said; /* VFs and slots that sentences of this event named */
 	set said_slots;
 	/* The death of railmated: at the n-th of its next actions; 0: not. */
 	unsigned fuse, actions;
 	jmp_buf *dead;
-	bool forgetful;	/* every record is lost, and the kubelet has not been asked yet */
+	bool forgetful; /* every record is lost, and the kubelet has not been asked yet */
 	bool trace;
 	char broken[512]; /* the first invariant that did not hold; "" */
 };
@@ -166,7 +202,7 @@ const char *resource_name(unsigned pool);
 const char *pod_name(const struct world *w, int pod);
 const char *uid_name(int pod);
 const char *ctr_name(const struct world *w, int pod, int c);
-int vf_number(const char *vf);	   /* -1: none of ours */
+int vf_number(const char *vf); /* -1: none of ours */
 int slot_number(const char *slot);
 int uid_number(const char *uid);
 struct who who_of(const struct ledger_owner *o);
@@ -174,15 +210,16 @@ struct ledger_owner owner_of(struct who who); /* "" and NULL where nothing is kn
 struct holds_now now_of(const struct world *w);
 set pool_set(const struct world *w, unsigned pool);
 unsigned pool_of(const struct world *w, unsigned id);
-int lowest(set s);			   /* -1: empty */
+int lowest(set s); /* -1: empty */
 unsigned count(set s);
-unsigned mix(uint32_t r, unsigned salt); /* further choices out of one number */
+unsigned mix(uint32_t r, unsigned salt);    /* further choices out of one number */
 set some_of(set s, unsigned n, uint32_t r); /* n of them */
 
 /* --- what went wrong (check.c) --- */
 
 void broken(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void say(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* only when traced */
+void say(struct world *w, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3))); /* only when traced */
 /* After every event that railmated took in. event: for sentences. */
 void check_explained(struct world *w, const char *event);
 void check_live(struct world *w, const char *event);
@@ -197,9 +234,10 @@ void check_fair(struct world *w);
 /* --- the machine (machine.c) --- */
 
 bool pod_is_active(const struct pod *p);
-bool pod_has_ends(const struct pod *p); /* the kubelet ends its containers */
+bool pod_has_ends(const struct pod *p);	 /* the kubelet ends its containers */
 set used_by_live(const struct world *w); /* VFs of live containers */
-bool is_recorded(const struct world *w, unsigned vf, int pod); /* map.json says that it is this pod's */
+bool is_recorded(const struct world *w, unsigned vf,
+		 int pod); /* map.json says that it is this pod's */
 void machine_look(const struct world *w, unsigned vf, int uid, struct holds_facts *ret);
 void ctr_open(struct world *w, int pod, int c, uint32_t r);
 void ctr_exit(struct world *w, int pod, int c, bool done);
@@ -222,7 +260,7 @@ void kubelet_start(struct world *w);
 void kubelet_sync(struct world *w); /* sources are ready */
 bool can_admit(const struct world *w);
 void kubelet_admit(struct world *w, uint32_t r); /* the next small step of the admission */
-void kubelet_failed(struct world *w); /* railmated died in a call of the admission */
+void kubelet_failed(struct world *w);		 /* railmated died in a call of the admission */
 void kubelet_gc(struct world *w);
 void kubelet_list(struct world *w, set healthy);
 void kubelet_unplug(struct world *w); /* our stream ended */
@@ -267,7 +305,8 @@ bool us_works_at(const struct world *w, unsigned slot); /* a call is about to wr
 void op_answer(struct world *w, struct op *op, bool ok, const char *why);
 void op_facts(const struct world *w, const struct op *op, unsigned vf, struct holds_facts *ret);
 bool record_says(const struct record *r, const struct ledger_hold *hold);
-bool record_write(struct world *w, struct record *to, const struct ledger_hold *hold); /* false: it cannot be */
+bool record_write(struct world *w, struct record *to,
+		  const struct ledger_hold *hold); /* false: it cannot be */
 void early_start(struct world *w, struct op *op);
 void late_bind(struct world *w, struct op *op);
 void late_write(struct world *w, struct op *op);
@@ -276,13 +315,56 @@ void late_answer(struct world *w, struct op *op);
 /* --- steps (steps.c) --- */
 
 enum step_kind {
-	STEP_POD, STEP_PLAIN, STEP_DELETE, STEP_FORCE, STEP_ADMIT, STEP_ADMIT_ALL, STEP_SANDBOX, STEP_CALL, STEP_OP, STEP_START, STEP_CREATE,
-	STEP_CREATE_FAILS, STEP_OPEN, STEP_CRASH, STEP_STOP, STEP_TEARDOWN, STEP_RUN,
-	STEP_WAIT, STEP_TIMER, STEP_ASK, STEP_ANSWER, STEP_TAKE, STEP_POLL, STEP_STORE, STEP_STORED, STEP_REGISTER, STEP_UP,
-	STEP_KUBELET_UP, STEP_SYNC,
+	STEP_POD,
+	STEP_PLAIN,
+	STEP_DELETE,
+	STEP_FORCE,
+	STEP_ADMIT,
+	STEP_ADMIT_ALL,
+	STEP_SANDBOX,
+	STEP_CALL,
+	STEP_OP,
+	STEP_START,
+	STEP_CREATE,
+	STEP_CREATE_FAILS,
+	STEP_OPEN,
+	STEP_CRASH,
+	STEP_STOP,
+	STEP_TEARDOWN,
+	STEP_RUN,
+	STEP_WAIT,
+	STEP_TIMER,
+	STEP_ASK,
+	STEP_ANSWER,
+	STEP_TAKE,
+	STEP_POLL,
+	STEP_STORE,
+	STEP_STORED,
+	STEP_REGISTER,
+	STEP_UP,
+	STEP_KUBELET_UP,
+	STEP_SYNC,
 	/* faults */
-	STEP_KILL, STEP_FUSE, STEP_RESTART, STEP_KUBELET_KILL, STEP_API, STEP_STREAM, STEP_PODRES, STEP_LISTED, STEP_DISK, STEP_TEAR,
-	STEP_LEDGER_GONE, STEP_LEDGER_OLD, STEP_SPECS_GONE, STEP_RECORDS, STEP_CDI, STEP_STATE, STEP_RUN_FULL, STEP_CGROUPS, STEP_SCAN, STEP_REBOOT,
+	STEP_KILL,
+	STEP_FUSE,
+	STEP_RESTART,
+	STEP_KUBELET_KILL,
+	STEP_API,
+	STEP_STREAM,
+	STEP_PODRES,
+	STEP_LISTED,
+	STEP_DISK,
+	STEP_TEAR,
+	STEP_LEDGER_GONE,
+	STEP_LEDGER_OLD,
+	STEP_SPECS_GONE,
+	STEP_RECORDS,
+	STEP_CDI,
+	STEP_STATE,
+	STEP_RUN_FULL,
+	STEP_CGROUPS,
+	STEP_SCAN,
+	STEP_REBOOT,
 	STEPS,
 };
 extern const char *const step_names[STEPS];

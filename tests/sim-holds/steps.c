@@ -87,8 +87,8 @@ static bool is_lone_witness(const struct world *w)
 }
 
 /*
- * railmated dies, the ledger, specs and map.json go, and it comes back while the kubelet shows every
- * container that lives: so much has to be known for it to be cured at all.
+ * railmated dies, the ledger, specs and map.json go, and it comes back while the kubelet shows
+ * every container that lives: so much has to be known for it to be cured at all.
  */
 static bool can_lose_records(const struct world *w)
 {
@@ -127,7 +127,8 @@ static bool can_pod_step(const struct world *w, const struct step *s)
 	unsigned pod = s->a, c = s->a % CTRS;
 	const struct pod *p;
 
-	if (s->kind >= STEP_CALL && s->kind != STEP_STOP && s->kind != STEP_TEARDOWN && s->kind != STEP_START)
+	if (s->kind >= STEP_CALL && s->kind != STEP_STOP && s->kind != STEP_TEARDOWN &&
+	    s->kind != STEP_START)
 		pod /= CTRS;
 	if (pod >= w->n_pods)
 		return false;
@@ -142,8 +143,8 @@ static bool can_pod_step(const struct world *w, const struct step *s)
 	case STEP_CALL:
 		return w->u.up && can_call(w, (int)pod, (int)c);
 	case STEP_START:
-		return w->u.up && pod_is_active(p) && p->admitted && w->k.pluggedin && !p->deleting &&
-		       !(p->c[0].alive && (!p->c[1].there || p->c[1].alive));
+		return w->u.up && pod_is_active(p) && p->admitted && w->k.pluggedin &&
+		       !p->deleting && !(p->c[0].alive && (!p->c[1].there || p->c[1].alive));
 	case STEP_CREATE:
 	case STEP_CREATE_FAILS:
 		return can_create(w, (int)pod, (int)c);
@@ -152,7 +153,8 @@ static bool can_pod_step(const struct world *w, const struct step *s)
 	case STEP_CRASH:
 		return p->c[c].alive && !p->dying;
 	case STEP_STOP:
-		return pod_has_ends(p) && !p->over && (p->c[0].alive || p->c[1].alive || p->sandbox);
+		return pod_has_ends(p) && !p->over &&
+		       (p->c[0].alive || p->c[1].alive || p->sandbox);
 	default: /* STEP_TEARDOWN */
 		return pod_has_ends(p) && !p->c[0].alive && !p->c[1].alive &&
 		       (!p->over || (p->deleting && p->known));
@@ -169,8 +171,8 @@ static bool can_us_step(const struct world *w, const struct step *s)
 	case STEP_ASK:
 		return reach && s->a < ASKED_MAX && !w->u.asked[s->a].asked && w->k.pod < 0;
 	case STEP_ANSWER:
-		return reach && s->a < ASKED_MAX && w->u.asked[s->a].asked && !w->u.asked[s->a].here &&
-		       w->u.asked[s->a].epoch == w->k.epoch;
+		return reach && s->a < ASKED_MAX && w->u.asked[s->a].asked &&
+		       !w->u.asked[s->a].here && w->u.asked[s->a].epoch == w->k.epoch;
 	case STEP_TAKE:
 		return w->u.up && s->a < ASKED_MAX && w->u.asked[s->a].here;
 	case STEP_POLL:
@@ -263,7 +265,8 @@ static void start(struct world *w, int pod, uint32_t r)
 		if (can_call(w, pod, c))
 			kubelet_call(w, pod, c);
 		for (unsigned i = 0; i < OPS_MAX; i++) {
-			for (unsigned n = 0; n < 8 && w->u.op[i].there && w->u.op[i].pod == pod; n++) {
+			for (unsigned n = 0; n < 8 && w->u.op[i].there && w->u.op[i].pod == pod;
+			     n++) {
 				if (can_store(w))
 					us_store(w);
 				if (w->u.storing && w->s.disk != DISK_HANGS)
@@ -620,7 +623,8 @@ struct step step_random(const struct world *w, uint64_t *rng, bool faults)
 	for (unsigned n = 0; n < 64; n++) {
 		bool fault = faults && (next_random(rng) >> 30) % 8 == 0;
 		struct step s = { .kind = pick_kind(fault ? fault_weights : weights, rng) };
-		unsigned of = choices(w, s.kind), at = of ? (unsigned)(next_random(rng) >> 24) % of : 0;
+		unsigned of = choices(w, s.kind),
+			 at = of ? (unsigned)(next_random(rng) >> 24) % of : 0;
 
 		s.r = (uint32_t)(next_random(rng) >> 16);
 		for (unsigned i = 0; i < of; i++) {

@@ -1,6 +1,6 @@
 /*
- * The least that a daemon around `holds` has to do: files, clock, calls. It does exactly what holds.h asks
- * for, in that order, and dies between any two of its actions when the fuse says so.
+ * The least that a daemon around `holds` has to do: files, clock, calls. It does exactly what
+ * holds.h asks for, in that order, and dies between any two of its actions when the fuse says so.
  */
 #include "sim.h"
 
@@ -90,7 +90,8 @@ static void tidy(struct world *w)
 
 /* --- what the kubelet is told --- */
 
-/* A VF that drains is Unhealthy; of late pools as many free slots as there are VFs that no slot can count on.
+/* A VF that drains is Unhealthy; of late pools as many free slots as there are VFs that no slot can
+ * count on.
  */
 void us_list(struct world *w)
 {
@@ -365,7 +366,9 @@ void us_register(struct world *w)
 static struct answer question(struct world *w)
 {
 	meet(w);
-	return (struct answer) { .asked = true, .epoch = w->k.epoch, .asked_ms = now_of(w).mono_ms };
+	return (struct answer) { .asked = true,
+				 .epoch = w->k.epoch,
+				 .asked_ms = now_of(w).mono_ms };
 }
 
 void us_ask(struct world *w)
@@ -407,18 +410,20 @@ void us_take(struct world *w, struct answer *a)
 	for (unsigned p = 0; p < w->n_pods; p++) {
 		if (!(a->pods >> p & 1))
 			continue;
-		pods[ans.n_pods++] = (struct holds_pod) { "default", pod_name(w, (int)p), shown, 1 };
+		pods[ans.n_pods++] =
+			(struct holds_pod) { "default", pod_name(w, (int)p), shown, 1 };
 		for (int c = 0; c < CTRS; c++) {
 			for (set s = a->devs[p][c]; s; s &= s - 1) {
 				unsigned id = (unsigned)lowest(s), pool = pool_of(w, id);
 				bool late = w->cfg.pools[pool].late;
 
-				seen[ans.n_seen++] = (struct holds_seen) { resource_name(pool),
-									   late ? slot_name(id) : vf_name(id),
-									   "default",
-									   pod_name(w, (int)p),
-									   ctr_name(w, (int)p, c),
-									   late };
+				seen[ans.n_seen++] =
+					(struct holds_seen) { resource_name(pool),
+							      late ? slot_name(id) : vf_name(id),
+							      "default",
+							      pod_name(w, (int)p),
+							      ctr_name(w, (int)p, c),
+							      late };
 			}
 		}
 	}

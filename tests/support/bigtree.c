@@ -18,14 +18,15 @@ static struct spot spot_of(int i)
 {
 	struct spot s = { .socket = i % 2, .bus = 4 + i / 2 * 4 };
 
-	snprintf(s.bridge, sizeof(s.bridge), "pci%04x:00/%04x:00:%02x.%d/%04x:%02x:00.0", s.socket, s.socket,
-		 1 + i / 2 / 8, i / 2 % 8, s.socket, s.bus);
+	snprintf(s.bridge, sizeof(s.bridge), "pci%04x:00/%04x:00:%02x.%d/%04x:%02x:00.0", s.socket,
+		 s.socket, 1 + i / 2 / 8, i / 2 % 8, s.socket, s.bus);
 	return s;
 }
 
 static void link_line(struct strbuf *out, const char *addr, const char *below)
 {
-	strbuf_printf(out, "l sys/bus/pci/devices/%s -> ../../../devices/%s/%s\n", addr, below, addr);
+	strbuf_printf(out, "l sys/bus/pci/devices/%s -> ../../../devices/%s/%s\n", addr, below,
+		      addr);
 }
 
 struct ids {
@@ -37,9 +38,11 @@ static void common(struct strbuf *out, const char *path, const struct ids *ids, 
 	strbuf_printf(out, "f sys/devices/%s/vendor = %s\\n\n", path, ids->vendor);
 	strbuf_printf(out, "f sys/devices/%s/device = %s\\n\n", path, ids->device);
 	strbuf_printf(out, "f sys/devices/%s/class = %s\\n\n", path, ids->class);
-	strbuf_printf(out, "f sys/devices/%s/modalias = pci:v%08lXd%08lXsv%08Xsd%08Xbc%.2ssc%.2si%.2s\\n\n",
-		      path, strtoul(ids->vendor, NULL, 16), strtoul(ids->device, NULL, 16), 0, 0,
-		      ids->class + 2, ids->class + 4, ids->class + 6);
+	strbuf_printf(
+		out,
+		"f sys/devices/%s/modalias = pci:v%08lXd%08lXsv%08Xsd%08Xbc%.2ssc%.2si%.2s\\n\n",
+		path, strtoul(ids->vendor, NULL, 16), strtoul(ids->device, NULL, 16), 0, 0,
+		ids->class + 2, ids->class + 4, ids->class + 6);
 	strbuf_printf(out, "f sys/devices/%s/numa_node = %d\\n\n", path, numa);
 }
 
@@ -77,14 +80,18 @@ static void add_bridges(struct strbuf *out, int i)
 	}
 }
 
-static void add_rdma(struct strbuf *out, const char *addr, const char *path, const char *netdev, int number)
+static void add_rdma(struct strbuf *out, const char *addr, const char *path, const char *netdev,
+		     int number)
 {
 	char ib[256];
 
 	snprintf(ib, sizeof(ib), "sys/devices/%s/infiniband/mlx5_%d", path, number);
-	strbuf_printf(out, "l sys/devices/%s/driver -> ../../../../../../bus/pci/drivers/mlx5_core\n", path);
-	strbuf_printf(out, "l sys/devices/%s/iommu_group -> ../../../../../../kernel/iommu_groups/%d\n", path,
-		      number);
+	strbuf_printf(out,
+		      "l sys/devices/%s/driver -> ../../../../../../bus/pci/drivers/mlx5_core\n",
+		      path);
+	strbuf_printf(out,
+		      "l sys/devices/%s/iommu_group -> ../../../../../../kernel/iommu_groups/%d\n",
+		      path, number);
 	strbuf_printf(out, "f sys/devices/%s/net/%s/type = 1\\n\n", path, netdev);
 	strbuf_printf(out, "f sys/devices/%s/net/%s/carrier = 1\\n\n", path, netdev);
 	strbuf_printf(out, "l sys/class/net/%s -> ../../devices/%s/net/%s\n", netdev, path, netdev);
@@ -93,15 +100,17 @@ static void add_rdma(struct strbuf *out, const char *addr, const char *path, con
 	strbuf_printf(out, "f %s/ports/1/phys_state = 5: LinkUp\\n\n", ib);
 	strbuf_printf(out, "f %s/ports/1/rate = 400 Gb/sec (4X NDR)\\n\n", ib);
 	strbuf_printf(out, "f %s/ports/1/link_layer = Ethernet\\n\n", ib);
-	strbuf_printf(out, "l sys/class/infiniband/mlx5_%d -> ../../devices/%s/infiniband/mlx5_%d\n", number,
-		      path, number);
-	strbuf_printf(out, "f sys/devices/%s/infiniband_verbs/uverbs%d/dev = 231:%d\\n\n", path, number,
-		      192 + number);
-	strbuf_printf(out, "f sys/devices/%s/infiniband_verbs/uverbs%d/ibdev = mlx5_%d\\n\n", path, number,
-		      number);
 	strbuf_printf(out,
-		      "l sys/class/infiniband_verbs/uverbs%d -> ../../devices/%s/infiniband_verbs/uverbs%d\n",
+		      "l sys/class/infiniband/mlx5_%d -> ../../devices/%s/infiniband/mlx5_%d\n",
 		      number, path, number);
+	strbuf_printf(out, "f sys/devices/%s/infiniband_verbs/uverbs%d/dev = 231:%d\\n\n", path,
+		      number, 192 + number);
+	strbuf_printf(out, "f sys/devices/%s/infiniband_verbs/uverbs%d/ibdev = mlx5_%d\\n\n", path,
+		      number, number);
+	strbuf_printf(
+		out,
+		"l sys/class/infiniband_verbs/uverbs%d -> ../../devices/%s/infiniband_verbs/uverbs%d\n",
+		number, path, number);
 }
 
 static void add_pf(struct strbuf *out, int i, int vfs)
@@ -115,7 +124,8 @@ static void add_pf(struct strbuf *out, int i, int vfs)
 	for (int n = -1; n < vfs; n++) {
 		int rid = n + 1;
 
-		snprintf(addr, sizeof(addr), "%04x:%02x:%02x.%d", s.socket, s.bus + 2, rid / 8, rid % 8);
+		snprintf(addr, sizeof(addr), "%04x:%02x:%02x.%d", s.socket, s.bus + 2, rid / 8,
+			 rid % 8);
 		snprintf(path, sizeof(path), "%s/%s", below, addr);
 		snprintf(netdev, sizeof(netdev), n < 0 ? "ens%d" : "ens%dv%d", i, n);
 		link_line(out, addr, below);
@@ -131,7 +141,8 @@ static void add_pf(struct strbuf *out, int i, int vfs)
 			continue;
 		}
 		strbuf_printf(out, "l sys/devices/%s/physfn -> ../%s\n", path, pf_addr);
-		strbuf_printf(out, "l sys/devices/%s/%s/virtfn%d -> ../%s\n", below, pf_addr, n, addr);
+		strbuf_printf(out, "l sys/devices/%s/%s/virtfn%d -> ../%s\n", below, pf_addr, n,
+			      addr);
 	}
 }
 
@@ -147,12 +158,14 @@ static void add_gpu(struct strbuf *out, int i, int pfs)
 	link_line(out, addr, below);
 	common(out, path, &gpu, s.socket);
 	physical(out, path);
-	strbuf_printf(out, "l sys/devices/%s/driver -> ../../../../../../bus/pci/drivers/nvidia\n", path);
-	strbuf_printf(out,
-		      "f proc/driver/nvidia/gpus/%s/information = Model: \\x09\\x09 NVIDIA H100 80GB HBM3\\n"
-		      "GPU UUID: \\x09 GPU-00000000-0000-0000-0000-%012x\\nBus Location: \\x09 %s\\n"
-		      "Device Minor: \\x09 %d\\n\n",
-		      addr, i, addr, i);
+	strbuf_printf(out, "l sys/devices/%s/driver -> ../../../../../../bus/pci/drivers/nvidia\n",
+		      path);
+	strbuf_printf(
+		out,
+		"f proc/driver/nvidia/gpus/%s/information = Model: \\x09\\x09 NVIDIA H100 80GB HBM3\\n"
+		"GPU UUID: \\x09 GPU-00000000-0000-0000-0000-%012x\\nBus Location: \\x09 %s\\n"
+		"Device Minor: \\x09 %d\\n\n",
+		addr, i, addr, i);
 }
 
 void bigtree_write(int pfs, int vfs, int gpus, struct strbuf *out)

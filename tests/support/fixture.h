@@ -1,5 +1,6 @@
 /*
- * A machine in a temporary folder, from host.tree text. A fixture that cannot be made fails the running test.
+ * A machine in a temporary folder, from host.tree text. A fixture that cannot be made fails the
+ *running test.
  *
  *	struct sysroot *root = fixture_text("f sys/… = 1\\n\n");
  *	…
@@ -21,7 +22,8 @@ void fixture_close(struct sysroot *root); /* closes it and removes the folder */
 /* The machine's inventory with the built-in GPU table; free it with hw_inventory_free(). */
 struct hw_inventory *fixture_discover(const struct sysroot *root);
 
-/* An empty folder ($TMPDIR or /tmp) as a heap string; remove_tree() removes a folder and all in it. */
+/* An empty folder ($TMPDIR or /tmp) as a heap string; remove_tree() removes a folder and all in it.
+ */
 char *fixture_folder(void);
 void fixture_remove_tree(const char *path);
 

@@ -8,7 +8,23 @@
 #include "base/mem.h"
 #include "hw/inventory.h"
 
-enum key { NUMA, ROOT, SWITCH, SUB, GPU, PF, UPF, VF, BCM4, BCM5, NOIDS, FLAT, HYPER, NOPF, KEY_MAX };
+enum key {
+	NUMA,
+	ROOT,
+	SWITCH,
+	SUB,
+	GPU,
+	PF,
+	UPF,
+	VF,
+	BCM4,
+	BCM5,
+	NOIDS,
+	FLAT,
+	HYPER,
+	NOPF,
+	KEY_MAX
+};
 
 static const struct {
 	const char *word; /* with a colon: a number follows */
@@ -310,8 +326,9 @@ struct hw_inventory *synth_inventory(const char *line)
 {
 	_cleanup_free_ char *text = xstrdup(line);
 	struct arena *arena = arena_new(1 << 16);
-	struct builder b = { .inv = arena_alloc(arena,
-						sizeof(*b.inv)) }; /* an inventory lives in its own arena */
+	struct builder b = {
+		.inv = arena_alloc(arena, sizeof(*b.inv))
+	}; /* an inventory lives in its own arena */
 	char *save = NULL;
 
 	b.inv->arena = arena;

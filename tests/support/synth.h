@@ -5,7 +5,8 @@
  *   segment  = word { " " word }
  *   word     = key ":" number | flag
  *
- * Each segment adds its own NUMA nodes and root complexes to the machine. Keys, from the outside in:
+ * Each segment adds its own NUMA nodes and root complexes to the machine. Keys, from the outside
+ * in:
  *
  *   numa:N    NUMA nodes (1). 0: one part of the machine whose functions know no node (-1)
  *   root:N    root complexes in each node (1)
@@ -18,8 +19,8 @@
  *   vf:N      VFs of each PF (0)
  *
  * Flags: bcm4, bcm5 (the switches are Broadcom two-level ones), noids (without subsystem ids), flat
- * (no root ports: devices sit on the root bus), hyper (the machine is virtual), nopf (passed-through
- * VFs: vf:N of them in place of each PF).
+ * (no root ports: devices sit on the root bus), hyper (the machine is virtual), nopf
+ * (passed-through VFs: vf:N of them in place of each PF).
  *
  * Every root complex is a PCI domain; addresses grow in the order of the line. Every PF and VF has
  * an RDMA device mlx5_N with an active InfiniBand port and uverbsN; PFs have netdevs ethN. GPUs are
@@ -34,7 +35,8 @@ struct hw_inventory;
 
 /* Free with hw_inventory_free(). A line that is not understood aborts the test with a sentence. */
 struct hw_inventory *synth_inventory(const char *line);
-/* PCI index of the nth GPU, PF, or VF of the machine in address order; aborts when there is none. */
+/* PCI index of the nth GPU, PF, or VF of the machine in address order; aborts when there is none.
+ */
 int synth_gpu(const struct hw_inventory *inv, size_t nth);
 int synth_pf(const struct hw_inventory *inv, size_t nth);
 int synth_vf(const struct hw_inventory *inv, size_t nth);

@@ -1,5 +1,5 @@
-/* Preloaded into railmated: its disk hangs while the file that DISK_HANGS names is there. fsync() does not
- * return then. */
+/* Preloaded into railmated: its disk hangs while the file that DISK_HANGS names is there. fsync()
+ * does not return then. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <time.h>

@@ -71,8 +71,8 @@ static void random_places(struct tables *t)
 		int count = roll(4), must_of = roll(8) == 0;
 
 		for (int i = 0; i < count && n_vfs < MAX_VFS; i++)
-			t->vfs[n_vfs++] =
-				(struct align_vf) { (int)p, i + roll(2), must_of && roll(2), roll(3) == 0 };
+			t->vfs[n_vfs++] = (struct align_vf) { (int)p, i + roll(2),
+							      must_of && roll(2), roll(3) == 0 };
 	}
 	t->in.vfs = t->vfs;
 	t->in.n_vfs = n_vfs;
@@ -94,13 +94,16 @@ static void random_tables(struct tables *t, bool nested)
 	for (size_t p = 0; p < places; p++)
 		place[p] = random_spot();
 	for (size_t i = 0; i < t->in.n_gpus * places; i++)
-		t->gpu_rank[i] = nested ? nested_rank(gpu[i / places], place[i % places]) : (uint8_t)roll(5);
+		t->gpu_rank[i] =
+			nested ? nested_rank(gpu[i / places], place[i % places]) : (uint8_t)roll(5);
 	for (size_t i = 0; i < t->in.n_free * places; i++)
-		t->free_rank[i] = nested ? nested_rank(gpu[MAX_GPUS + i / places], place[i % places])
-					 : (uint8_t)roll(5);
+		t->free_rank[i] =
+			nested ? nested_rank(gpu[MAX_GPUS + i / places], place[i % places])
+			       : (uint8_t)roll(5);
 	for (size_t i = 0; i < places * places; i++)
-		t->place_rank[i] =
-			i / places == i % places ? 0 : nested_rank(place[i / places], place[i % places]);
+		t->place_rank[i] = i / places == i % places
+					   ? 0
+					   : nested_rank(place[i / places], place[i % places]);
 	t->in.gpu_rank = t->gpu_rank;
 	t->in.free_rank = t->free_rank;
 	t->in.place_rank = t->place_rank;
@@ -117,8 +120,8 @@ struct brute {
 static void deal(struct brute *b, int item, int rank)
 {
 	int gpus = (int)b->in->n_gpus, items = gpus > b->n_vfs ? gpus : b->n_vfs;
-	int bins = gpus > b->n_vfs ? b->n_vfs : gpus, low = items / bins, high = low + (items % bins > 0),
-	    owed = 0;
+	int bins = gpus > b->n_vfs ? b->n_vfs : gpus, low = items / bins,
+	    high = low + (items % bins > 0), owed = 0;
 
 	for (int i = 0; i < bins; i++)
 		owed += b->load[i] < low ? low - b->load[i] : 0;
@@ -134,7 +137,8 @@ static void deal(struct brute *b, int item, int rank)
 		if (b->load[i] == high)
 			continue;
 		b->load[i]++;
-		deal(b, item + 1, rank + b->in->gpu_rank[gpu * (int)b->in->n_places + b->place_of[vf]]);
+		deal(b, item + 1,
+		     rank + b->in->gpu_rank[gpu * (int)b->in->n_places + b->place_of[vf]]);
 		b->load[i]--;
 	}
 }
@@ -217,8 +221,8 @@ static void try_counts(struct search *s, int place, int left)
 		}
 		return;
 	}
-	if (left > 0 ||
-	    (s->other_than && memcmp(s->counts, s->other_than, s->in->n_places * sizeof(s->counts[0])) == 0))
+	if (left > 0 || (s->other_than && memcmp(s->counts, s->other_than,
+						 s->in->n_places * sizeof(s->counts[0])) == 0))
 		return;
 	w = worth_of(s->in, s->counts);
 	w.rank = brute_rank(s->in, s->counts);
@@ -263,7 +267,8 @@ static void check_choice(const struct align_in *in, const struct align_out *out)
 static bool could_be(const struct align_in *in, int a, int b, const int *counts)
 {
 	for (size_t g = 0; g < in->n_gpus; g++)
-		if (in->gpu_rank[g * in->n_places + (size_t)a] != in->gpu_rank[g * in->n_places + (size_t)b])
+		if (in->gpu_rank[g * in->n_places + (size_t)a] !=
+		    in->gpu_rank[g * in->n_places + (size_t)b])
 			return false;
 	for (size_t f = 0; f < in->n_free; f++)
 		if (in->free_rank[f * in->n_places + (size_t)a] !=
@@ -297,7 +302,8 @@ static void check_loads(const int *load, size_t n, size_t total)
 		assert_in_range(load[i], total / n, (total + n - 1) / n);
 }
 
-static void check_pairs(const struct align_in *in, const struct align_out *out, const int *vfs, size_t n)
+static void check_pairs(const struct align_in *in, const struct align_out *out, const int *vfs,
+			size_t n)
 {
 	size_t total = n > in->n_gpus ? n : in->n_gpus;
 	int gpu_load[MAX_GPUS] = { 0 }, vf_load[MAX_VFS] = { 0 }, chosen_load[MAX_VFS], cost = 0;
@@ -306,8 +312,10 @@ static void check_pairs(const struct align_in *in, const struct align_out *out, 
 	for (size_t i = 0; i < out->n_pairs; i++) {
 		const struct align_pair *a = &out->pairs[i], *before = a - 1;
 
-		assert_int_equal(a->rank, in->gpu_rank[a->gpu * (int)in->n_places + in->vfs[a->vf].place]);
-		assert_true(i == 0 || before->gpu < a->gpu || (before->gpu == a->gpu && before->vf < a->vf));
+		assert_int_equal(a->rank,
+				 in->gpu_rank[a->gpu * (int)in->n_places + in->vfs[a->vf].place]);
+		assert_true(i == 0 || before->gpu < a->gpu ||
+			    (before->gpu == a->gpu && before->vf < a->vf));
 		gpu_load[a->gpu]++;
 		vf_load[a->vf]++;
 		cost += a->rank;
@@ -326,7 +334,8 @@ static void counts_of(const struct align_in *in, const struct align_out *out, in
 		ret_counts[in->vfs[out->chosen[i]].place]++;
 }
 
-static void check_worth(const struct align_in *in, const struct align_out *out, const struct worth *best)
+static void check_worth(const struct align_in *in, const struct align_out *out,
+			const struct worth *best)
 {
 	struct worth w;
 	int counts[MAX_PLACES];
@@ -450,8 +459,8 @@ static int rank_over_draws(const struct align_in *in, const int *counts)
 			continue;
 		for (size_t f = 0; f < in->n_free; f++)
 			if (set >> f & 1)
-				memcpy(rank + drawn.n_gpus++ * in->n_places, in->free_rank + f * in->n_places,
-				       in->n_places);
+				memcpy(rank + drawn.n_gpus++ * in->n_places,
+				       in->free_rank + f * in->n_places, in->n_places);
 		total += brute_rank(&drawn, counts);
 	}
 	return total;

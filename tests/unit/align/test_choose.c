@@ -47,7 +47,9 @@ static struct machine machine(const char *line)
 	m.devs = arena_array(m.arena, m.pool.n_devs, sizeof(*m.devs));
 	m.pool.devs = m.devs;
 	for (size_t i = 0; i < m.pool.n_devs; i++)
-		m.devs[i] = (struct pool_dev) { .pci = synth_vf(m.inv, i), .rdma = -1, .healthy = true };
+		m.devs[i] = (struct pool_dev) { .pci = synth_vf(m.inv, i),
+						.rdma = -1,
+						.healthy = true };
 	return m;
 }
 
@@ -135,8 +137,9 @@ static void expect_devs(const struct choose_out *out, const int *devs, size_t n)
 	for (size_t i = 0; i < n; i++)
 		assert_int_equal(out->chosen[i], devs[i]);
 }
-#define EXPECT_DEVS(out, ...)                                                                                \
-	expect_devs(&(out), (const int[]) { __VA_ARGS__ }, ARRAY_LEN(((const int[]) { __VA_ARGS__ })))
+#define EXPECT_DEVS(out, ...)                                                                      \
+	expect_devs(&(out), (const int[]) { __VA_ARGS__ },                                         \
+		    ARRAY_LEN(((const int[]) { __VA_ARGS__ })))
 
 static void prefers_vf_under_same_switch(void **state)
 {
@@ -486,7 +489,8 @@ static void a_vanished_device_is_far_from_everything(void **state)
 /* Passed-through VFs on a flattened machine: the nodes are all there is. */
 static void vfs_without_pfs_are_spread_by_node(void **state)
 {
-	_cleanup_machine_ struct machine m = machine("numa:2 root:4 gpu:1 pf:1 vf:1 flat nopf hyper");
+	_cleanup_machine_ struct machine m =
+		machine("numa:2 root:4 gpu:1 pf:1 vf:1 flat nopf hyper");
 	struct request r = request(&m, 4, 8, 4);
 	struct choose_out out = choose(&m, &r, false);
 
@@ -526,7 +530,8 @@ static struct list some(const struct list *l, int one_in)
 
 static struct request random_request(const struct machine *m)
 {
-	struct list all_gpus = gpus(m, 0, (int)m->inv->n_gpu), all = numbers(0, (int)m->pool.n_devs);
+	struct list all_gpus = gpus(m, 0, (int)m->inv->n_gpu),
+		    all = numbers(0, (int)m->pool.n_devs);
 	struct request r = { .want = (size_t)roll(10) };
 	int one_in = 1 + roll(4);
 

@@ -59,9 +59,11 @@ static int tear_down(void **state)
 
 static struct file_new here(void)
 {
-	return (struct file_new) {
-		.dir = m.dir, .dir_name = m.folder, .name = NAME, .temporary = TEMPORARY, .mode = 0640
-	};
+	return (struct file_new) { .dir = m.dir,
+				   .dir_name = m.folder,
+				   .name = NAME,
+				   .temporary = TEMPORARY,
+				   .mode = 0640 };
 }
 
 static int write_as(const struct file_new *f, const char *text)
@@ -78,7 +80,8 @@ static int write_here(const char *text)
 
 static void put(const char *name, const char *text)
 {
-	_cleanup_close_ int fd = openat(m.dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	_cleanup_close_ int fd =
+		openat(m.dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
@@ -128,7 +131,8 @@ static void a_file_is_replaced_and_nothing_is_left_beside_it(void **state)
 	old = stat_of(NAME);
 	assert_int_equal(write_here("two"), 0);
 	holds(NAME, "two");
-	assert_int_not_equal(old.st_ino, stat_of(NAME).st_ino); /* who has it open keeps the old text */
+	assert_int_not_equal(old.st_ino,
+			     stat_of(NAME).st_ino); /* who has it open keeps the old text */
 	assert_false(is_there(TEMPORARY));
 }
 
@@ -146,8 +150,11 @@ static void any_bytes_make_a_file_and_none_as_well(void **state)
 
 static void names_may_be_paths(void **state)
 {
-	_cleanup_free_ char *path = xasprintf("%s/deep", m.folder), *temporary = xasprintf("%s.new", path);
-	const struct file_new f = { .dir = AT_FDCWD, .name = path, .temporary = temporary, .mode = 0444 };
+	_cleanup_free_ char *path = xasprintf("%s/deep", m.folder),
+			    *temporary = xasprintf("%s.new", path);
+	const struct file_new f = {
+		.dir = AT_FDCWD, .name = path, .temporary = temporary, .mode = 0444
+	};
 
 	(void)state;
 	assert_int_equal(write_as(&f, "x"), 0);
@@ -190,7 +197,8 @@ static void what_a_killed_process_left_is_no_hindrance(void **state)
 	put(TEMPORARY, "much longer than the text that comes");
 	assert_int_equal(write_here("one"), 0);
 	holds(NAME, "one");
-	assert_int_equal(mkfifoat(m.dir, TEMPORARY, 0600), 0); /* opening it would wait for a reader */
+	assert_int_equal(mkfifoat(m.dir, TEMPORARY, 0600),
+			 0); /* opening it would wait for a reader */
 	assert_int_equal(write_here("two"), 0);
 	holds(NAME, "two");
 	assert_false(is_there(TEMPORARY));

@@ -36,8 +36,9 @@ static void compact_text_has_no_blank(void **state)
 	(void)state;
 	json_init(&j, &b, 0);
 	write_sample(&j);
-	assert_string_equal(strbuf_str(&b), "{\"name\":\"vf\",\"numa\":-1,\"ok\":true,\"none\":null,"
-					    "\"list\":[-9223372036854775808,null,{},[],false]}");
+	assert_string_equal(strbuf_str(&b),
+			    "{\"name\":\"vf\",\"numa\":-1,\"ok\":true,\"none\":null,"
+			    "\"list\":[-9223372036854775808,null,{},[],false]}");
 	assert_int_equal(j.depth, 0);
 }
 
@@ -49,10 +50,11 @@ static void indented_text_breaks_lines(void **state)
 	(void)state;
 	json_init(&j, &b, 2);
 	write_sample(&j);
-	assert_string_equal(strbuf_str(&b),
-			    "{\n  \"name\": \"vf\",\n  \"numa\": -1,\n  \"ok\": true,\n  \"none\": null,\n"
-			    "  \"list\": [\n    -9223372036854775808,\n    null,\n    {},\n    [],\n"
-			    "    false\n  ]\n}");
+	assert_string_equal(
+		strbuf_str(&b),
+		"{\n  \"name\": \"vf\",\n  \"numa\": -1,\n  \"ok\": true,\n  \"none\": null,\n"
+		"  \"list\": [\n    -9223372036854775808,\n    null,\n    {},\n    [],\n"
+		"    false\n  ]\n}");
 }
 
 static void strings_are_escaped(void **state)

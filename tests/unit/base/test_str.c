@@ -105,7 +105,8 @@ static void numbers_are_read_whole_or_not_at_all(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		uint64_t v = 77;
 
-		assert_int_equal(str_to_u64(rows[i].text, rows[i].base, rows[i].max, &v), rows[i].r);
+		assert_int_equal(str_to_u64(rows[i].text, rows[i].base, rows[i].max, &v),
+				 rows[i].r);
 		assert_true(v == (rows[i].r ? 77 : rows[i].value));
 	}
 }
@@ -227,8 +228,9 @@ static void shows_no_control_and_nothing_hidden(void **state)
 		  "", "a?31m" }, /* no UTF-8: what an 8-bit terminal takes for C1 */
 		{ "\xe2\x80\xae"
 		  "gpj\xe2\x81\xa6\xd8\x9c",
-		  "", "???gpj?????" },					     /* order turned around */
-		{ "\xe2\x80\x8b\xef\xbb\xbf\xe2\x80\xa8", "", "?????????" }, /* not seen; another line */
+		  "", "???gpj?????" }, /* order turned around */
+		{ "\xe2\x80\x8b\xef\xbb\xbf\xe2\x80\xa8", "",
+		  "?????????" }, /* not seen; another line */
 		{ "\xf3\xa0\x80\x81", "", "????" },
 		{ "\xe2\x80", "", "??" },
 	};

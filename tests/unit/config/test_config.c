@@ -32,26 +32,28 @@ static struct config *parse(const char *text)
 /* A config whose only pool has these members besides its name. */
 static struct config *parse_pool(const char *members)
 {
-	_cleanup_free_ char *text = xasprintf("{\"resourceList\": [{\"resourceName\": \"vf\"%s%s}]}",
-					      *members ? ", " : "", members);
+	_cleanup_free_ char *text =
+		xasprintf("{\"resourceList\": [{\"resourceName\": \"vf\"%s%s}]}",
+			  *members ? ", " : "", members);
 
 	return parse(text);
 }
 
 static void reads_a_pool_with_every_selector(void **state)
 {
-	_cleanup_config_ struct config *cfg = parse_pool("\"selectors\": {"
-							 "\"vendors\": [\"15b3\", \"8086\"],"
-							 "\"devices\": [\"101E\"],"
-							 "\"drivers\": [\"mlx5_core\"],"
-							 "\"pciAddresses\": [\"0000:3B:00.2\"],"
-							 "\"acpiIndexes\": [\"101\"],"
-							 "\"pfNames\": [\"ens1f0#0,2-7\", \"ens2\"],"
-							 "\"rootDevices\": [\"0000:AF:00.0#1\"],"
-							 "\"linkTypes\": [\"infiniband\", \"ether\"],"
-							 "\"pKeys\": [\"0x8001\", \"0XFFFF\"],"
-							 "\"needVhostNet\": true,"
-							 "\"isRdma\": true}");
+	_cleanup_config_ struct config *cfg =
+		parse_pool("\"selectors\": {"
+			   "\"vendors\": [\"15b3\", \"8086\"],"
+			   "\"devices\": [\"101E\"],"
+			   "\"drivers\": [\"mlx5_core\"],"
+			   "\"pciAddresses\": [\"0000:3B:00.2\"],"
+			   "\"acpiIndexes\": [\"101\"],"
+			   "\"pfNames\": [\"ens1f0#0,2-7\", \"ens2\"],"
+			   "\"rootDevices\": [\"0000:AF:00.0#1\"],"
+			   "\"linkTypes\": [\"infiniband\", \"ether\"],"
+			   "\"pKeys\": [\"0x8001\", \"0XFFFF\"],"
+			   "\"needVhostNet\": true,"
+			   "\"isRdma\": true}");
 	const struct pool_config *pool = &cfg->pools[0];
 	const struct selector *s = &pool->selectors[0];
 
@@ -150,7 +152,8 @@ static void null_is_absent_everywhere(void **state)
 
 static void empty_prefix_and_type_are_absent_as_in_the_peer(void **state)
 {
-	_cleanup_config_ struct config *cfg = parse_pool("\"resourcePrefix\": \"\", \"deviceType\": \"\"");
+	_cleanup_config_ struct config *cfg =
+		parse_pool("\"resourcePrefix\": \"\", \"deviceType\": \"\"");
 
 	(void)state;
 	assert_string_equal(cfg->pools[0].resource, "nvidia.com/vf");
@@ -192,9 +195,9 @@ static void idle_foreign_selectors_are_accepted(void **state)
 
 static void additional_info_is_sorted_by_device_and_key(void **state)
 {
-	_cleanup_config_ struct config *cfg =
-		parse_pool("\"additionalInfo\": {\"0000:3b:00.3\": {\"b\": \"1\", \"A\": \"2\"}, \"*\": "
-			   "{\"token\": \"x\", \"TOKEN\": \"y\"}}");
+	_cleanup_config_ struct config *cfg = parse_pool(
+		"\"additionalInfo\": {\"0000:3b:00.3\": {\"b\": \"1\", \"A\": \"2\"}, \"*\": "
+		"{\"token\": \"x\", \"TOKEN\": \"y\"}}");
 	const struct pool_config *pool = &cfg->pools[0];
 
 	(void)state;
@@ -219,13 +222,14 @@ static void reads_our_keys(void **state)
 		enum pool_binding binding;
 	} rows[] = {
 		{ "\"railmate\": {}", GID_AUTO, 0, NETWORK_POD, BINDING_EARLY },
-		{ "\"railmate\": {\"gid\": \"auto\", \"network\": \"host\"}", GID_AUTO, 0, NETWORK_HOST,
+		{ "\"railmate\": {\"gid\": \"auto\", \"network\": \"host\"}", GID_AUTO, 0,
+		  NETWORK_HOST, BINDING_EARLY },
+		{ "\"railmate\": {\"gid\": \"fixed:0\"}", GID_FIXED, 0, NETWORK_POD,
 		  BINDING_EARLY },
-		{ "\"railmate\": {\"gid\": \"fixed:0\"}", GID_FIXED, 0, NETWORK_POD, BINDING_EARLY },
-		{ "\"railmate\": {\"gid\": \"fixed:255\", \"network\": \"pod\"}", GID_FIXED, 255, NETWORK_POD,
-		  BINDING_EARLY },
-		{ "\"railmate\": {\"gid\": \"off\", \"binding\": \"early\"}", GID_OFF, 0, NETWORK_POD,
-		  BINDING_EARLY },
+		{ "\"railmate\": {\"gid\": \"fixed:255\", \"network\": \"pod\"}", GID_FIXED, 255,
+		  NETWORK_POD, BINDING_EARLY },
+		{ "\"railmate\": {\"gid\": \"off\", \"binding\": \"early\"}", GID_OFF, 0,
+		  NETWORK_POD, BINDING_EARLY },
 		{ "\"railmate\": {\"binding\": \"late\"}", GID_AUTO, 0, NETWORK_POD, BINDING_LATE },
 	};
 
@@ -284,11 +288,11 @@ static void strict_is_false_unless_it_is_said(void **state)
 
 static void gpus_become_rows_of_the_match_table(void **state)
 {
-	_cleanup_config_ struct config *cfg =
-		parse("{\"railmate\": {\"gpus\": [{\"vendor\": \"10de\", \"classes\": [\"0300\", \"0302\"], "
-		      "\"name\": \"NVIDIA\"},"
-		      "{\"vendor\": \"1FF2\", \"classes\": [\"1200\"], \"name\": \"Acme\"}]},"
-		      "\"resourceList\": [{\"resourceName\": \"a\"}]}");
+	_cleanup_config_ struct config *cfg = parse(
+		"{\"railmate\": {\"gpus\": [{\"vendor\": \"10de\", \"classes\": [\"0300\", \"0302\"], "
+		"\"name\": \"NVIDIA\"},"
+		"{\"vendor\": \"1FF2\", \"classes\": [\"1200\"], \"name\": \"Acme\"}]},"
+		"\"resourceList\": [{\"resourceName\": \"a\"}]}");
 
 	(void)state;
 	assert_int_equal(cfg->n_gpus, 3);

@@ -81,7 +81,8 @@ static void what_is_wrong_is_refused_with_its_line(void **state)
 		  "one in 'nics'" },
 		{ "{\"groups\": [\n{\"gpus\": [\n\"0001:00\"]}]}", "h.json:3",
 		  "'0001:00' is no PCI address" },
-		{ "{\"groups\": [\n{\"gpus\": [\n7]}]}", "h.json:3", "must be a string, not a number" },
+		{ "{\"groups\": [\n{\"gpus\": [\n7]}]}", "h.json:3",
+		  "must be a string, not a number" },
 		{ "{\"groups\": [\n{\"gpus\": [\"0001:00:00.0\",\n\"0001:00:00.0\"]}]}", "h.json:3",
 		  "stands in line 2 already" },
 		{ "{\"groups\": [" GROUP ",\n" GROUP "]}", "h.json:2", "stands in line 1 already" },
@@ -93,7 +94,8 @@ static void what_is_wrong_is_refused_with_its_line(void **state)
 		{ "{\"groups\": [" GROUP "],\n\"linkSpeed\": 128}", "h.json:2", "from 8 to 64" },
 		{ "{\"groups\": [" GROUP "],\n\"linkWidth\": 0}", "h.json:2", "from 1 to 32" },
 		{ "{\"groups\": [" GROUP "],\n\"groups\": [" GROUP "]}", "h.json:2", "groups" },
-		{ "{\"groups\": [{\"gpus\": [\"<&\\u0007\\\">\"]}]}", "h.json:1", "is no PCI address" },
+		{ "{\"groups\": [{\"gpus\": [\"<&\\u0007\\\">\"]}]}", "h.json:1",
+		  "is no PCI address" },
 	};
 
 	(void)state;
@@ -101,8 +103,9 @@ static void what_is_wrong_is_refused_with_its_line(void **state)
 		struct config *cfg = config_default();
 		struct err err = { 0 };
 
-		assert_int_equal(config_parse_hints(rows[i].text, strlen(rows[i].text), "h.json", cfg, &err),
-				 -EINVAL);
+		assert_int_equal(
+			config_parse_hints(rows[i].text, strlen(rows[i].text), "h.json", cfg, &err),
+			-EINVAL);
 		if (!str_starts(err.msg, rows[i].where) || !strstr(err.msg, rows[i].what))
 			fail_msg("%s\n→ %s", rows[i].text, err.msg);
 		assert_null(cfg->hints);
@@ -117,13 +120,15 @@ static void too_much_is_refused(void **state)
 	struct err err = { 0 };
 
 	(void)state;
-	assert_int_equal(config_parse_hints("{}", HINTS_BYTES_MAX + 1, "h.json", cfg, &err), -EINVAL);
+	assert_int_equal(config_parse_hints("{}", HINTS_BYTES_MAX + 1, "h.json", cfg, &err),
+			 -EINVAL);
 	assert_non_null(strstr(err.msg, "bytes"));
 	strbuf_puts(&text, "{\"groups\": [");
 	for (int i = 0; i < 257; i++)
 		strbuf_printf(&text, "%s{}", i ? "," : "");
 	strbuf_puts(&text, "]}");
-	assert_int_equal(config_parse_hints(strbuf_str(&text), text.len, "h.json", cfg, &err), -EINVAL);
+	assert_int_equal(config_parse_hints(strbuf_str(&text), text.len, "h.json", cfg, &err),
+			 -EINVAL);
 	assert_non_null(strstr(err.msg, "257 groups"));
 	config_free(cfg);
 }
@@ -139,7 +144,8 @@ static void addresses_have_a_limit(void **state)
 	for (int i = 0; i < 4097; i++)
 		strbuf_printf(&text, "%s\"%04x:00:00.0\"", i ? "," : "", i);
 	strbuf_puts(&text, "]}]}");
-	assert_int_equal(config_parse_hints(strbuf_str(&text), text.len, "h.json", cfg, &err), -EINVAL);
+	assert_int_equal(config_parse_hints(strbuf_str(&text), text.len, "h.json", cfg, &err),
+			 -EINVAL);
 	assert_non_null(strstr(err.msg, "more than 4096 addresses"));
 	config_free(cfg);
 }

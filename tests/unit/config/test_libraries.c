@@ -1,5 +1,5 @@
-/* railmate of a pool: GIDs, partitions, profiles and variables; what comes of them, what is refused, what
- * warns. */
+/* railmate of a pool: GIDs, partitions, profiles and variables; what comes of them, what is
+ * refused, what warns. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,8 +49,9 @@ struct row {
 static void all_left_out(const struct row *rows, size_t n, const char *what)
 {
 	for (size_t i = 0; i < n; i++) {
-		_cleanup_free_ char *sentence = xasprintf(
-			"config.json:2: resourceList[0].railmate.%s; %s is left out", rows[i].sentence, what);
+		_cleanup_free_ char *sentence =
+			xasprintf("config.json:2: resourceList[0].railmate.%s; %s is left out",
+				  rows[i].sentence, what);
 		_cleanup_config_ struct config *cfg = accepted(rows[i].members, "");
 
 		assert_int_equal(cfg->n_errors, 1);
@@ -90,7 +91,8 @@ static void without_a_word_a_pool_is_nccls(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
 		_cleanup_config_ struct config *cfg = NULL;
 
-		assert_int_equal(config_parse(texts[i], strlen(texts[i]), "x", "rdma", &cfg, NULL), 0);
+		assert_int_equal(config_parse(texts[i], strlen(texts[i]), "x", "rdma", &cfg, NULL),
+				 0);
 		defaults(&cfg->pools[0]);
 	}
 }
@@ -106,13 +108,13 @@ static void without_a_file_too(void **state)
 static void reads_every_key(void **state)
 {
 	static const uint8_t range[16] = { [0] = 0xfd, [7] = 0x40 };
-	_cleanup_config_ struct config *cfg =
-		accepted("\"gidFamily\": \"ipv6\", \"gidRange\": \"fd00:0:0:40::/60\", \"roceVersion\": 1, "
-			 "\"pkey\": \"0x8001\", \"profiles\": [\"oneccl\", \"nccl\", \"ucx\", \"ucx\"], "
-			 "\"topologyFile\": \"never\", \"cufile\": true, "
-			 "\"env\": {\"UCX_TLS\": \"rc\", \"NCCL_IB_TC\": \"106\", \"NCCL_IB_SL\": null, "
-			 "\"UCX_NET_DEVICES\": \"eth0,net9\"}",
-			 "");
+	_cleanup_config_ struct config *cfg = accepted(
+		"\"gidFamily\": \"ipv6\", \"gidRange\": \"fd00:0:0:40::/60\", \"roceVersion\": 1, "
+		"\"pkey\": \"0x8001\", \"profiles\": [\"oneccl\", \"nccl\", \"ucx\", \"ucx\"], "
+		"\"topologyFile\": \"never\", \"cufile\": true, "
+		"\"env\": {\"UCX_TLS\": \"rc\", \"NCCL_IB_TC\": \"106\", \"NCCL_IB_SL\": null, "
+		"\"UCX_NET_DEVICES\": \"eth0,net9\"}",
+		"");
 	const struct pool_config *pool = &cfg->pools[0];
 
 	(void)state;
@@ -222,8 +224,10 @@ static void addresses_that_are_no_range(void **state)
 /* Of the object: the two keys may stand in either order. */
 static void a_range_of_the_other_family(void **state)
 {
-	static const char *const texts[] = { "\"gidRange\": \"10.0.0.0/8\", \"gidFamily\": \"ipv6\"",
-					     "\"gidFamily\": \"ipv4\", \"gidRange\": \"fd00::/8\"" };
+	static const char *const texts[] = {
+		"\"gidRange\": \"10.0.0.0/8\", \"gidFamily\": \"ipv6\"",
+		"\"gidFamily\": \"ipv4\", \"gidRange\": \"fd00::/8\""
+	};
 	static const char *const sentences[] = {
 		"config.json:1: resourceList[0].railmate: gidRange '10.0.0.0/8' has no IPv6 address, and "
 		"gidFamily asks for one; gidFamily is left out",
@@ -254,16 +258,20 @@ static void values_that_are_not_legal(void **state)
 		{ "\"pkey\": \"0x8000\"", "pkey: '0x8000' is no P_Key; legal values: \"0x0001\" to "
 					  "\"0x7fff\", and with full membership "
 					  "\"0x8001\" to \"0xffff\"" },
-		{ "\"pkey\": \"0x10000\"", "pkey: '0x10000' is no P_Key; legal values: \"0x0001\" to "
-					   "\"0x7fff\", and with full membership "
-					   "\"0x8001\" to \"0xffff\"" },
-		{ "\"pkey\": \"8001\"", "pkey: '8001' is no P_Key; legal values: \"0x0001\" to \"0x7fff\", "
-					"and with full membership "
-					"\"0x8001\" to \"0xffff\"" },
+		{ "\"pkey\": \"0x10000\"",
+		  "pkey: '0x10000' is no P_Key; legal values: \"0x0001\" to "
+		  "\"0x7fff\", and with full membership "
+		  "\"0x8001\" to \"0xffff\"" },
+		{ "\"pkey\": \"8001\"",
+		  "pkey: '8001' is no P_Key; legal values: \"0x0001\" to \"0x7fff\", "
+		  "and with full membership "
+		  "\"0x8001\" to \"0xffff\"" },
 		{ "\"pkey\": 32769", "pkey: must be a string, not a number" },
 		{ "\"profiles\": \"nccl\"", "profiles: must be a list, not a string" },
-		{ "\"profiles\": [\"nccl\", \"none\"]", "profiles: 'none' stands alone, or is left out" },
-		{ "\"profiles\": [\"none\", \"none\"]", "profiles: 'none' stands alone, or is left out" },
+		{ "\"profiles\": [\"nccl\", \"none\"]",
+		  "profiles: 'none' stands alone, or is left out" },
+		{ "\"profiles\": [\"none\", \"none\"]",
+		  "profiles: 'none' stands alone, or is left out" },
 		{ "\"topologyFile\": \"on\"",
 		  "topologyFile: 'on' is not legal; legal values: auto, always, never" },
 		{ "\"cufile\": \"yes\"", "cufile: must be true or false, not a string" },
@@ -285,14 +293,16 @@ static void variables_that_are_left_out(void **state)
 		  "env.NCCL_NEW: 'a b' is not legal; legal values: a word without blanks" },
 		{ "\"env\": {\"NCCL_IB_TC\": \"1\", \"nccl_ib_TC\": \"2\"}",
 		  "env.nccl_ib_TC: repeats the variable 'NCCL_IB_TC' of line 2 (case does not count)" },
-		{ "\"env\": {\"NCCL_IB_TC\": 106}", "env.NCCL_IB_TC: must be a string, not a number" },
+		{ "\"env\": {\"NCCL_IB_TC\": 106}",
+		  "env.NCCL_IB_TC: must be a string, not a number" },
 		{ "\"env\": {\"NCCL_IB_TC\": \"256\"}",
 		  "env.NCCL_IB_TC: '256' is not legal; legal values: 0 to 255" },
 		{ "\"env\": {\"NCCL_SOCKET_FAMILY\": \"AF_INET4\"}",
 		  "env.NCCL_SOCKET_FAMILY: 'AF_INET4' is not legal; legal values: AF_INET or AF_INET6" },
-		{ "\"env\": {\"NCCL_IB_HCA\": \"mlx5\"}", "env.NCCL_IB_HCA: railmate sets this, for each "
-							  "container: the VFs of the container, exact, each "
-							  "with its port" },
+		{ "\"env\": {\"NCCL_IB_HCA\": \"mlx5\"}",
+		  "env.NCCL_IB_HCA: railmate sets this, for each "
+		  "container: the VFs of the container, exact, each "
+		  "with its port" },
 		{ "\"env\": {\"NCCL_IB_GID_INDEX\": \"3\"}",
 		  "env.NCCL_IB_GID_INDEX: railmate sets this; the key 'gid' of the pool says how" },
 		{ "\"env\": {\"NCCL_TOPO_FILE\": \"/x\"}",
@@ -316,10 +326,12 @@ static void unknown_variables_are_taken_with_a_warning(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		_cleanup_free_ char *members = xasprintf("\"env\": {\"%s\": \"1\"}", rows[i].members);
-		_cleanup_free_ char *sentence = xasprintf("config.json:2: resourceList[0].railmate.env.%s: "
-							  "'%s' is not known, and taken as it is%s",
-							  rows[i].members, rows[i].members, rows[i].sentence);
+		_cleanup_free_ char *members =
+			xasprintf("\"env\": {\"%s\": \"1\"}", rows[i].members);
+		_cleanup_free_ char *sentence =
+			xasprintf("config.json:2: resourceList[0].railmate.env.%s: "
+				  "'%s' is not known, and taken as it is%s",
+				  rows[i].members, rows[i].members, rows[i].sentence);
 		_cleanup_config_ struct config *cfg = accepted(members, "");
 
 		assert_int_equal(cfg->n_errors, 0);
@@ -333,9 +345,10 @@ static void unknown_variables_are_taken_with_a_warning(void **state)
 
 static void one_bad_variable_leaves_the_others(void **state)
 {
-	_cleanup_config_ struct config *cfg = accepted("\"env\": {\"NCCL_IB_TC\": \"256\", \"NCCL_IB_SL\": "
-						       "\"3\"}, \"gid\": \"three\", \"network\": \"host\"",
-						       "");
+	_cleanup_config_ struct config *cfg =
+		accepted("\"env\": {\"NCCL_IB_TC\": \"256\", \"NCCL_IB_SL\": "
+			 "\"3\"}, \"gid\": \"three\", \"network\": \"host\"",
+			 "");
 
 	(void)state;
 	assert_int_equal(cfg->n_errors, 2);
@@ -363,17 +376,19 @@ static void an_unknown_profile_leaves_the_others(void **state)
 
 static void threads_and_sockets_are_limited_together(void **state)
 {
-	_cleanup_config_ struct config *legal =
-		accepted("\"env\": {\"NCCL_SOCKET_NTHREADS\": \"8\", \"NCCL_NSOCKS_PERTHREAD\": \"8\"}", "");
-	_cleanup_config_ struct config *not =
-		accepted("\"env\": {\"NCCL_SOCKET_NTHREADS\": \"16\", \"NCCL_NSOCKS_PERTHREAD\": \"5\"}", "");
+	_cleanup_config_ struct config *legal = accepted(
+		"\"env\": {\"NCCL_SOCKET_NTHREADS\": \"8\", \"NCCL_NSOCKS_PERTHREAD\": \"8\"}", "");
+	_cleanup_config_ struct config *not = accepted(
+		"\"env\": {\"NCCL_SOCKET_NTHREADS\": \"16\", \"NCCL_NSOCKS_PERTHREAD\": \"5\"}",
+		"");
 
 	(void)state;
 	assert_int_equal(legal->n_warnings, 0);
 	assert_int_equal(not ->n_errors, 1);
-	assert_string_equal(not ->errors[0],
-			    "config.json:1: resourceList[0]: NCCL_SOCKET_NTHREADS times "
-			    "NCCL_NSOCKS_PERTHREAD is 80; at most 64 is legal; the second is left out");
+	assert_string_equal(
+		not ->errors[0],
+		"config.json:1: resourceList[0]: NCCL_SOCKET_NTHREADS times "
+		"NCCL_NSOCKS_PERTHREAD is 80; at most 64 is legal; the second is left out");
 	assert_int_equal(not ->pools[0].n_env, 1);
 	assert_string_equal(not ->pools[0].env[0].name, "NCCL_SOCKET_NTHREADS");
 }

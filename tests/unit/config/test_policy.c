@@ -62,7 +62,8 @@ static void every_legal_value_can_be_told(void **state)
 			assert_non_null(l->words);
 		if (l->pattern) {
 			assert_non_null(l->shape);
-			assert_int_equal(regcomp(&compiled, l->pattern, REG_EXTENDED | REG_NOSUB), 0);
+			assert_int_equal(regcomp(&compiled, l->pattern, REG_EXTENDED | REG_NOSUB),
+					 0);
 			regfree(&compiled);
 		}
 	}
@@ -197,7 +198,8 @@ static void the_name_that_was_meant_is_found(void **state)
 		{ "PATH", NULL },
 		{ "", NULL },
 		{ "_", NULL },
-		{ "NCCL_THIS_NAME_IS_LONGER_THAN_ANY_OTHER_AND_NOTHING_IS_NEAR_TO_IT_AT_ALL", NULL },
+		{ "NCCL_THIS_NAME_IS_LONGER_THAN_ANY_OTHER_AND_NOTHING_IS_NEAR_TO_IT_AT_ALL",
+		  NULL },
 	};
 
 	(void)state;
@@ -224,7 +226,8 @@ static void legal_values_read_well(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-		assert_string_equal(policy_legal_text(policy_find(rows[i].name), arena), rows[i].text);
+		assert_string_equal(policy_legal_text(policy_find(rows[i].name), arena),
+				    rows[i].text);
 	assert_non_null(strstr(policy_legal_text(policy_find("NCCL_DEBUG_SUBSYS"), arena),
 			       "RAS, DESTROY or ALL; several with commas"));
 }

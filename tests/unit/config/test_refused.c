@@ -44,8 +44,8 @@ static void all_refused(const struct row *rows, size_t n)
 static void all_refused_in_pool(const struct row *rows, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		_cleanup_free_ char *text =
-			xasprintf("{\"resourceList\": [{\"resourceName\": \"vf\",\n%s}]}", rows[i].text);
+		_cleanup_free_ char *text = xasprintf(
+			"{\"resourceList\": [{\"resourceName\": \"vf\",\n%s}]}", rows[i].text);
 		_cleanup_free_ char *sentence =
 			xasprintf("config.json:2: resourceList[0]%s", rows[i].sentence);
 
@@ -74,26 +74,31 @@ static void text_that_is_not_json(void **state)
 		{ "\n\n", "config.json:3: is not JSON ('[' or '{' expected near end of file)" },
 		{ "resourceList: []",
 		  "config.json:1: is not JSON ('[' or '{' expected near 'resourceList')" },
-		{ "{\n\"resourceList\": [}", "config.json:2: is not JSON (unexpected token near '}')" },
+		{ "{\n\"resourceList\": [}",
+		  "config.json:2: is not JSON (unexpected token near '}')" },
 		{ "{\"a\\\n", "config.json:2: is not JSON (invalid escape near '\"a\\?')" },
 		{ "{} x", "config.json:1: is not JSON (end of file expected near 'x')" },
 		{ "{\"a\": 1,\n\"a\": 2}",
 		  "config.json:2: a key stands twice in one object (duplicate object key near '\"a\"')" },
 		{ "{\n\"\xff\": 1}",
 		  "config.json:2: is not UTF-8 text (unable to decode byte 0xff near '\"')" },
-		{ "[\"\\u0000\"]", "config.json:1: holds a NUL character (\\u0000 is not allowed without "
-				   "JSON_ALLOW_NUL near '\"\\u0000\"')" },
+		{ "[\"\\u0000\"]",
+		  "config.json:1: holds a NUL character (\\u0000 is not allowed without "
+		  "JSON_ALLOW_NUL near '\"\\u0000\"')" },
 		{ "{\"\\u0000\": 1}",
 		  "config.json:1: holds a NUL character in a key (NUL byte in object key not "
 		  "supported near '\"\\u0000\"')" },
-		{ "[99999999999999999999]", "config.json:1: holds a number that is too large (too big "
-					    "integer near '99999999999999999999')" },
+		{ "[99999999999999999999]",
+		  "config.json:1: holds a number that is too large (too big "
+		  "integer near '99999999999999999999')" },
 	};
 
 	(void)state;
 	all_refused(rows, ARRAY_LEN(rows));
-	refused_bytes("{\0}", 3, "x", "config.json:1: is not JSON (string or '}' expected near end of file)");
-	refused_bytes("{} \0", 4, "x", "config.json:1: is not JSON (end of file expected near end of file)");
+	refused_bytes("{\0}", 3, "x",
+		      "config.json:1: is not JSON (string or '}' expected near end of file)");
+	refused_bytes("{} \0", 4, "x",
+		      "config.json:1: is not JSON (end of file expected near end of file)");
 	refused_bytes("{\"a\0b\": 1}", 10, "x",
 		      "config.json:1: is not JSON (control character 0x0 near '\"a')");
 }
@@ -104,8 +109,9 @@ static void deep_nesting(void **state)
 
 	(void)state;
 	memset(text, '[', sizeof(text));
-	refused_bytes(text, sizeof(text), "x",
-		      "config.json:1: is nested too deeply (maximum parsing depth reached near '[')");
+	refused_bytes(
+		text, sizeof(text), "x",
+		"config.json:1: is nested too deeply (maximum parsing depth reached near '[')");
 }
 
 static void ten_megabytes_unread(void **state)
@@ -114,7 +120,8 @@ static void ten_megabytes_unread(void **state)
 	_cleanup_free_ char *text = xcalloc(len, 1);
 
 	(void)state;
-	refused_bytes(text, len, "x", "config.json: has 10485760 bytes; a configuration has at most 4194304");
+	refused_bytes(text, len, "x",
+		      "config.json: has 10485760 bytes; a configuration has at most 4194304");
 }
 
 static void as_many_values_as_fit(void **state)
@@ -136,10 +143,12 @@ static void as_many_values_as_fit(void **state)
 static void nothing_to_serve(void **state)
 {
 	static const struct row rows[] = {
-		{ "{}", "config.json:1: nothing to serve: 'resourceList' must list at least one pool" },
-		{ "{\"resourceLists\": []}", "config.json:1: nothing to serve: 'resourceList' must list at "
-					     "least one pool; config.json:1: unknown key "
-					     "'resourceLists' is ignored; did you mean 'resourceList'?" },
+		{ "{}",
+		  "config.json:1: nothing to serve: 'resourceList' must list at least one pool" },
+		{ "{\"resourceLists\": []}",
+		  "config.json:1: nothing to serve: 'resourceList' must list at "
+		  "least one pool; config.json:1: unknown key "
+		  "'resourceLists' is ignored; did you mean 'resourceList'?" },
 		{ "\n{\"resourceList\": null}",
 		  "config.json:2: nothing to serve: 'resourceList' must list at least one pool" },
 		{ "{\"resourceList\": []}",
@@ -154,7 +163,8 @@ static void wrong_types(void **state)
 {
 	static const struct row documents[] = {
 		{ "[]", "config.json:1: must be an object, not a list" },
-		{ "{\"resourceList\": {}}", "config.json:1: resourceList: must be a list, not an object" },
+		{ "{\"resourceList\": {}}",
+		  "config.json:1: resourceList: must be a list, not an object" },
 		{ "{\"resourceList\": [\nnull]}",
 		  "config.json:2: resourceList[0]: must be an object, not null" },
 		{ "{\"resourceList\": [{\"resourceName\":\n\n7}]}",
@@ -163,9 +173,11 @@ static void wrong_types(void **state)
 	static const struct row pools[] = {
 		{ "\"resourcePrefix\": []", ".resourcePrefix: must be a string, not a list" },
 		{ "\"deviceType\": 1.5", ".deviceType: must be a string, not a number" },
-		{ "\"excludeTopology\": \"yes\"", ".excludeTopology: must be true or false, not a string" },
+		{ "\"excludeTopology\": \"yes\"",
+		  ".excludeTopology: must be true or false, not a string" },
 		{ "\"additionalInfo\": []", ".additionalInfo: must be an object, not a list" },
-		{ "\"additionalInfo\": {\"*\": 1}", ".additionalInfo.*: must be an object, not a number" },
+		{ "\"additionalInfo\": {\"*\": 1}",
+		  ".additionalInfo.*: must be an object, not a number" },
 		{ "\"additionalInfo\": {\"*\": {\"k\": 1}}",
 		  ".additionalInfo.*.k: must be a string, not a number" },
 		{ "\"railmate\": []", ".railmate: must be an object, not a list" },
@@ -205,8 +217,9 @@ static void bad_values(void **state)
 		  ".deviceType: 'auxNetDevice' is not served by railmate; legal values: netDevice" },
 		{ "\"deviceType\": \"netdevice\"",
 		  ".deviceType: 'netdevice' is not legal; legal values: netDevice" },
-		{ "\"selectors\": []", ".selectors: is an empty list, which selects nothing; leave it out to "
-				       "select every device" },
+		{ "\"selectors\": []",
+		  ".selectors: is an empty list, which selects nothing; leave it out to "
+		  "select every device" },
 		{ "\"selectors\": {\"vendors\": [\"15b3\", \"0x15b3\"]}",
 		  ".selectors.vendors[1]: '0x15b3' is no PCI vendor id: four hexadecimal digits without 0x, "
 		  "such as "
@@ -219,14 +232,16 @@ static void bad_values(void **state)
 		{ "\"selectors\": {\"devices\": [\"0x1e\"]}",
 		  ".selectors.devices[0]: '0x1e' is no PCI device id: four hexadecimal digits without 0x, "
 		  "such as 15b3" },
-		{ "\"selectors\": {\"drivers\": [\"\"]}", ".selectors.drivers[0]: is an empty string" },
+		{ "\"selectors\": {\"drivers\": [\"\"]}",
+		  ".selectors.drivers[0]: is an empty string" },
 		{ "\"selectors\": {\"pciAddresses\": [\"3b:00.2\"]}",
 		  ".selectors.pciAddresses[0]: '3b:00.2' is no PCI address; it looks like 0000:3b:00.2" },
 		{ "\"selectors\": {\"acpiIndexes\": [\"-1\"]}",
 		  ".selectors.acpiIndexes[0]: '-1' is no acpi_index; it is a decimal number in a string, "
 		  "such as "
 		  "\"101\"" },
-		{ "\"selectors\": {\"pfNames\": [\"#0-7\"]}", ".selectors.pfNames[0]: '#0-7' names no PF" },
+		{ "\"selectors\": {\"pfNames\": [\"#0-7\"]}",
+		  ".selectors.pfNames[0]: '#0-7' names no PF" },
 		{ "\"selectors\": {\"rootDevices\": [\"ens1f0\"]}",
 		  ".selectors.rootDevices[0]: 'ens1f0' is no PCI address of a PF; it looks like 0000:3b:00.0 "
 		  "or "
@@ -241,8 +256,9 @@ static void bad_values(void **state)
 
 static void bad_ranges(void **state)
 {
-	static const char *const ranges[] = { "7-2", "a",  "",	  ",",	   "1,",  "-1",	 "1-", "1-2-3",
-					      " 1",  "1 ", "0x1", "65536", "0-a", "1#2", "+1", "1;2" };
+	static const char *const ranges[] = { "7-2", "a",     "",   ",",  "1,",	 "-1",
+					      "1-",  "1-2-3", " 1", "1 ", "0x1", "65536",
+					      "0-a", "1#2",   "+1", "1;2" };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(ranges); i++) {
@@ -292,11 +308,11 @@ static void illegal_names(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		_cleanup_free_ char *text =
-			xasprintf("{\"resourceList\": [{\n\"resourceName\": \"%s\"}]}", names[i].text);
-		_cleanup_free_ char *sentence =
-			xasprintf("config.json:2: resourceList[0].resourceName: resource name '%s' %s",
-				  names[i].text, names[i].sentence);
+		_cleanup_free_ char *text = xasprintf(
+			"{\"resourceList\": [{\n\"resourceName\": \"%s\"}]}", names[i].text);
+		_cleanup_free_ char *sentence = xasprintf(
+			"config.json:2: resourceList[0].resourceName: resource name '%s' %s",
+			names[i].text, names[i].sentence);
 
 		refused(text, sentence);
 	}
@@ -332,9 +348,11 @@ static void illegal_prefixes(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++) {
-		_cleanup_free_ char *member = xasprintf("\"resourcePrefix\": \"%s\"", prefixes[i].text);
-		_cleanup_free_ char *sentence = xasprintf(".resourcePrefix: resource prefix '%s' %s",
-							  prefixes[i].text, prefixes[i].sentence);
+		_cleanup_free_ char *member =
+			xasprintf("\"resourcePrefix\": \"%s\"", prefixes[i].text);
+		_cleanup_free_ char *sentence =
+			xasprintf(".resourcePrefix: resource prefix '%s' %s", prefixes[i].text,
+				  prefixes[i].sentence);
 		struct row row = { member, sentence };
 
 		all_refused_in_pool(&row, 1);
@@ -402,13 +420,14 @@ static void a_pool_that_cannot_be_served_leaves_the_others(void **state)
 		_cleanup_free_ char *text = xasprintf(
 			"{\"resourceList\": [{\"resourceName\": \"a\"},\n%s,\n{\"resourceName\": \"b\"}]}",
 			rows[i].text);
-		_cleanup_free_ char *sentence =
-			xasprintf("config.json:2: resourceList[1]%s; the pool is left out", rows[i].sentence);
+		_cleanup_free_ char *sentence = xasprintf(
+			"config.json:2: resourceList[1]%s; the pool is left out", rows[i].sentence);
 
 		served_without(text, 2, sentence);
 	}
-	served_without("{\"resourceList\": [{\"resourceName\": \"a\"}], \"railmate\": 7}", 1,
-		       "config.json:1: railmate: must be an object, not a number; the key is left out");
+	served_without(
+		"{\"resourceList\": [{\"resourceName\": \"a\"}], \"railmate\": 7}", 1,
+		"config.json:1: railmate: must be an object, not a number; the key is left out");
 }
 
 static void no_pool_that_can_be_served(void **state)
@@ -438,7 +457,8 @@ static void wrong_keys_of_ours(void **state)
 		  ".railmate.binding: 'never' is not legal; legal values: early, late, auto" },
 	};
 	static const struct row gpus[] = {
-		{ "{\"gpus\": []}", ".gpus: is an empty list; leave it out for the built-in table" },
+		{ "{\"gpus\": []}",
+		  ".gpus: is an empty list; leave it out for the built-in table" },
 		{ "{\"gpus\": {}}", ".gpus: must be a list, not an object" },
 		{ "{\"gpus\": [{\"vendor\": \"10de\"}]}",
 		  ".gpus[0]: needs vendor (\"10de\"), classes ([\"0300\", \"0302\"]) and name (\"NVIDIA\")" },
@@ -452,18 +472,19 @@ static void wrong_keys_of_ours(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(pools); i++) {
-		_cleanup_free_ char *text =
-			xasprintf("{\"resourceList\": [{\"resourceName\": \"vf\",\n%s}]}", pools[i].text);
-		_cleanup_free_ char *sentence =
-			xasprintf("config.json:2: resourceList[0]%s; the key is left out", pools[i].sentence);
+		_cleanup_free_ char *text = xasprintf(
+			"{\"resourceList\": [{\"resourceName\": \"vf\",\n%s}]}", pools[i].text);
+		_cleanup_free_ char *sentence = xasprintf(
+			"config.json:2: resourceList[0]%s; the key is left out", pools[i].sentence);
 
 		served_without(text, 1, sentence);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(gpus); i++) {
 		_cleanup_free_ char *text = xasprintf(
-			"{\"resourceList\": [{\"resourceName\": \"a\"}],\n\"railmate\": %s}", gpus[i].text);
-		_cleanup_free_ char *sentence =
-			xasprintf("config.json:2: railmate%s; the key is left out", gpus[i].sentence);
+			"{\"resourceList\": [{\"resourceName\": \"a\"}],\n\"railmate\": %s}",
+			gpus[i].text);
+		_cleanup_free_ char *sentence = xasprintf(
+			"config.json:2: railmate%s; the key is left out", gpus[i].sentence);
 
 		served_without(text, 1, sentence);
 	}

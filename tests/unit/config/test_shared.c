@@ -20,8 +20,9 @@ static void config_freep(struct config **cfg)
 }
 #define _cleanup_config_ _cleanup_(config_freep)
 
-#define HCA(more)                                                                                            \
-	"{\"resourceName\": \"hca\", \"rdmaHcaMax\": 9, \"selectors\": {\"ifNames\": [\"ib0\"]}" more "}"
+#define HCA(more)                                                                                     \
+	"{\"resourceName\": \"hca\", \"rdmaHcaMax\": 9, \"selectors\": {\"ifNames\": [\"ib0\"]}" more \
+	"}"
 #define LIST(entries) "{\"configList\": [\n" entries "]}"
 
 static struct config *read_text(const char *text)
@@ -79,8 +80,8 @@ static void a_bad_entry_leaves_the_others(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		_cleanup_free_ char *text = xasprintf(LIST("%s,\n" HCA("")), rows[i].entry);
-		_cleanup_free_ char *sentence =
-			xasprintf("s.json:2: configList[0]: %s; the pool is left out", rows[i].sentence);
+		_cleanup_free_ char *sentence = xasprintf(
+			"s.json:2: configList[0]: %s; the pool is left out", rows[i].sentence);
 		_cleanup_config_ struct config *cfg = read_text(text);
 
 		assert_int_equal(cfg->n_shared, 1);
@@ -91,8 +92,9 @@ static void a_bad_entry_leaves_the_others(void **state)
 
 static void names_differ_from_those_of_vfs_too(void **state)
 {
-	_cleanup_config_ struct config *cfg = read_text(LIST(
-		"{\"resourceName\": \"vf\", \"rdmaHcaMax\": 9, \"devices\": [\"a\"]}," HCA("") "," HCA("")));
+	_cleanup_config_ struct config *cfg = read_text(
+		LIST("{\"resourceName\": \"vf\", \"rdmaHcaMax\": 9, \"devices\": [\"a\"]}," HCA(
+			"") "," HCA("")));
 
 	(void)state;
 	assert_int_equal(cfg->n_shared, 1);
@@ -105,7 +107,8 @@ static void names_differ_from_those_of_vfs_too(void **state)
 
 static void late_binding_is_for_vfs(void **state)
 {
-	_cleanup_config_ struct config *cfg = read_text(LIST(HCA(", \"railmate\": {\"binding\": \"late\"}")));
+	_cleanup_config_ struct config *cfg =
+		read_text(LIST(HCA(", \"railmate\": {\"binding\": \"late\"}")));
 
 	(void)state;
 	assert_int_equal(cfg->n_errors, 1);
@@ -115,7 +118,8 @@ static void late_binding_is_for_vfs(void **state)
 
 static void shared_pools_decide_nothing_about_binding(void **state)
 {
-	_cleanup_config_ struct config *cfg = read_text(LIST(HCA(", \"railmate\": {\"umad\": true}")));
+	_cleanup_config_ struct config *cfg =
+		read_text(LIST(HCA(", \"railmate\": {\"umad\": true}")));
 
 	(void)state;
 	assert_int_equal(cfg->n_errors, 0);
@@ -137,8 +141,9 @@ static void a_file_without_entries_is_refused(void **state)
 		_cleanup_config_ struct config *cfg = config_default();
 		struct err err = { 0 };
 
-		assert_int_equal(config_parse_shared(rows[i][0], strlen(rows[i][0]), "s.json", cfg, &err),
-				 -EINVAL);
+		assert_int_equal(
+			config_parse_shared(rows[i][0], strlen(rows[i][0]), "s.json", cfg, &err),
+			-EINVAL);
 		assert_string_equal(err.msg, rows[i][1]);
 		assert_int_equal(cfg->n_shared, 0);
 	}

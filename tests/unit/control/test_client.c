@@ -34,7 +34,8 @@ static void hear(struct daemon *d, int fd)
 	size_t len = 0;
 	ssize_t n;
 
-	while (!memchr(d->heard, '\n', len) && (n = read(fd, d->heard + len, sizeof(d->heard) - 1 - len)) > 0)
+	while (!memchr(d->heard, '\n', len) &&
+	       (n = read(fd, d->heard + len, sizeof(d->heard) - 1 - len)) > 0)
 		len += (size_t)n;
 	d->heard[len] = '\0';
 }
@@ -83,7 +84,8 @@ static void stop(struct daemon *d)
 	rmdir(d->dir);
 }
 
-static int ask(const char *socket, unsigned ms, struct arena *a, struct control_reply *ret, struct err *err)
+static int ask(const char *socket, unsigned ms, struct arena *a, struct control_reply *ret,
+	       struct err *err)
 {
 	const struct control_request request = { CONTROL_BIND, "slot-7", "ns", "pod", "uid", NULL };
 
@@ -111,7 +113,8 @@ static void a_question_is_answered(void **state)
 	struct daemon d;
 
 	(void)state;
-	start(&d, "{\"bound\":[{\"slot\":\"slot-7\",\"resource\":\"rdma/vf\",\"vf\":\"0000:18:00.1\"}]}\n",
+	start(&d,
+	      "{\"bound\":[{\"slot\":\"slot-7\",\"resource\":\"rdma/vf\",\"vf\":\"0000:18:00.1\"}]}\n",
 	      true);
 	assert_int_equal(ask(d.path, 10000, a, &reply, &err), 0);
 	stop(&d);
@@ -125,7 +128,8 @@ static void a_refusal_is_the_daemons_own(void **state)
 	struct err err = { 0 };
 
 	(void)state;
-	assert_int_equal(ask_once("{\"error\":{\"code\":\"EBUSY\",\"message\":\"no\"}}\n", true, 10000, &err),
+	assert_int_equal(ask_once("{\"error\":{\"code\":\"EBUSY\",\"message\":\"no\"}}\n", true,
+				  10000, &err),
 			 -EBUSY);
 	assert_string_equal(err.msg, "no");
 }
@@ -135,9 +139,9 @@ static void one_that_turns_us_away_unheard_is_still_understood(void **state)
 	struct err err = { 0 };
 
 	(void)state;
-	assert_int_equal(
-		ask_once("{\"error\":{\"code\":\"EACCES\",\"message\":\"root\"}}\n", false, 10000, &err),
-		-EACCES);
+	assert_int_equal(ask_once("{\"error\":{\"code\":\"EACCES\",\"message\":\"root\"}}\n", false,
+				  10000, &err),
+			 -EACCES);
 	assert_string_equal(err.msg, "root");
 }
 

@@ -1,5 +1,5 @@
-/* What railmated's socket may be asked and what it answers: both ways of every message, and texts that are
- * none. */
+/* What railmated's socket may be asked and what it answers: both ways of every message, and texts
+ * that are none. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,14 +15,16 @@
 #include "base/str.h"
 #include "control/control.h"
 
-static int read_request(const char *text, struct arena *a, struct control_request *ret, struct err *err)
+static int read_request(const char *text, struct arena *a, struct control_request *ret,
+			struct err *err)
 {
 	return control_read_request(text, strlen(text), a, ret, err);
 }
 
 static void a_request_arrives_as_it_was_sent(void **state)
 {
-	const struct control_request sent = { CONTROL_BIND, "rvf-vf-n0-1", "team \"a\"", "p", "u-1", NULL };
+	const struct control_request sent = { CONTROL_BIND, "rvf-vf-n0-1", "team \"a\"",
+					      "p",	    "u-1",	   NULL };
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	_cleanup_arena_ struct arena *a = arena_new(0);
 	struct control_request got;
@@ -44,9 +46,10 @@ static void a_pod_that_is_not_known_is_empty(void **state)
 	struct control_request got;
 
 	(void)state;
-	assert_int_equal(read_request("{\"op\": \"bind\", \"slot\": \"s\", \"pod\": null, \"new\": [1]}", a,
-				      &got, NULL),
-			 0);
+	assert_int_equal(
+		read_request("{\"op\": \"bind\", \"slot\": \"s\", \"pod\": null, \"new\": [1]}", a,
+			     &got, NULL),
+		0);
 	assert_string_equal(got.ns, "");
 	assert_string_equal(got.pod, "");
 	assert_string_equal(got.uid, "");
@@ -82,7 +85,8 @@ static void what_is_no_request_is_refused_with_a_sentence(void **state)
 
 static void bindings_arrive_as_they_were_told(void **state)
 {
-	const struct control_bound bound[] = { { "s-0", "rdma/vf", "0000:18:00.1", "mlx5_4", "0000:18:00.0" },
+	const struct control_bound bound[] = { { "s-0", "rdma/vf", "0000:18:00.1", "mlx5_4",
+						 "0000:18:00.0" },
 					       { "s-1", "rdma/vf", "0000:40:00.1", NULL, NULL } };
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	_cleanup_arena_ struct arena *a = arena_new(0);
@@ -128,7 +132,8 @@ static void a_refusal_arrives_with_its_code_and_sentence(void **state)
 		struct control_reply reply;
 		struct err err = { 0 };
 
-		control_write_error(&(struct err) { .code = sent[i], .msg = "slot x: \"why\"" }, &text);
+		control_write_error(&(struct err) { .code = sent[i], .msg = "slot x: \"why\"" },
+				    &text);
 		assert_int_equal(control_read_reply(text.s, text.len, a, &reply, &err), -got[i]);
 		assert_int_equal(err.code, got[i]);
 		assert_string_equal(err.msg, "slot x: \"why\"");
@@ -152,7 +157,8 @@ static void what_is_no_reply_is_said_to_be_none(void **state)
 		struct control_reply reply;
 		struct err err = { 0 };
 
-		assert_int_equal(control_read_reply(bad[i], strlen(bad[i]), a, &reply, &err), -EBADMSG);
+		assert_int_equal(control_read_reply(bad[i], strlen(bad[i]), a, &reply, &err),
+				 -EBADMSG);
 		assert_int_equal(err.code, EBADMSG);
 		assert_non_null(strstr(err.msg, "railmated's reply"));
 	}

@@ -20,10 +20,13 @@ static void it_is_late_where_nothing_is_in_the_way(void **state)
 	const char *why;
 
 	(void)state;
-	assert_int_equal(binding_decide(&facts, BINDING_HELD_NOTHING, NETWORK_POD, &why), BINDING_LATE);
+	assert_int_equal(binding_decide(&facts, BINDING_HELD_NOTHING, NETWORK_POD, &why),
+			 BINDING_LATE);
 	assert_string_equal(
-		why, "the kubelet and the container runtime do CDI, and no CNI plugin is handed a slot");
-	assert_int_equal(binding_decide(&facts, BINDING_HELD_NOTHING, NETWORK_HOST, &why), BINDING_LATE);
+		why,
+		"the kubelet and the container runtime do CDI, and no CNI plugin is handed a slot");
+	assert_int_equal(binding_decide(&facts, BINDING_HELD_NOTHING, NETWORK_HOST, &why),
+			 BINDING_LATE);
 	assert_string_equal(why, "the kubelet and the container runtime do CDI");
 }
 
@@ -45,8 +48,9 @@ static void any_obstacle_makes_it_early_and_is_the_reason(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		assert_int_equal(binding_decide(&cases[i].facts, BINDING_HELD_NOTHING, NETWORK_POD, &why),
-				 BINDING_EARLY);
+		assert_int_equal(
+			binding_decide(&cases[i].facts, BINDING_HELD_NOTHING, NETWORK_POD, &why),
+			BINDING_EARLY);
 		assert_string_equal(why, cases[i].why);
 	}
 }
@@ -58,8 +62,10 @@ static void pods_with_the_hosts_network_have_no_cni_plugin(void **state)
 	const char *why;
 
 	(void)state;
-	assert_int_equal(binding_decide(&multus, BINDING_HELD_NOTHING, NETWORK_HOST, &why), BINDING_LATE);
-	assert_int_equal(binding_decide(&old, BINDING_HELD_NOTHING, NETWORK_HOST, &why), BINDING_EARLY);
+	assert_int_equal(binding_decide(&multus, BINDING_HELD_NOTHING, NETWORK_HOST, &why),
+			 BINDING_LATE);
+	assert_int_equal(binding_decide(&old, BINDING_HELD_NOTHING, NETWORK_HOST, &why),
+			 BINDING_EARLY);
 	assert_string_equal(why, "too old");
 }
 
@@ -69,15 +75,18 @@ static void what_containers_hold_decides_before_anything_else(void **state)
 	const char *why;
 
 	(void)state;
-	assert_int_equal(binding_decide(&good, BINDING_HELD_EARLY, NETWORK_POD, &why), BINDING_EARLY);
+	assert_int_equal(binding_decide(&good, BINDING_HELD_EARLY, NETWORK_POD, &why),
+			 BINDING_EARLY);
 	assert_string_equal(why, "containers hold VFs of it by PCI address");
 	assert_int_equal(binding_decide(&bad, BINDING_HELD_LATE, NETWORK_POD, &why), BINDING_LATE);
 	assert_string_equal(why, "containers hold slots of it");
-	assert_int_equal(binding_decide(NULL, BINDING_HELD_EARLY, NETWORK_HOST, &why), BINDING_EARLY);
+	assert_int_equal(binding_decide(NULL, BINDING_HELD_EARLY, NETWORK_HOST, &why),
+			 BINDING_EARLY);
 	assert_int_equal(binding_decide(NULL, BINDING_HELD_LATE, NETWORK_HOST, &why), BINDING_LATE);
 }
 
-static void hold(struct ledger *l, const char *vf, const char *resource, const char *slot, bool draining)
+static void hold(struct ledger *l, const char *vf, const char *resource, const char *slot,
+		 bool draining)
 {
 	ledger_put(l, &(struct ledger_hold) {
 			      .vf = vf, .resource = resource, .slot = slot, .draining = draining });
@@ -130,7 +139,8 @@ static void the_kubelets_checkpoint_tells_it_too(void **state)
 	assert_int_equal(held_by_checkpoint(VF, "rdma_vf-any-7"), BINDING_HELD_LATE);
 	assert_int_equal(held_by_checkpoint(VF, "rdma_vf2-n0-1"), BINDING_HELD_EARLY);
 	assert_int_equal(held_by_checkpoint("rdma/other", "0000:01:00.1"), BINDING_HELD_NOTHING);
-	assert_int_equal(held_by_both(l, VF, "rdma_vf-n0-1"), BINDING_HELD_LATE); /* not started yet */
+	assert_int_equal(held_by_both(l, VF, "rdma_vf-n0-1"),
+			 BINDING_HELD_LATE); /* not started yet */
 	hold(l, "0000:01:00.1", VF, NULL, false);
 	assert_int_equal(held_by_both(l, VF, "rdma_vf-n0-1"), BINDING_HELD_EARLY);
 	ledger_free(l);

@@ -1,4 +1,5 @@
-/* The daemon's socket, with a backend of the test's own: the loop runs here, the clients in a thread. */
+/* The daemon's socket, with a backend of the test's own: the loop runs here, the clients in a
+ * thread. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -61,8 +62,8 @@ static void answer_bind(struct room *room, binder_done_fn done, void *arg)
 		done(arg, NULL, bound, ARRAY_LEN(bound));
 }
 
-static void backend_bind(void *ctx, const struct control_request *r, unsigned timeout_ms, binder_done_fn done,
-			 void *arg)
+static void backend_bind(void *ctx, const struct control_request *r, unsigned timeout_ms,
+			 binder_done_fn done, void *arg)
 {
 	struct room *room = ctx;
 
@@ -103,7 +104,8 @@ static int backend_pools(void *ctx, struct strbuf *out, struct err *err)
 static int backend_release(void *ctx, const char *vf, struct err *err)
 {
 	(void)ctx;
-	return strcmp(vf, "0000:18:00.1") ? err_set(err, ENOENT, "VF %s: no container holds it", vf) : 0;
+	return strcmp(vf, "0000:18:00.1") ? err_set(err, ENOENT, "VF %s: no container holds it", vf)
+					  : 0;
 }
 
 static const char *backend_pf(void *ctx, const char *vf, struct arena *a)
@@ -141,8 +143,9 @@ static void *clients(void *arg)
 
 static void open_control(struct room *room)
 {
-	const struct control_backend backend = { room,		 backend_bind,	backend_rdma,	backend_pf,
-						 backend_ledger, backend_pools, backend_release };
+	const struct control_backend backend = { room,		 backend_bind,	 backend_rdma,
+						 backend_pf,	 backend_ledger, backend_pools,
+						 backend_release };
 
 	room->control = control_open(&room->loop, room->path, room->rpc, &backend);
 }
@@ -205,20 +208,22 @@ static void with_control(void (*prepare)(struct room *room), void (*act)(struct 
 	close_room(&room);
 }
 
-/* --- in the thread of the clients; a failed assertion there ends the program, which is a failure too --- */
+/* --- in the thread of the clients; a failed assertion there ends the program, which is a failure
+ * too --- */
 
-#define must(condition)                                                                                      \
-	do {                                                                                                 \
-		if (!(condition)) {                                                                          \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                      \
-			abort();                                                                             \
-		}                                                                                            \
+#define must(condition)                                                                            \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);            \
+			abort();                                                                   \
+		}                                                                                  \
 	} while (0)
 
 static int ask(struct room *room, enum control_op op, struct arena *a, struct control_reply *ret,
 	       struct err *err)
 {
-	const struct control_request request = { op, "slot-1", "team", "trainer", "u-1", "0000:18:00.1" };
+	const struct control_request request = { op,	    "slot-1", "team",
+						 "trainer", "u-1",    "0000:18:00.1" };
 
 	return control_ask(room->path, &request, PATIENCE_MS, a, ret, err);
 }

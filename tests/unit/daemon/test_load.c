@@ -14,10 +14,10 @@
 #include "support/fixture.h"
 
 #define VF "sys/bus/pci/devices/0000:3b:00."
-#define FN(n, index)                                                                                         \
-	"f " VF n "/vendor = 0x15b3\nf " VF n "/device = 0x101e\nf " VF n "/class = 0x020000\nf " VF n       \
-	"/acpi_index = " index "\nl " VF n "/physfn -> ../0000:3a:00.0\nl " VF n                             \
-	"/driver -> ../drivers/mlx5_core\n"
+#define FN(n, index)                                                                               \
+	"f " VF n "/vendor = 0x15b3\nf " VF n "/device = 0x101e\nf " VF n                          \
+	"/class = 0x020000\nf " VF n "/acpi_index = " index "\nl " VF n                            \
+	"/physfn -> ../0000:3a:00.0\nl " VF n "/driver -> ../drivers/mlx5_core\n"
 
 /* How many of two VFs, whose ACPI indexes are 7 and damaged, a pool with such a selector has. */
 static size_t devices_of(const char *selector)
@@ -28,8 +28,8 @@ static size_t devices_of(const char *selector)
 	struct node *node = NULL;
 	size_t n;
 
-	snprintf(text, sizeof(text), "{\"resourceList\": [{\"resourceName\": \"vf\", \"selectors\": {%s}}]}",
-		 selector);
+	snprintf(text, sizeof(text),
+		 "{\"resourceList\": [{\"resourceName\": \"vf\", \"selectors\": {%s}}]}", selector);
 	assert_int_equal(config_parse(text, strlen(text), "c", NULL, &cfg, NULL), 0);
 	assert_int_equal(load_node(root, cfg, NULL, &node, NULL), 0);
 	n = node->pools[0].n_devs;

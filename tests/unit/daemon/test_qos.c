@@ -40,9 +40,10 @@ static int ask(const char *netdev, struct hw_dcb *ret, struct err *err)
 /* Two PFs with two VFs each, in one pool with this "env". */
 static struct node *node_with(const char *env, struct config **ret_cfg)
 {
-	_cleanup_free_ char *text = xasprintf("{\"resourceList\": [{\"resourceName\": \"vf\", \"selectors\": "
-					      "{\"isRdma\": true}, \"railmate\": {\"env\": {%s}}}]}",
-					      env);
+	_cleanup_free_ char *text =
+		xasprintf("{\"resourceList\": [{\"resourceName\": \"vf\", \"selectors\": "
+			  "{\"isRdma\": true}, \"railmate\": {\"env\": {%s}}}]}",
+			  env);
 	struct err err = { 0 };
 
 	if (config_parse(text, strlen(text), "test", "rdma", ret_cfg, &err) < 0)
@@ -64,8 +65,8 @@ static void judged(const char *env, const char *want)
 	config_free(cfg);
 }
 
-#define ONE                                                                                                  \
-	"rdma/vf: on eth0, NCCL_IB_TC 106 is DSCP 26, which it puts on priority 3, but PFC is enabled on "   \
+#define ONE                                                                                                \
+	"rdma/vf: on eth0, NCCL_IB_TC 106 is DSCP 26, which it puts on priority 3, but PFC is enabled on " \
 	"priority 4 only"
 
 static void a_policy_that_ends_where_packets_are_dropped_is_said(void **state)
@@ -79,9 +80,10 @@ static void a_policy_that_ends_where_packets_are_dropped_is_said(void **state)
 	judged("\"NCCL_IB_TC\": \"106\"", ONE "; 1 more of its PFs contradict the pool's env, too");
 	pfc[0] = pfc[1] = 8;
 	judged("\"NCCL_IB_TC\": \"106\"", "");
-	judged("\"NCCL_IB_SL\": \"3\"", "rdma/vf: on eth0, NCCL_IB_SL 3 is a VLAN priority, which it does "
-					"not look at: it trusts DSCP, which "
-					"NCCL_IB_TC sets; 1 more of its PFs contradict the pool's env, too");
+	judged("\"NCCL_IB_SL\": \"3\"",
+	       "rdma/vf: on eth0, NCCL_IB_SL 3 is a VLAN priority, which it does "
+	       "not look at: it trusts DSCP, which "
+	       "NCCL_IB_TC sets; 1 more of its PFs contradict the pool's env, too");
 	pfc[0] = pfc[1] = -1;
 	judged("\"NCCL_IB_TC\": \"106\"", "");
 }
@@ -94,10 +96,10 @@ static void every_traffic_class_counts(void **state)
 	judged("\"NCCL_IB_FIFO_TC\": \"106\"",
 	       "rdma/vf: on eth0, NCCL_IB_FIFO_TC 106 is DSCP 26, which it puts on "
 	       "priority 3, but PFC is enabled on priority 4 only");
-	judged("\"NCCL_IB_TC\": \"106\", \"NVSHMEM_IB_TRAFFIC_CLASS\": \"106\"",
-	       ONE "; NVSHMEM_IB_TRAFFIC_CLASS 106 is DSCP 26, which it puts on priority 3, but PFC is "
-		   "enabled on "
-		   "priority 4 only");
+	judged("\"NCCL_IB_TC\": \"106\", \"NVSHMEM_IB_TRAFFIC_CLASS\": \"106\"", ONE
+	       "; NVSHMEM_IB_TRAFFIC_CLASS 106 is DSCP 26, which it puts on priority 3, but PFC is "
+	       "enabled on "
+	       "priority 4 only");
 	judged("\"UCX_IB_TRAFFIC_CLASS\": \"104\"",
 	       "rdma/vf: on eth0, UCX_IB_TRAFFIC_CLASS 104 is DSCP 26, which it "
 	       "puts on priority 3, but PFC is enabled on priority 4 only");

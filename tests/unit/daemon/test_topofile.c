@@ -118,8 +118,9 @@ static void the_same_node_leaves_the_file_alone(void **state)
 	assert_int_equal(before.st_ino, after.st_ino);
 	keep(*state, "numa:2 switch:1 gpu:2 pf:1 vf:2", TOPOLOGY_FILE_ALWAYS, PROFILE_NCCL);
 	assert_true(is_there(*state, "topology.xml", &after));
-	assert_int_not_equal(before.st_ino,
-			     after.st_ino); /* renamed over it: who had it open or linked keeps it whole */
+	assert_int_not_equal(
+		before.st_ino,
+		after.st_ino); /* renamed over it: who had it open or linked keeps it whole */
 }
 
 static void a_node_that_cannot_be_told_takes_the_old_file_away(void **state)
@@ -155,12 +156,16 @@ static void a_pool_without_devices_wants_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(the_file_comes_and_goes_with_the_wish, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_same_node_leaves_the_file_alone, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_node_that_cannot_be_told_takes_the_old_file_away, setup,
+		cmocka_unit_test_setup_teardown(the_file_comes_and_goes_with_the_wish, setup,
 						teardown),
-		cmocka_unit_test_setup_teardown(a_folder_that_cannot_be_written_is_said, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_pool_without_devices_wants_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_same_node_leaves_the_file_alone, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_node_that_cannot_be_told_takes_the_old_file_away,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(a_folder_that_cannot_be_written_is_said, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_pool_without_devices_wants_nothing, setup,
+						teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

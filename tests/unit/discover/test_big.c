@@ -49,7 +49,8 @@ static void finds_every_function_of_a_big_machine(void **state)
 	fixture_close(root);
 }
 
-/* Every descriptor that may be had, one more each time: what is found is the whole bus, or an error. */
+/* Every descriptor that may be had, one more each time: what is found is the whole bus, or an
+ * error. */
 static void a_scan_without_descriptors_fails_and_is_not_taken_for_an_empty_bus(void **state)
 {
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
@@ -89,7 +90,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_every_function_of_a_big_machine),
-		cmocka_unit_test(a_scan_without_descriptors_fails_and_is_not_taken_for_an_empty_bus),
+		cmocka_unit_test(
+			a_scan_without_descriptors_fails_and_is_not_taken_for_an_empty_bus),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,10 +25,11 @@
 #define DIRECT	"0006:03:00.0"
 #define SECOND	"0016:03:00.0"
 
-static void put_function(struct strbuf *out, const char *addr, const char *device, const char *class)
+static void put_function(struct strbuf *out, const char *addr, const char *device,
+			 const char *class)
 {
-	strbuf_printf(out, "f " DEVICES "/%s/vendor = 0x15b3\\n\nf " DEVICES "/%s/device = %s\\n\n", addr,
-		      addr, device);
+	strbuf_printf(out, "f " DEVICES "/%s/vendor = 0x15b3\\n\nf " DEVICES "/%s/device = %s\\n\n",
+		      addr, addr, device);
 	strbuf_printf(out, "f " DEVICES "/%s/class = %s\\n\n", addr, class);
 }
 
@@ -119,11 +120,13 @@ static void a_nic_has_the_data_direct_function_of_its_board(void **state)
 		{ "VU=y", "V3=aa;VU=x", "V3=bb;VU=y", SECOND, NULL },
 		{ "V3=cc;VU=y", "V3=aa;VU=x", "VU=y", SECOND, NULL },
 		{ "V3=aa;VU=y", "V3=aa;VU=x", "V3=aa;VU=y", SECOND, NULL }, /* VU singles one out */
-		{ "V3=aa", "V3=aa", "V3=aa", "-", NIC ": 2 data direct functions are of its board" },
+		{ "V3=aa", "V3=aa", "V3=aa", "-",
+		  NIC ": 2 data direct functions are of its board" },
 		{ "VU=x", "VU=x", "VU=x", "-", NIC ": 2 data direct functions are of its board" },
 		{ "V3=aa", "V3=bb", "V3=cc", "-", NIC ": no data direct function is of its board" },
 		{ "SN=1", "V3=aa", "V3=bb", "-", NIC ": vpd has neither V3 nor VU" },
-		{ NULL, "V3=aa", "V3=bb", "-", NIC ": vpd cannot be read: No such file or directory" },
+		{ NULL, "V3=aa", "V3=bb", "-",
+		  NIC ": vpd cannot be read: No such file or directory" },
 		{ "V3=aa", NULL, "V3=bb", "-", DIRECT ": vpd cannot be read" },
 		{ "V3=a\x01", "V3=a\x01", "V3=bb", "-",
 		  NIC ": vpd is not understood: its V3 is no printable ASCII" },
@@ -135,7 +138,8 @@ static void a_nic_has_the_data_direct_function_of_its_board(void **state)
 		struct machine m = look_at(rows[i].nic, rows[i].direct, rows[i].second);
 
 		assert_string_equal(direct_of(m.inv, NIC, buf), rows[i].want);
-		assert_string_equal(direct_of(m.inv, VF, buf), rows[i].want); /* where its PF's is */
+		assert_string_equal(direct_of(m.inv, VF, buf),
+				    rows[i].want); /* where its PF's is */
 		assert_string_equal(direct_of(m.inv, DIRECT, buf), "-");
 		assert_true(rows[i].note ? is_noted(m.inv, rows[i].note) : !m.inv->n_notes);
 		leave(&m);
@@ -172,7 +176,8 @@ static void what_was_read_is_not_read_again(void **state)
 	change_vpd(&m, SECOND, "nonsense");
 	again = look_again(&m);
 	assert_string_equal(direct_of(again, NIC, buf), DIRECT);
-	assert_true(is_noted(again, SECOND ": vpd cannot be read")); /* nor what could not be read */
+	assert_true(
+		is_noted(again, SECOND ": vpd cannot be read")); /* nor what could not be read */
 	assert_true(hw_inventory_same(m.inv, again));
 	hw_inventory_free(again);
 	leave(&m);
@@ -199,8 +204,8 @@ static void a_function_that_was_not_there_is_read(void **state)
 /* A scrubbed capture shows the same pairs, and no identity of a card. */
 static void a_capture_pairs_without_names(void **state)
 {
-	struct machine m =
-		look_at("SN=MT2511X1;V3=7ec1;VU=MT2511X1NIC0", "V3=7ec1;VU=MT2511X1DMA0", "V3=a\x01");
+	struct machine m = look_at("SN=MT2511X1;V3=7ec1;VU=MT2511X1NIC0", "V3=7ec1;VU=MT2511X1DMA0",
+				   "V3=a\x01");
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	struct machine copy;
 	char buf[BDF_STRLEN];

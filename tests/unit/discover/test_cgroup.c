@@ -41,7 +41,8 @@ static void put(const char *path, const char *text)
 	_cleanup_free_ char *full = xasprintf("%s/%s", top, path);
 	FILE *f;
 
-	for (char *slash = strchr(full + strlen(top) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+	for (char *slash = strchr(full + strlen(top) + 1, '/'); slash;
+	     slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
 		mkdir(full, 0755);
 		*slash = '/';
@@ -108,13 +109,16 @@ static void a_tree_that_cannot_be_read_says_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_pod_runs_while_its_cgroup_is_populated, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(other_pods_do_not_count, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(systemds_names_are_known_below_a_root_of_the_kubelets_own,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(version_1_counts_processes_in_a_tree_of_its_own, set_up,
+		cmocka_unit_test_setup_teardown(a_pod_runs_while_its_cgroup_is_populated, set_up,
 						tear_down),
-		cmocka_unit_test_setup_teardown(a_tree_that_cannot_be_read_says_nothing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(other_pods_do_not_count, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			systemds_names_are_known_below_a_root_of_the_kubelets_own, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(version_1_counts_processes_in_a_tree_of_its_own,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_tree_that_cannot_be_read_says_nothing, set_up,
+						tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

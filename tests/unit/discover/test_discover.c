@@ -74,33 +74,34 @@ static void assert_note(const struct machine *m, const char *a, const char *b)
 #define PORT		   ROOT "/0000:3a:00.0"
 #define LINK(addr, below)  "l sys/bus/pci/devices/" addr " -> ../../../devices/" below addr "\n"
 #define VALUE(path, value) "f " path " = " value "\\n\n"
-#define IDS(path, vendor, device, class)                                                                     \
+#define IDS(path, vendor, device, class)                                                           \
 	VALUE(path "/vendor", vendor) VALUE(path "/device", device) VALUE(path "/class", class)
 
 /* A root port; below it a PF with two VFs, and a GPU. */
-#define BRIDGE                                                                                               \
-	LINK("0000:3a:00.0", "pci0000:3a/")                                                                  \
+#define BRIDGE                                                                                     \
+	LINK("0000:3a:00.0", "pci0000:3a/")                                                        \
 	IDS(PORT, "0x8086", "0x352a", "0x060400") VALUE(PORT "/numa_node", "1")
 #define PF    PORT "/0000:3b:00.0"
 #define VF0   PORT "/0000:3b:00.1"
 #define VF1   PORT "/0000:3b:00.2"
 #define BELOW "pci0000:3a/0000:3a:00.0/"
-#define PF_ONLY                                                                                              \
-	LINK("0000:3b:00.0", BELOW)                                                                          \
-	IDS(PF, "0x15b3", "0x1021", "0x020000")                                                              \
+#define PF_ONLY                                                                                    \
+	LINK("0000:3b:00.0", BELOW)                                                                \
+	IDS(PF, "0x15b3", "0x1021", "0x020000")                                                    \
 	VALUE(PF "/sriov_totalvfs", "8") VALUE(PF "/sriov_numvfs", "2") VALUE(PF "/numa_node", "-1")
-#define VF_ONLY(path, addr)                                                                                  \
+#define VF_ONLY(path, addr)                                                                        \
 	LINK(addr, BELOW) IDS(path, "0x15b3", "0x101e", "0x020000") VALUE(path "/numa_node", "-1")
 #define PHYSFN(path)	"l " path "/physfn -> ../0000:3b:00.0\n"
 #define VIRTFN(n, addr) "l " PF "/virtfn" n " -> ../" addr "\n"
-#define VFS                                                                                                  \
-	VF_ONLY(VF0, "0000:3b:00.1")                                                                         \
-	PHYSFN(VF0)                                                                                          \
-	VIRTFN("0", "0000:3b:00.1") VF_ONLY(VF1, "0000:3b:00.2") PHYSFN(VF1) VIRTFN("1", "0000:3b:00.2")
+#define VFS                                                                                        \
+	VF_ONLY(VF0, "0000:3b:00.1")                                                               \
+	PHYSFN(VF0)                                                                                \
+	VIRTFN("0", "0000:3b:00.1")                                                                \
+	VF_ONLY(VF1, "0000:3b:00.2") PHYSFN(VF1) VIRTFN("1", "0000:3b:00.2")
 #define GPU   PORT "/0000:3c:00.0"
 #define A_GPU LINK("0000:3c:00.0", BELOW) IDS(GPU, "0x10de", "0x2330", "0x030200")
-#define NODES                                                                                                \
-	VALUE("sys/devices/system/node/node0/distance", "10 21")                                             \
+#define NODES                                                                                      \
+	VALUE("sys/devices/system/node/node0/distance", "10 21")                                   \
 	VALUE("sys/devices/system/node/node1/distance", "21 10")
 
 static void finds_an_empty_root_to_be_a_machine_without_anything(void **state)
@@ -108,26 +109,28 @@ static void finds_an_empty_root_to_be_a_machine_without_anything(void **state)
 	struct machine m = look_at("");
 
 	(void)state;
-	assert_int_equal(m.inv->n_pci + m.inv->n_rdma + m.inv->n_gpu + m.inv->n_numa + m.inv->n_notes, 0);
+	assert_int_equal(
+		m.inv->n_pci + m.inv->n_rdma + m.inv->n_gpu + m.inv->n_numa + m.inv->n_notes, 0);
 	assert_false(m.inv->hypervisor || m.inv->has_rdma_cm);
 	leave(&m);
 }
 
-/* A GPU and a NIC behind one switch, whose three ports nobody describes; a NIC beside them that is whole. */
+/* A GPU and a NIC behind one switch, whose three ports nobody describes; a NIC beside them that is
+ * whole. */
 static void finds_the_way_through_bridges_without_a_record(void **state)
 {
 	struct machine m = look_at(
-		LINK("0000:05:00.0", "pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0/")
-			LINK("0000:06:00.0", "pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:01.0/") IDS(
-				"sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0/0000:05:00.0",
-				"0x10de", "0x2330", "0x030200")
+		LINK("0000:05:00.0", "pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0/") LINK(
+			"0000:06:00.0", "pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:01.0/")
+			IDS("sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0/0000:05:00.0",
+			    "0x10de", "0x2330", "0x030200")
 				IDS("sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:01.0/"
 				    "0000:06:00.0",
 				    "0x15b3", "0x1021",
 				    "0x020000") "d "
 						"sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/"
-						"0000:02:01.0/0000:06:00.0/infiniband/mlx5_0\n" BRIDGE PF_ONLY
-							VFS);
+						"0000:02:01.0/0000:06:00.0/infiniband/mlx5_0\n" BRIDGE
+							PF_ONLY VFS);
 	const struct hw_pci *gpu = at(&m, "0000:05:00.0"), *nic = at(&m, "0000:06:00.0");
 
 	(void)state;
@@ -149,14 +152,17 @@ static void finds_the_way_through_bridges_without_a_record(void **state)
 static void reads_a_function_and_its_place(void **state)
 {
 	struct machine m = look_at(
-		NODES BRIDGE PF_ONLY VFS "l " PF "/driver -> ../../../../bus/pci/drivers/mlx5_core\n" VALUE(
-			PF "/acpi_index", "3") VALUE(PF "/net/ens1/carrier", "1")
-			VALUE(PF "/net/ens1/type", "1") VALUE(PF "/current_link_speed", "32.0 GT/s PCIe")
-				VALUE(PF "/current_link_width", "16") VALUE(PF "/max_link_speed", "2.5 GT/s")
-					VALUE(PF "/max_link_width",
-					      "32") "f proc/net/route = "
-						    "Iface\\x09Destination\\nens1\\x0900000000\\x090100000A\\"
-						    "x090003\\x090\\x090\\x09100\\x0900000000\\n\n");
+		NODES BRIDGE PF_ONLY VFS
+		"l " PF "/driver -> ../../../../bus/pci/drivers/mlx5_core\n" VALUE(
+			PF "/acpi_index", "3") VALUE(PF "/net/ens1/carrier",
+						     "1") VALUE(PF "/net/ens1/type", "1")
+			VALUE(PF "/current_link_speed",
+			      "32.0 GT/s PCIe") VALUE(PF "/current_link_width",
+						      "16") VALUE(PF "/max_link_speed", "2.5 GT/s")
+				VALUE(PF "/max_link_width",
+				      "32") "f proc/net/route = "
+					    "Iface\\x09Destination\\nens1\\x0900000000\\x090100000A\\"
+					    "x090003\\x090\\x090\\x09100\\x0900000000\\n\n");
 	const struct hw_pci *pf = at(&m, "0000:3b:00.0"), *vf = at(&m, "0000:3b:00.2");
 
 	(void)state;
@@ -195,12 +201,13 @@ static void reads_a_function_and_its_place(void **state)
 
 static void reads_32_bit_domains(void **state)
 {
-	struct machine m = look_at("l sys/bus/pci/devices/9f2a1:00:02.0 -> "
-				   "../../../devices/LNXSYSTM:00/LNXSYBUS:00/ACPI0004:00/VMBUS:00/"
-				   "47505500-9f2a/pci9f2a1:00/9f2a1:00:02.0\n" IDS(
-					   "sys/devices/LNXSYSTM:00/LNXSYBUS:00/ACPI0004:00/VMBUS:00/"
-					   "47505500-9f2a/pci9f2a1:00/9f2a1:00:02.0",
-					   "0x15b3", "0x101a", "0x020000"));
+	struct machine m =
+		look_at("l sys/bus/pci/devices/9f2a1:00:02.0 -> "
+			"../../../devices/LNXSYSTM:00/LNXSYBUS:00/ACPI0004:00/VMBUS:00/"
+			"47505500-9f2a/pci9f2a1:00/9f2a1:00:02.0\n" IDS(
+				"sys/devices/LNXSYSTM:00/LNXSYBUS:00/ACPI0004:00/VMBUS:00/"
+				"47505500-9f2a/pci9f2a1:00/9f2a1:00:02.0",
+				"0x15b3", "0x101a", "0x020000"));
 	const struct hw_pci *f = at(&m, "9f2a1:00:02.0");
 
 	(void)state;
@@ -216,10 +223,11 @@ static void reads_32_bit_domains(void **state)
 static void hangs_a_nested_root_complex_below_its_function(void **state)
 {
 	struct machine m = look_at(
-		LINK("0000:3a:05.5", "pci0000:3a/") IDS(ROOT "/0000:3a:05.5", "0x8086", "0x28c0", "0x010400")
-			LINK("10000:00:02.0", "pci0000:3a/0000:3a:05.5/pci10000:00/")
-				IDS(ROOT "/0000:3a:05.5/pci10000:00/10000:00:02.0", "0x8086", "0x352a",
-				    "0x060400"));
+		LINK("0000:3a:05.5", "pci0000:3a/")
+			IDS(ROOT "/0000:3a:05.5", "0x8086", "0x28c0", "0x010400")
+				LINK("10000:00:02.0", "pci0000:3a/0000:3a:05.5/pci10000:00/")
+					IDS(ROOT "/0000:3a:05.5/pci10000:00/10000:00:02.0",
+					    "0x8086", "0x352a", "0x060400"));
 	const struct hw_pci *f = at(&m, "10000:00:02.0");
 
 	(void)state;
@@ -231,7 +239,8 @@ static void hangs_a_nested_root_complex_below_its_function(void **state)
 
 static void accepts_plain_directories_in_place_of_links(void **state)
 {
-	struct machine m = look_at(IDS("sys/bus/pci/devices/0000:3b:00.0", "0x15b3", "0x1021", "0x020000"));
+	struct machine m =
+		look_at(IDS("sys/bus/pci/devices/0000:3b:00.0", "0x15b3", "0x1021", "0x020000"));
 
 	(void)state;
 	assert_int_equal(m.inv->n_notes, 0);
@@ -242,8 +251,9 @@ static void accepts_plain_directories_in_place_of_links(void **state)
 
 static void skips_a_device_whose_identity_makes_no_sense(void **state)
 {
-	static const char *const values[] = { "",      "0x",	 "vendor", "0x15b3f", "-1", "0x15b3 0x15b3",
-					      "\\x00", "1\\x002" };
+	static const char *const values[] = { "",	 "0x",	   "vendor",
+					      "0x15b3f", "-1",	   "0x15b3 0x15b3",
+					      "\\x00",	 "1\\x002" };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(values); i++) {
@@ -266,10 +276,11 @@ static void skips_a_device_whose_identity_makes_no_sense(void **state)
 static void believes_modalias_before_the_files_that_say_the_same(void **state)
 {
 	struct machine m = look_at(
-		BRIDGE PF_ONLY VFS A_GPU MODALIAS(PORT,
-						  "pci:v00008086d0000A0A0sv00001111sd00002222bc06sc04i00")
+		BRIDGE PF_ONLY VFS A_GPU MODALIAS(
+			PORT, "pci:v00008086d0000A0A0sv00001111sd00002222bc06sc04i00")
 			MODALIAS(VF0, "pci:v000015B3d0000B0B0sv00000000sd00000000bc02sc07i00")
-				MODALIAS(GPU, "pci:v000010DEd00002331sv000010DEsd000016C1bc03sc02i00"));
+				MODALIAS(GPU,
+					 "pci:v000010DEd00002331sv000010DEsd000016C1bc03sc02i00"));
 
 	(void)state;
 	assert_int_equal(m.inv->n_notes, 0);
@@ -298,7 +309,8 @@ static void reads_the_single_files_where_a_modalias_is_not_the_kernels(void **st
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(values); i++) {
-		_cleanup_free_ char *text = xasprintf(BRIDGE PF_ONLY VFS MODALIAS(VF0, "%s"), values[i]);
+		_cleanup_free_ char *text =
+			xasprintf(BRIDGE PF_ONLY VFS MODALIAS(VF0, "%s"), values[i]);
 		struct machine m = look_at(text);
 
 		assert_int_equal(at(&m, "0000:3b:00.1")->device, 0x101e);
@@ -310,14 +322,15 @@ static void reads_the_single_files_where_a_modalias_is_not_the_kernels(void **st
 static void write_modalias(const struct sysroot *root, const struct hw_pci *f)
 {
 	char addr[BDF_STRLEN];
-	_cleanup_free_ char *path =
-		xasprintf("%s/sys/bus/pci/devices/%s/modalias", sysroot_path(root), bdf_format(f->bdf, addr));
+	_cleanup_free_ char *path = xasprintf("%s/sys/bus/pci/devices/%s/modalias",
+					      sysroot_path(root), bdf_format(f->bdf, addr));
 	FILE *out = fopen(path, "wxe");
 
 	if (!out)
 		return; /* known from the way of others only */
-	fprintf(out, "pci:v%08Xd%08Xsv%08Xsd%08Xbc%02Xsc%02Xi%02X\n", f->vendor, f->device, f->subvendor,
-		f->subdevice, f->class_code >> 16, f->class_code >> 8 & 0xff, f->class_code & 0xff);
+	fprintf(out, "pci:v%08Xd%08Xsv%08Xsd%08Xbc%02Xsc%02Xi%02X\n", f->vendor, f->device,
+		f->subvendor, f->subdevice, f->class_code >> 16, f->class_code >> 8 & 0xff,
+		f->class_code & 0xff);
 	fclose(out);
 }
 
@@ -328,7 +341,8 @@ static void a_modalias_says_what_the_single_files_say(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(machines); i++) {
-		_cleanup_free_ char *tree = xasprintf(TEST_DATA "/fixtures/%s/host.tree", machines[i]);
+		_cleanup_free_ char *tree =
+			xasprintf(TEST_DATA "/fixtures/%s/host.tree", machines[i]);
 		struct sysroot *root = fixture_open(tree);
 		struct hw_inventory *files = fixture_discover(root), *both;
 
@@ -371,10 +385,10 @@ static void takes_a_fact_that_makes_no_sense_as_unknown(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		_cleanup_free_ char *text =
-			xasprintf(NODES BRIDGE LINK("0000:3b:00.0", BELOW)
-					  IDS(PF, "0x15b3", "0x1021", "0x020000") VALUE(PF "/%s", "%s"),
-				  cases[i].file, cases[i].value);
+		_cleanup_free_ char *text = xasprintf(
+			NODES BRIDGE LINK("0000:3b:00.0", BELOW)
+				IDS(PF, "0x15b3", "0x1021", "0x020000") VALUE(PF "/%s", "%s"),
+			cases[i].file, cases[i].value);
 		struct machine m = look_at(text);
 		const struct hw_pci *pf = at(&m, "0000:3b:00.0");
 
@@ -430,10 +444,10 @@ static void survives_a_megabyte_where_a_number_should_be(void **state)
 
 static void does_not_wait_for_a_fifo_nor_read_a_directory(void **state)
 {
-	struct machine m = { .root = fixture_text(
-				     BRIDGE LINK("0000:3b:00.0", BELOW) VALUE(PF "/device", "0x1021")
-					     VALUE(PF "/class", "0x020000")
-						     VALUE(PF "/vendor", "0x15b3") "d " PF "/numa_node\n") };
+	struct machine m = { .root = fixture_text(BRIDGE LINK("0000:3b:00.0", BELOW) VALUE(
+				     PF "/device", "0x1021") VALUE(PF "/class", "0x020000")
+							  VALUE(PF "/vendor",
+								"0x15b3") "d " PF "/numa_node\n") };
 	_cleanup_free_ char *path = xasprintf("%s/" PF "/sriov_totalvfs", sysroot_path(m.root));
 
 	(void)state;
@@ -474,7 +488,8 @@ static void says_so_when_a_device_is_listed_but_gone(void **state)
 
 static void does_not_follow_a_link_out_of_the_root(void **state)
 {
-	struct machine m = look_at("l sys/bus/pci/devices/0000:3b:00.0 -> /../../../tmp/0000:3b:00.0\n");
+	struct machine m =
+		look_at("l sys/bus/pci/devices/0000:3b:00.0 -> /../../../tmp/0000:3b:00.0\n");
 
 	(void)state;
 	assert_note(&m, "0000:3b:00.0", "vanished");
@@ -493,8 +508,9 @@ static void skips_names_that_are_no_addresses_and_links_that_lie(void **state)
 	assert_null(function(&m, "0000:3b:00.1"));
 	assert_note(&m, "0000:3b:00.1: its link leads to '0000:3b:00.0'", "skipped");
 	leave(&m);
-	m = look_at(BRIDGE
-		    "l sys/bus/pci/devices/0000:3A:00.0 -> ../../../devices/pci0000:3a/0000:3a:00.0\n");
+	m = look_at(
+		BRIDGE
+		"l sys/bus/pci/devices/0000:3A:00.0 -> ../../../devices/pci0000:3a/0000:3a:00.0\n");
 	assert_int_equal(m.inv->n_pci, 1);
 	assert_note(&m, "0000:3a:00.0: the same address", "skipped");
 	leave(&m);
@@ -504,9 +520,10 @@ static void breaks_rings_of_parents(void **state)
 {
 #define A "sys/devices/pci0000:00/0000:00:02.0/0000:00:01.0"
 #define B "sys/devices/pci0000:00/0000:00:01.0/0000:00:02.0"
-	struct machine m = look_at(
-		LINK("0000:00:01.0", "pci0000:00/0000:00:02.0/") IDS(A, "0x8086", "0x1", "0x060400")
-			LINK("0000:00:02.0", "pci0000:00/0000:00:01.0/") IDS(B, "0x8086", "0x1", "0x060400"));
+	struct machine m = look_at(LINK("0000:00:01.0", "pci0000:00/0000:00:02.0/")
+					   IDS(A, "0x8086", "0x1", "0x060400")
+						   LINK("0000:00:02.0", "pci0000:00/0000:00:01.0/")
+							   IDS(B, "0x8086", "0x1", "0x060400"));
 
 	(void)state;
 	assert_int_equal(m.inv->n_pci, 2);
@@ -518,9 +535,10 @@ static void breaks_rings_of_parents(void **state)
 
 static void keeps_the_place_of_a_bridge_that_was_skipped(void **state)
 {
-	struct machine m = look_at(BRIDGE LINK("0000:3b:00.0", BELOW) VALUE(PF "/class", "broken")
-					   LINK("0000:3c:00.0", BELOW "0000:3b:00.0/")
-						   IDS(PF "/0000:3c:00.0", "0x10de", "0x2330", "0x030200"));
+	struct machine m =
+		look_at(BRIDGE LINK("0000:3b:00.0", BELOW) VALUE(PF "/class", "broken")
+				LINK("0000:3c:00.0", BELOW "0000:3b:00.0/")
+					IDS(PF "/0000:3c:00.0", "0x10de", "0x2330", "0x030200"));
 
 	(void)state;
 	assert_int_equal(m.inv->n_notes, 1);
@@ -547,8 +565,8 @@ static void keeps_a_vf_whose_pf_is_not_there(void **state)
 
 static void keeps_a_vf_whose_pf_is_no_pf(void **state)
 {
-	struct machine m =
-		look_at(BRIDGE VF_ONLY(VF0, "0000:3b:00.1") "l " VF0 "/physfn -> ../0000:3b:00.2\n" VF_ONLY(
+	struct machine m = look_at(
+		BRIDGE VF_ONLY(VF0, "0000:3b:00.1") "l " VF0 "/physfn -> ../0000:3b:00.2\n" VF_ONLY(
 			VF1, "0000:3b:00.2") "l " VF1 "/physfn -> ../../nonsense\n");
 
 	(void)state;
@@ -560,9 +578,10 @@ static void keeps_a_vf_whose_pf_is_no_pf(void **state)
 
 static void counts_vfs_by_address_where_the_pf_has_no_virtfn_links(void **state)
 {
-	struct machine m = look_at(BRIDGE PF_ONLY VALUE(PF "/sriov_offset", "1")
-					   VALUE(PF "/sriov_stride", "1") VF_ONLY(VF0, "0000:3b:00.1")
-						   PHYSFN(VF0) VF_ONLY(VF1, "0000:3b:00.2") PHYSFN(VF1));
+	struct machine m =
+		look_at(BRIDGE PF_ONLY VALUE(PF "/sriov_offset", "1") VALUE(PF "/sriov_stride", "1")
+				VF_ONLY(VF0, "0000:3b:00.1") PHYSFN(VF0)
+					VF_ONLY(VF1, "0000:3b:00.2") PHYSFN(VF1));
 
 	(void)state;
 	assert_int_equal(m.inv->n_notes, 0);
@@ -587,8 +606,8 @@ static void finds_vfs_where_offset_and_stride_put_them(void **state)
 	(void)state;
 	assert_int_equal(m.inv->n_notes, 0);
 	for (int i = 0; i < 3; i++) {
-		const struct hw_pci *vf =
-			at(&m, ((const char *[]) { "0000:3b:00.1", "0000:3b:00.2", "0000:3b:00.3" })[i]);
+		const struct hw_pci *vf = at(&m, ((const char *[]) { "0000:3b:00.1", "0000:3b:00.2",
+								     "0000:3b:00.3" })[i]);
 
 		assert_int_equal(vf->vf_index, i);
 		assert_ptr_equal(&m.inv->pci[vf->physfn], at(&m, "0000:3b:00.0"));
@@ -622,7 +641,8 @@ static void believes_virtfn_where_offset_or_stride_say_otherwise(void **state)
 
 static void believes_virtfn_where_physfn_is_missing(void **state)
 {
-	struct machine m = look_at(BRIDGE PF_ONLY VF_ONLY(VF0, "0000:3b:00.1") VIRTFN("5", "0000:3b:00.1"));
+	struct machine m =
+		look_at(BRIDGE PF_ONLY VF_ONLY(VF0, "0000:3b:00.1") VIRTFN("5", "0000:3b:00.1"));
 
 	(void)state;
 	assert_true(at(&m, "0000:3b:00.1")->is_vf);
@@ -633,9 +653,10 @@ static void believes_virtfn_where_physfn_is_missing(void **state)
 /* As mlx5 of MLNX_OFED says it, as Intel's out-of-tree drivers do, and as neither does. */
 static void reads_the_rate_limits_of_vfs(void **state)
 {
-#define OFED(n, rate)                                                                                        \
-	"f " PF "/sriov/" n "/config = VF         : " n "\\nMAC        : 02:00:00:00:00:01\\nMinTxRate  : 7" \
-	"\\nMaxTxRate  : " rate "\\nVGT+       : OFF\\n\n" VALUE(                                            \
+#define OFED(n, rate)                                                                              \
+	"f " PF "/sriov/" n "/config = VF         : " n                                            \
+	"\\nMAC        : 02:00:00:00:00:01\\nMinTxRate  : 7"                                       \
+	"\\nMaxTxRate  : " rate "\\nVGT+       : OFF\\n\n" VALUE(                                  \
 		PF "/sriov/" n "/max_tx_rate", "usage: write <Rate (Mbit/s)> to set VF max rate")
 	struct machine m = look_at(BRIDGE PF_ONLY VFS OFED("0", "25000") OFED("1", "0"));
 
@@ -663,11 +684,12 @@ static void forgets_what_a_skipped_pf_said_about_vfs(void **state)
 #define LOST PORT "/0000:3d:00.0"
 	struct machine m = look_at(
 		BRIDGE PF_ONLY VFS LINK("0000:3d:00.0", BELOW) VALUE(LOST "/class", "0x020000")
-			VALUE(LOST "/device", "0x1021") VALUE(LOST "/vendor", "?")
-				VALUE(LOST "/sriov_totalvfs",
-				      "4") "l " LOST "/virtfn0 -> ../0000:3a:00.0\nl " LOST
-					   "/virtfn1 -> ../0000:3e:00.1\n" LINK("0000:3e:00.1", BELOW)
-						   IDS(PORT "/0000:3e:00.1", "0x15b3", "0x101e", "0x020000"));
+			VALUE(LOST "/device", "0x1021") VALUE(LOST "/vendor", "?") VALUE(
+				LOST "/sriov_totalvfs",
+				"4") "l " LOST "/virtfn0 -> ../0000:3a:00.0\nl " LOST
+				     "/virtfn1 -> ../0000:3e:00.1\n" LINK("0000:3e:00.1", BELOW)
+					     IDS(PORT "/0000:3e:00.1", "0x15b3", "0x101e",
+						 "0x020000"));
 
 	(void)state;
 	assert_note(&m, "0000:3d:00.0: vendor", "skipped");
@@ -680,10 +702,12 @@ static void forgets_what_a_skipped_pf_said_about_vfs(void **state)
 static void keeps_two_pfs_that_claim_one_netdev(void **state)
 {
 	struct machine m = look_at(
-		BRIDGE PF_ONLY LINK("0000:3d:00.0", BELOW) IDS(PORT "/0000:3d:00.0", "0x15b3", "0x1021",
-							       "0x020000") VALUE(PF "/net/eth0/type", "1")
-			VALUE(PORT "/0000:3d:00.0/net/eth0/type",
-			      "32") "l sys/class/net/eth0 -> ../../devices/" BELOW "0000:3b:00.0/net/eth0\n");
+		BRIDGE PF_ONLY LINK("0000:3d:00.0", BELOW)
+			IDS(PORT "/0000:3d:00.0", "0x15b3", "0x1021", "0x020000")
+				VALUE(PF "/net/eth0/type", "1")
+					VALUE(PORT "/0000:3d:00.0/net/eth0/type",
+					      "32") "l sys/class/net/eth0 -> ../../devices/" BELOW
+						    "0000:3b:00.0/net/eth0\n");
 
 	(void)state;
 	assert_string_equal(at(&m, "0000:3b:00.0")->netdev, "eth0");
@@ -707,8 +731,8 @@ static void picks_the_uplink_among_the_netdevs_of_a_switchdev_pf(void **state)
 
 static void takes_a_carrier_that_cannot_be_read_as_down(void **state)
 {
-	struct machine m =
-		look_at(BRIDGE PF_ONLY VALUE(PF "/net/eth0/type", "1") "f " PF "/net/eth0/carrier = \n");
+	struct machine m = look_at(
+		BRIDGE PF_ONLY VALUE(PF "/net/eth0/type", "1") "f " PF "/net/eth0/carrier = \n");
 
 	(void)state;
 	assert_int_equal(at(&m, "0000:3b:00.0")->carrier, 0);
@@ -719,20 +743,20 @@ static void takes_a_carrier_that_cannot_be_read_as_down(void **state)
 }
 
 #define RDMA(path, name) path "/infiniband/" name
-#define A_PORT(path, n, state, rate, layer)                                                                  \
-	VALUE(path "/ports/" n "/state", state)                                                              \
-	VALUE(path "/ports/" n "/phys_state", "5: LinkUp")                                                   \
+#define A_PORT(path, n, state, rate, layer)                                                        \
+	VALUE(path "/ports/" n "/state", state)                                                    \
+	VALUE(path "/ports/" n "/phys_state", "5: LinkUp")                                         \
 	VALUE(path "/ports/" n "/rate", rate) VALUE(path "/ports/" n "/link_layer", layer)
 
 static void reads_rdma_devices_and_their_ports(void **state)
 {
-	struct machine m =
-		look_at(BRIDGE PF_ONLY A_PORT(RDMA(PF, "mlx4_0"), "1", "4: ACTIVE", "56 Gb/sec (4X FDR)",
-					      "InfiniBand")
-				A_PORT(RDMA(PF, "mlx4_0"), "2", "1: DOWN", "2.5 Gb/sec (1X SDR)", "Ethernet")
-					VALUE(PF "/infiniband_verbs/uverbs3/dev", "231:195")
-						VALUE(PF "/infiniband_verbs/uverbs3/ibdev",
-						      "mlx4_0") "d sys/class/misc/rdma_cm\n");
+	struct machine m = look_at(
+		BRIDGE PF_ONLY A_PORT(RDMA(PF, "mlx4_0"), "1", "4: ACTIVE", "56 Gb/sec (4X FDR)",
+				      "InfiniBand") A_PORT(RDMA(PF, "mlx4_0"), "2", "1: DOWN",
+							   "2.5 Gb/sec (1X SDR)", "Ethernet")
+			VALUE(PF "/infiniband_verbs/uverbs3/dev", "231:195")
+				VALUE(PF "/infiniband_verbs/uverbs3/ibdev",
+				      "mlx4_0") "d sys/class/misc/rdma_cm\n");
 	const struct hw_rdma *r = &m.inv->rdma[0];
 
 	(void)state;
@@ -782,8 +806,8 @@ static void takes_rdma_cm_to_be_there_in_a_tree_that_shows_no_misc_devices(void 
 
 static void counts_the_links_to_vfs_where_the_kernels_count_is_missing(void **state)
 {
-	struct machine m = look_at(BRIDGE LINK("0000:3b:00.0", BELOW) IDS(PF, "0x15b3", "0x1021", "0x020000")
-					   VALUE(PF "/sriov_totalvfs", "8") VFS);
+	struct machine m = look_at(BRIDGE LINK("0000:3b:00.0", BELOW) IDS(
+		PF, "0x15b3", "0x1021", "0x020000") VALUE(PF "/sriov_totalvfs", "8") VFS);
 
 	(void)state;
 	assert_int_equal(at(&m, "0000:3b:00.0")->sriov_num, 2);
@@ -792,10 +816,11 @@ static void counts_the_links_to_vfs_where_the_kernels_count_is_missing(void **st
 
 static void gives_a_vf_what_it_shares_with_its_pfs_only_port(void **state)
 {
-	struct machine m = look_at(BRIDGE PF_ONLY VFS A_PORT(RDMA(PF, "mlx5_0"), "1", "4: ACTIVE",
-							     "400 Gb/sec (4X NDR)", "InfiniBand")
-					   VALUE(RDMA(VF0, "mlx5_1") "/ports/1/state", "1: DOWN")
-						   VALUE(RDMA(VF0, "mlx5_1") "/ports/2/state", "4: ACTIVE"));
+	struct machine m =
+		look_at(BRIDGE PF_ONLY VFS A_PORT(RDMA(PF, "mlx5_0"), "1", "4: ACTIVE",
+						  "400 Gb/sec (4X NDR)", "InfiniBand")
+				VALUE(RDMA(VF0, "mlx5_1") "/ports/1/state", "1: DOWN")
+					VALUE(RDMA(VF0, "mlx5_1") "/ports/2/state", "4: ACTIVE"));
 	const struct hw_rdma *vf = &m.inv->rdma[1];
 
 	(void)state;
@@ -809,13 +834,15 @@ static void gives_a_vf_what_it_shares_with_its_pfs_only_port(void **state)
 
 static void finds_rdma_devices_through_the_class_directories_too(void **state)
 {
-#define IB(addr, name) "l sys/class/infiniband/" name " -> ../../devices/" BELOW addr "/infiniband/" name "\n"
-#define UV(addr, name)                                                                                       \
-	"l sys/class/infiniband_verbs/" name " -> ../../devices/" BELOW addr "/infiniband_verbs/" name "\n"
+#define IB(addr, name)                                                                             \
+	"l sys/class/infiniband/" name " -> ../../devices/" BELOW addr "/infiniband/" name "\n"
+#define UV(addr, name)                                                                             \
+	"l sys/class/infiniband_verbs/" name " -> ../../devices/" BELOW addr                       \
+	"/infiniband_verbs/" name "\n"
 	struct machine m = look_at(
 		BRIDGE PF_ONLY VFS IB("0000:3b:00.1", "mlx5_1") UV("0000:3b:00.1", "uverbs7")
-			A_PORT(RDMA(VF0, "mlx5_1"), "1", "4: ACTIVE", "400 Gb/sec (4X NDR)", "Ethernet")
-				VALUE(VF0 "/infiniband_verbs/uverbs7/dev", "231:199")
+			A_PORT(RDMA(VF0, "mlx5_1"), "1", "4: ACTIVE", "400 Gb/sec (4X NDR)",
+			       "Ethernet") VALUE(VF0 "/infiniband_verbs/uverbs7/dev", "231:199")
 		/* and one that only the class directory knows */
 		"l sys/class/infiniband/mlx5_2/device -> ../../../devices/" BELOW
 		"0000:3b:00.2\n" VALUE("sys/class/infiniband_verbs/uverbs8/ibdev", "mlx5_2")
@@ -835,11 +862,13 @@ static void finds_rdma_devices_through_the_class_directories_too(void **state)
 /* Two RDMA devices of one function: ibdev tells whose the uverbs nodes are, not their order. */
 static void matches_uverbs_by_ibdev_when_there_are_several(void **state)
 {
-	struct machine m = look_at(BRIDGE PF_ONLY VALUE(RDMA(PF, "a") "/node_type", "1: CA") VALUE(
-		RDMA(PF, "b") "/node_type", "1: CA") VALUE(PF "/infiniband_verbs/uverbs0/ibdev", "b")
-					   VALUE(PF "/infiniband_verbs/uverbs0/dev",
-						 "231:192") VALUE(PF "/infiniband_verbs/uverbs1/ibdev", "a")
-						   VALUE(PF "/infiniband_verbs/uverbs1/dev", "231:193"));
+	struct machine m = look_at(
+		BRIDGE PF_ONLY VALUE(RDMA(PF, "a") "/node_type",
+				     "1: CA") VALUE(RDMA(PF, "b") "/node_type", "1: CA")
+			VALUE(PF "/infiniband_verbs/uverbs0/ibdev",
+			      "b") VALUE(PF "/infiniband_verbs/uverbs0/dev", "231:192")
+				VALUE(PF "/infiniband_verbs/uverbs1/ibdev", "a")
+					VALUE(PF "/infiniband_verbs/uverbs1/dev", "231:193"));
 
 	(void)state;
 	assert_int_equal(m.inv->n_rdma, 2);
@@ -850,11 +879,12 @@ static void matches_uverbs_by_ibdev_when_there_are_several(void **state)
 	leave(&m);
 }
 
-#define SOFT(name)	"sys/devices/virtual/infiniband/" name
-#define SOFT_LINK(name) "l sys/class/infiniband/" name " -> ../../devices/virtual/infiniband/" name "\n"
-#define NETDEV(path, addr, name)                                                                             \
-	VALUE(path "/net/" name "/type", "1")                                                                \
-	"l " path "/net/" name "/device -> ../../../" addr "\n"                                              \
+#define SOFT(name) "sys/devices/virtual/infiniband/" name
+#define SOFT_LINK(name)                                                                            \
+	"l sys/class/infiniband/" name " -> ../../devices/virtual/infiniband/" name "\n"
+#define NETDEV(path, addr, name)                                                                   \
+	VALUE(path "/net/" name "/type", "1")                                                      \
+	"l " path "/net/" name "/device -> ../../../" addr "\n"                                    \
 	"l sys/class/net/" name " -> ../../devices/" BELOW addr "/net/" name "\n"
 
 static void places_soft_rdma_on_the_function_of_its_netdev(void **state)
@@ -870,9 +900,10 @@ static void places_soft_rdma_on_the_function_of_its_netdev(void **state)
 				SOFT("rxe9") "/parent",
 				"of_another_namespace") "l sys/class/infiniband_verbs/uverbs0 -> "
 							"../../devices/virtual/infiniband_verbs/"
-							"uverbs0\n" VALUE("sys/devices/virtual/"
-									  "infiniband_verbs/uverbs0/ibdev",
-									  "rxe0")
+							"uverbs0\n" VALUE(
+								"sys/devices/virtual/"
+								"infiniband_verbs/uverbs0/ibdev",
+								"rxe0")
 								VALUE("sys/devices/virtual/infiniband_verbs/"
 								      "uverbs0/dev",
 								      "231:192"));
@@ -895,8 +926,8 @@ static void places_soft_rdma_on_the_function_of_its_netdev(void **state)
 
 static void notes_port_values_that_make_no_sense(void **state)
 {
-	struct machine m =
-		look_at(BRIDGE PF_ONLY A_PORT(RDMA(PF, "mlx5_0"), "1", "ACTIVE", "fast", "Token ring"));
+	struct machine m = look_at(
+		BRIDGE PF_ONLY A_PORT(RDMA(PF, "mlx5_0"), "1", "ACTIVE", "fast", "Token ring"));
 
 	(void)state;
 	assert_int_equal(m.inv->n_notes, 3);
@@ -918,7 +949,8 @@ static void knows_gpus_by_vendor_and_class(void **state)
 			"0x120000") LINK("0000:3e:00.0",
 					 BELOW) IDS(PORT "/0000:3e:00.0", "0x8086", "0x0bd5",
 						    "0x038000") LINK("0000:3f:00.0",
-								     BELOW) IDS(PORT "/0000:3f:00.0",
+								     BELOW) IDS(PORT
+										"/0000:3f:00.0",
 										"0x1a03", "0x2000",
 										"0x030000")
 			VALUE(GPU "/subsystem_vendor", "0x10de") VALUE(
@@ -1049,9 +1081,10 @@ static void drops_distances_that_do_not_fit_the_nodes(void **state)
 /* As the kernel writes it, for it goes into files as it is. */
 static void keeps_the_cpus_of_a_node_word_for_word(void **state)
 {
-	struct machine m = look_at(VALUE("sys/devices/system/node/node0/cpumap", "00ff,00000000,ffff0000")
-					   VALUE("sys/devices/system/node/node1/cpumap",
-						 "0\"><ff") "d sys/devices/system/node/node2\n");
+	struct machine m =
+		look_at(VALUE("sys/devices/system/node/node0/cpumap", "00ff,00000000,ffff0000")
+				VALUE("sys/devices/system/node/node1/cpumap",
+				      "0\"><ff") "d sys/devices/system/node/node2\n");
 
 	(void)state;
 	assert_int_equal(m.inv->n_numa, 3);
@@ -1081,8 +1114,8 @@ static void *pull_and_plug(void *arg)
 /* A device is there as a whole or is not there, whenever it is pulled out. */
 static void survives_devices_that_come_and_go(void **state)
 {
-	struct sysroot *root = fixture_text(
-		BRIDGE PF_ONLY VFS A_PORT(RDMA(VF0, "mlx5_1"), "1", "4: ACTIVE", "400 Gb/sec", "Ethernet"));
+	struct sysroot *root = fixture_text(BRIDGE PF_ONLY VFS A_PORT(
+		RDMA(VF0, "mlx5_1"), "1", "4: ACTIVE", "400 Gb/sec", "Ethernet"));
 	_cleanup_free_ char *path = xasprintf("%s/" VF0, sysroot_path(root));
 	_cleanup_free_ char *away = xasprintf("%s/away", sysroot_path(root));
 	struct pulling p = { path, away, false };
@@ -1114,7 +1147,8 @@ static void survives_devices_that_come_and_go(void **state)
 static void finds_the_same_machine_twice(void **state)
 {
 	struct machine a = look_at(NODES BRIDGE PF_ONLY VFS A_GPU),
-		       b = look_at(NODES BRIDGE PF_ONLY VFS A_GPU), c = look_at(NODES BRIDGE PF_ONLY VFS);
+		       b = look_at(NODES BRIDGE PF_ONLY VFS A_GPU),
+		       c = look_at(NODES BRIDGE PF_ONLY VFS);
 
 	(void)state;
 	assert_true(hw_inventory_same(a.inv, b.inv));

@@ -23,9 +23,9 @@
 
 static void unpacks_every_kind_of_line(void **state)
 {
-	struct sysroot *root =
-		fixture_text("d empty/dir\nf a/text = one\\ntwo\\\\\\x09three = four\\n\nx a/bin = 00ff7f0a\n"
-			     "l link -> ../a/text\nf a/none =\nf with\\x20blank = é\nf a/last = no newline");
+	struct sysroot *root = fixture_text(
+		"d empty/dir\nf a/text = one\\ntwo\\\\\\x09three = four\\n\nx a/bin = 00ff7f0a\n"
+		"l link -> ../a/text\nf a/none =\nf with\\x20blank = é\nf a/last = no newline");
 	char buf[64];
 
 	(void)state;
@@ -123,7 +123,8 @@ static const char machine[] =
 				  "0x8086") VALUE("sys/devices/pci0000:00/0000:00:02.0/device",
 						  "0x352a") VALUE(DEV "/class", "0x020000")
 		VALUE(DEV "/vendor", "0x15b3") VALUE(DEV "/device", "0x1021") VALUE(
-			DEV "/secret_of_no_interest", "1") VALUE(DEV "/net/eth0/address", "b8:ce:f6:12:34:56")
+			DEV "/secret_of_no_interest", "1") VALUE(DEV "/net/eth0/address",
+								 "b8:ce:f6:12:34:56")
 			VALUE(DEV "/net/eth0/type",
 			      "1") "f " DEV "/net/eth0/carrier = \n"
 				   "l " DEV "/net/eth0/device -> ../../../0000:00:01.0\n"
@@ -132,7 +133,8 @@ static const char machine[] =
 				   "l sys/class/net/docker0 -> ../../devices/virtual/net/docker0\nd "
 				   "sys/devices/virtual/net/docker0\n" VALUE(
 					   DEV "/infiniband/mlx5_0/node_desc",
-					   "node17 mlx5_0") VALUE(DEV "/infiniband/mlx5_0/node_guid",
+					   "node17 mlx5_0") VALUE(DEV
+								  "/infiniband/mlx5_0/node_guid",
 								  "b8ce:f603:0012:3456") VALUE(DEV
 											       "/infiniband"
 											       "/mlx5_0/"
@@ -141,13 +143,13 @@ static const char machine[] =
 											       "b8ce:f603:"
 											       "0012:"
 											       "3456")
-					   VALUE(DEV "/infiniband/mlx5_0/ports/1/state",
-						 "4: ACTIVE") VALUE(DEV "/infiniband/mlx5_0/ports/1/gids/0",
-								    "fe80:0000:0000:0000:bace:f6ff:fe12:"
-								    "3456") VALUE(DEV "/infiniband/mlx5_0/"
-										      "ports/1/gids/1",
-										  "fe80:0000:0000:0000:"
-										  "bace:f6ff:fe12:3456")
+					   VALUE(DEV "/infiniband/mlx5_0/ports/1/state", "4: ACTIVE") VALUE(
+						   DEV "/infiniband/mlx5_0/ports/1/gids/0",
+						   "fe80:0000:0000:0000:bace:f6ff:fe12:"
+						   "3456") VALUE(DEV "/infiniband/mlx5_0/"
+								     "ports/1/gids/1",
+								 "fe80:0000:0000:0000:"
+								 "bace:f6ff:fe12:3456")
 						   VALUE(DEV "/infiniband/mlx5_0/ports/1/gids/2",
 							 "0000:"
 							 "0000:"
@@ -156,135 +158,137 @@ static const char machine[] =
 							 "0000:"
 							 "ffff:"
 							 "c0a8:"
-							 "0001") VALUE(DEV
-								       "/infiniband/mlx5_0/ports/1/gids/3",
-								       "0000:0000:0000:0000:0000:0000:0000:"
-								       "0000") VALUE(DEV "/infiniband/mlx5_0/"
-											 "ports/1/gids/4",
-										     "2001:0db8:0000:0000:"
-										     "0000:0000:0000:"
-										     "0001")
-							   VALUE(DEV "/infiniband/mlx5_0/"
-								     "ports/1/gids/20",
-								 "fe80:0000:0000:0000:bace:"
-								 "f6ff:fe12:3456") "l "
-										   "sys/"
-										   "class/"
-										   "infiniban"
-										   "d/rxe0 "
-										   "-> "
-										   "../../"
-										   "devices/"
-										   "virtual/"
-										   "infiniban"
-										   "d/"
-										   "rxe0"
-										   "\n" VALUE(
-											   "sys/devices/"
+							 "0001")
+							   VALUE(DEV
+								 "/infiniband/mlx5_0/ports/1/gids/3",
+								 "0000:0000:0000:0000:0000:0000:0000:"
+								 "0000") VALUE(DEV
+									       "/infiniband/mlx5_0/"
+									       "ports/1/gids/4",
+									       "2001:0db8:0000:0000:"
+									       "0000:0000:0000:"
+									       "0001")
+								   VALUE(DEV "/infiniband/mlx5_0/"
+									     "ports/1/gids/20",
+									 "fe80:0000:0000:0000:bace:"
+									 "f6ff:fe12:3456") "l "
+											   "sys/"
+											   "class/"
+											   "infiniban"
+											   "d/rxe0 "
+											   "-> "
+											   "../../"
+											   "devices/"
 											   "virtual/"
-											   "infiniband/"
-											   "rxe0/parent",
-											   "eth0") "d "
-												   "sys/"
-												   "devices"
-												   "/system"
-												   "/node/"
-												   "node0\n"
-												   "f "
-												   "proc/"
-												   "cpuinfo"
-												   " = "
-												   "process"
-												   "or\\x09"
-												   ": "
-												   "0\\nfla"
-												   "gs\\x09"
-												   "\\x09: "
-												   "fpu "
-												   "hypervi"
-												   "sor\\ns"
-												   "erial: "
-												   "1234\\n"
-												   "\n"
-												   "f "
-												   "proc/"
-												   "net/"
-												   "route "
-												   "= "
-												   "Iface\\"
-												   "x09Dest"
-												   "ination"
-												   "\\x09Ga"
-												   "teway\\"
-												   "neth0\\"
-												   "x090000"
-												   "0000\\x"
-												   "0901000"
-												   "00A\\x0"
-												   "90003\\"
-												   "x090\\x"
-												   "090\\x0"
-												   "90\\x09"
-												   "0000000"
-												   "0\\n"
-												   "eth0\\x"
-												   "0900A8C"
-												   "0C0\\x0"
-												   "9000000"
-												   "00\\x09"
-												   "0001\\x"
-												   "090\\x0"
-												   "90\\x09"
-												   "0\\x090"
-												   "0FFFFFF"
-												   "\\n\n"
-												   "f "
-												   "proc/"
-												   "sys/"
-												   "kernel/"
-												   "hostnam"
-												   "e = "
-												   "node17"
-												   "\\n\n"
-												   "f "
-												   "sys/"
-												   "class/"
-												   "dmi/id/"
-												   "product"
-												   "_name "
-												   "= Box "
-												   "of "
-												   "node17"
-												   "\\n\n"
-												   "f "
-												   "proc/"
-												   "driver/"
-												   "nvidia/"
-												   "gpus/"
-												   "0000:"
-												   "02:00."
-												   "0/"
-												   "informa"
-												   "tion = "
-												   "Model: "
-												   "\\x09\\"
-												   "x09 "
-												   "NVIDIA "
-												   "H100\\n"
-												   "GPU "
-												   "UUID: "
-												   "\\x09 "
-												   "GPU-"
-												   "8d1f5d0"
-												   "e-1111-"
-												   "2222-"
-												   "3333-"
-												   "4444555"
-												   "56666\\"
-												   "nDevice"
-												   " Minor:"
-												   " \\x09 "
-												   "0\\n\n";
+											   "infiniban"
+											   "d/"
+											   "rxe0"
+											   "\n" VALUE(
+												   "sys/devices/"
+												   "virtual/"
+												   "infiniband/"
+												   "rxe0/parent",
+												   "eth0") "d "
+													   "sys/"
+													   "devices"
+													   "/system"
+													   "/node/"
+													   "node0\n"
+													   "f "
+													   "proc/"
+													   "cpuinfo"
+													   " = "
+													   "process"
+													   "or\\x09"
+													   ": "
+													   "0\\nfla"
+													   "gs\\x09"
+													   "\\x09: "
+													   "fpu "
+													   "hypervi"
+													   "sor\\ns"
+													   "erial: "
+													   "1234\\n"
+													   "\n"
+													   "f "
+													   "proc/"
+													   "net/"
+													   "route "
+													   "= "
+													   "Iface\\"
+													   "x09Dest"
+													   "ination"
+													   "\\x09Ga"
+													   "teway\\"
+													   "neth0\\"
+													   "x090000"
+													   "0000\\x"
+													   "0901000"
+													   "00A\\x0"
+													   "90003\\"
+													   "x090\\x"
+													   "090\\x0"
+													   "90\\x09"
+													   "0000000"
+													   "0\\n"
+													   "eth0\\x"
+													   "0900A8C"
+													   "0C0\\x0"
+													   "9000000"
+													   "00\\x09"
+													   "0001\\x"
+													   "090\\x0"
+													   "90\\x09"
+													   "0\\x090"
+													   "0FFFFFF"
+													   "\\n\n"
+													   "f "
+													   "proc/"
+													   "sys/"
+													   "kernel/"
+													   "hostnam"
+													   "e = "
+													   "node17"
+													   "\\n\n"
+													   "f "
+													   "sys/"
+													   "class/"
+													   "dmi/id/"
+													   "product"
+													   "_name "
+													   "= Box "
+													   "of "
+													   "node17"
+													   "\\n\n"
+													   "f "
+													   "proc/"
+													   "driver/"
+													   "nvidia/"
+													   "gpus/"
+													   "0000:"
+													   "02:00."
+													   "0/"
+													   "informa"
+													   "tion = "
+													   "Model: "
+													   "\\x09\\"
+													   "x09 "
+													   "NVIDIA "
+													   "H100\\n"
+													   "GPU "
+													   "UUID: "
+													   "\\x09 "
+													   "GPU-"
+													   "8d1f5d0"
+													   "e-1111-"
+													   "2222-"
+													   "3333-"
+													   "4444555"
+													   "56666\\"
+													   "nDevice"
+													   " Minor:"
+													   " \\x09 "
+													   "0\\n\n";
 
 static void captures_what_discovery_reads_and_nothing_else(void **state)
 {
@@ -295,8 +299,8 @@ static void captures_what_discovery_reads_and_nothing_else(void **state)
 	assert_non_null(strstr(text, "f " DEV "/net/eth0/address = b8:ce:f6:12:34:56\\n\n"));
 	assert_non_null(strstr(text, "f " DEV "/net/eth0/carrier = \n"));
 	assert_non_null(strstr(text, "f proc/cpuinfo = flags\\x09\\x09: fpu hypervisor\\n\n"));
-	assert_non_null(
-		strstr(text, "l sys/class/infiniband/rxe0 -> ../../devices/virtual/infiniband/rxe0\n"));
+	assert_non_null(strstr(
+		text, "l sys/class/infiniband/rxe0 -> ../../devices/virtual/infiniband/rxe0\n"));
 	assert_non_null(strstr(text, "f sys/devices/virtual/infiniband/rxe0/parent = eth0\\n\n"));
 	assert_non_null(strstr(text, "d sys/devices/system/node/node0\n"));
 	assert_null(strstr(text, "secret_of_no_interest"));
@@ -314,7 +318,8 @@ static void captures_no_more_of_a_file_than_the_line_it_needs(void **state)
 	static const char text[] =
 		"l sys/bus/pci/devices/0000:3a:00.0 -> ../../../devices/pci0000:3a/0000:3a:00.0\n"
 		"f " RATE_PF "/class = 0x020000\\n\n"
-		"f " RATE_PF "/sriov/0/config = VF         : 0\\nMAC        : b8:ce:f6:12:34:56\\nMaxTxRate  "
+		"f " RATE_PF
+		"/sriov/0/config = VF         : 0\\nMAC        : b8:ce:f6:12:34:56\\nMaxTxRate  "
 		": 500\\nVGT+  : OFF\\n\n"
 		"f " RATE_PF "/sriov/1/max_tx_rate = 700\\n\n"
 		"f " RATE_PF "/sriov/1/mac = b8:ce:f6:12:34:57\\n\n"
@@ -328,8 +333,9 @@ static void captures_no_more_of_a_file_than_the_line_it_needs(void **state)
 	assert_non_null(strstr(out, "f " RATE_PF "/sriov/0/config = MaxTxRate  : 500\\n\n"));
 	assert_non_null(strstr(out, "f " RATE_PF "/sriov/1/max_tx_rate = 700\\n\n"));
 	assert_null(strstr(out, "b8:ce"));
-	assert_non_null(
-		strstr(out, "f " RATE_PF "/infiniband/mlx5_0/tc/1/traffic_class = Global tclass=106\\n\n"));
+	assert_non_null(strstr(out,
+			       "f " RATE_PF
+			       "/infiniband/mlx5_0/tc/1/traffic_class = Global tclass=106\\n\n"));
 	assert_null(strstr(out, "10.1.2.3"));
 	fixture_close(root);
 }
@@ -375,8 +381,9 @@ static void comes_back_byte_for_byte(void **state)
 
 static void scrubs_whatever_names_the_machine(void **state)
 {
-	static const char *const names[] = { "b8:ce",  "b8ce",	   "bace",     "c0a8",	  "2001:0db8",
-					     "node17", "8d1f5d0e", "0100000A", "00A8C0C0" };
+	static const char *const names[] = { "b8:ce",	 "b8ce",      "bace",
+					     "c0a8",	 "2001:0db8", "node17",
+					     "8d1f5d0e", "0100000A",  "00A8C0C0" };
 	static const char *const made_up[] = {
 		"/net/eth0/address = 02:00:00:00:00:01\\n\n",
 		"/node_guid = 0200:0000:0000:0001\\n\n",
@@ -426,8 +433,8 @@ static void scrubs_the_serial_number_in_config_space(void **state)
 			   "000000000000\n"); /* next: 0x100, a ring */
 	root = fixture_text(strbuf_str(&text));
 	out = capture(root, false);
-	assert_non_null(
-		strstr(out, "1103000110deadbeefcafef00d22222222\n")); /* without the zeros at its end */
+	assert_non_null(strstr(
+		out, "1103000110deadbeefcafef00d22222222\n")); /* without the zeros at its end */
 	free(out);
 	out = capture(root, true);
 	assert_non_null(strstr(out, "1103000110000000000000000022222222\n"));
@@ -448,10 +455,11 @@ static void captures_an_excerpt_of_a_device(void **state)
 	struct pci_conf conf;
 
 	(void)state;
-	strbuf_puts(&text,
-		    "l sys/bus/pci/devices/0000:00:03.0 -> ../../../devices/pci0000:00/0000:00:03.0\n" VALUE(
-			    GPU_DEV "/class", "0x030200") VALUE(GPU_DEV "/vendor", "0x10de")
-			    VALUE(GPU_DEV "/device", "0x2330"));
+	strbuf_puts(
+		&text,
+		"l sys/bus/pci/devices/0000:00:03.0 -> ../../../devices/pci0000:00/0000:00:03.0\n" VALUE(
+			GPU_DEV "/class", "0x030200") VALUE(GPU_DEV "/vendor", "0x10de")
+			VALUE(GPU_DEV "/device", "0x2330"));
 	memset(bytes, 0xee, sizeof(bytes));
 	memcpy(bytes, "\xde\x10\x30\x23\x00\x00\x10", 8);
 	bytes[0x34] = 0x40;
@@ -484,13 +492,15 @@ static void captures_an_excerpt_of_a_device(void **state)
 static void an_excerpt_says_the_same_and_no_more(void **state)
 {
 	static const struct pci_conf cases[] = {
-		{ PCI_CONF_READ, PCI_CONF_READ, 0x62, 0x583f, 0x8002, true, true, 0x5f, 0x1d, 0x20, 0x8000 },
+		{ PCI_CONF_READ, PCI_CONF_READ, 0x62, 0x583f, 0x8002, true, true, 0x5f, 0x1d, 0x20,
+		  0x8000 },
 		{ PCI_CONF_READ, PCI_CONF_READ, 0x62, 0x583f, 0x8002, true, false, 0x5f, 0, 0, 0 },
 		{ PCI_CONF_READ, PCI_CONF_READ, 0x02, 0, 0, false, false, 0, 0, 0, 0 },
 		{ PCI_CONF_READ, PCI_CONF_READ, -1, -1, 0, false, false, 0, 0, 0, 0 },
 		{ PCI_CONF_READ, PCI_CONF_SHORT, 0x62, 0x583f, 0x8002, false, false, 0, 0, 0, 0 },
 	};
-	static const struct pci_conf unknown = { .classic = PCI_CONF_SHORT, .extended = PCI_CONF_SHORT };
+	static const struct pci_conf unknown = { .classic = PCI_CONF_SHORT,
+						 .extended = PCI_CONF_SHORT };
 	_cleanup_strbuf_ struct strbuf none = STRBUF_INIT;
 
 	(void)state;
@@ -523,8 +533,9 @@ static void an_excerpt_says_the_same_and_no_more(void **state)
 
 static void of_the_command_line_only_what_matters_is_told(void **state)
 {
-	struct sysroot *root = fixture_text(VALUE(
-		"proc/cmdline", "root=UUID=5d3c pci=realloc ip=10.0.0.7 iommu=pt password=secret nopci=1"));
+	struct sysroot *root = fixture_text(
+		VALUE("proc/cmdline",
+		      "root=UUID=5d3c pci=realloc ip=10.0.0.7 iommu=pt password=secret nopci=1"));
 	_cleanup_free_ char *plain = capture(root, false), *scrubbed = capture(root, true);
 
 	(void)state;
@@ -546,10 +557,11 @@ static void captures_an_empty_root_as_nothing(void **state)
 /* Links of a machine that lies must not make the capture read elsewhere, or run for ever. */
 static void captures_machines_that_lie(void **state)
 {
-	struct sysroot *root = fixture_text("l sys/bus/pci/devices/0000:00:01.0 -> ../../../../../../../..\n"
-					    "l sys/bus/pci/devices/0000:00:02.0 -> 0000:00:02.0\n"
-					    "l sys/bus/pci/devices/0000:00:03.0 -> /etc\n"
-					    "l sys/class/infiniband/x -> x\n");
+	struct sysroot *root =
+		fixture_text("l sys/bus/pci/devices/0000:00:01.0 -> ../../../../../../../..\n"
+			     "l sys/bus/pci/devices/0000:00:02.0 -> 0000:00:02.0\n"
+			     "l sys/bus/pci/devices/0000:00:03.0 -> /etc\n"
+			     "l sys/class/infiniband/x -> x\n");
 	_cleanup_free_ char *text = capture(root, false);
 	_cleanup_free_ char *again = NULL;
 	struct sysroot *copy = fixture_text(text);

@@ -1,5 +1,5 @@
-/* Files below a root: nothing outside it, nothing that blocks, nothing cut short. Once with openat2, once
- * without. */
+/* Files below a root: nothing outside it, nothing that blocks, nothing cut short. Once with
+ * openat2, once without. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -102,7 +102,8 @@ static void ends_a_ring_of_links(void **state)
 
 static void refuses_paths_that_are_too_long(void **state)
 {
-	struct sysroot *root = open_text("d d\nl long -> d/././././././././././././././././././././././d\n");
+	struct sysroot *root =
+		open_text("d d\nl long -> d/././././././././././././././././././././././d\n");
 	char deep[6000], buf[4];
 
 	(void)state;
@@ -159,8 +160,8 @@ static int count(void *arg, const char *name)
 
 static void lists_until_told_to_stop(void **state)
 {
-	struct sysroot *root =
-		open_text("d two/a\nf two/b = 1\nd four/a\nd four/b\nd four/c\nd four/d\nf file = 1\n");
+	struct sysroot *root = open_text(
+		"d two/a\nf two/b = 1\nd four/a\nd four/b\nd four/c\nd four/d\nf file = 1\n");
 	int n = 0;
 
 	(void)state;
@@ -209,8 +210,8 @@ static int descriptors(void)
 
 static void leaves_no_descriptor_open(void **state)
 {
-	struct sysroot *root =
-		open_text("f a/b/c/d/e = 1\nl a/b/up -> ../../a/b/c/../c/d/../d/e\nl ring -> ring\n");
+	struct sysroot *root = open_text(
+		"f a/b/c/d/e = 1\nl a/b/up -> ../../a/b/c/../c/d/../d/e\nl ring -> ring\n");
 	int before = descriptors();
 	char buf[8];
 

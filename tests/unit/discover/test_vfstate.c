@@ -1,5 +1,5 @@
-/* A VF as it is when its container starts: from trees, and from real network namespaces whose loopback
- * interface poses as a VF's. */
+/* A VF as it is when its container starts: from trees, and from real network namespaces whose
+ * loopback interface poses as a VF's. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -35,8 +35,8 @@
 #define PORT		   IB "/ports/1"
 #define VALUE(path, value) "f " path " = " value "\\n\n"
 #define DRIVER		   "l " VF "/driver -> ../../drivers/mlx5_core\n"
-#define RDMA                                                                                                 \
-	"d " VF "/infiniband/mlx5_4\n" VALUE(VF "/infiniband_verbs/uverbs4/ibdev", "mlx5_4")                 \
+#define RDMA                                                                                       \
+	"d " VF "/infiniband/mlx5_4\n" VALUE(VF "/infiniband_verbs/uverbs4/ibdev", "mlx5_4")       \
 		VALUE(VF "/infiniband_verbs/uverbs4/dev", "231:196")
 #define MODE(value) VALUE("sys/module/ib_core/parameters/netns_mode", value)
 #define ETHERNET    VALUE(PORT "/link_layer", "Ethernet") VALUE(PORT "/state", "4: ACTIVE")
@@ -79,14 +79,14 @@ static void tells_all_of_a_vf_that_the_host_has(void **state)
 	(void)state;
 	look_at(DRIVER RDMA MODE("Y") ETHERNET
 		"d " VF "/net/ens1v0\n" VALUE("sys/class/net/ens1v0/mtu", "4200")
-			VALUE(PORT "/gids/0", "fe80:0000:0000:0000:0000:00ff:fe00:0001")
-				VALUE(PORT "/gids/1", "0000:0000:0000:0000:0000:0000:0000:0000")
-					VALUE(PORT "/gids/2", "0000:0000:0000:0000:0000:ffff:0a00:0007")
-						VALUE(PORT "/gid_attrs/types/2",
-						      "RoCE v2") VALUE(PORT "/gid_attrs/ndevs/2", "ens1v0")
-							VALUE(PORT "/pkeys/0", "0xffff")
-								VALUE(PORT "/pkeys/1", "0x0000")
-									VALUE(PORT "/pkeys/2", "0x8001"));
+			VALUE(PORT "/gids/0", "fe80:0000:0000:0000:0000:00ff:fe00:0001") VALUE(
+				PORT "/gids/1", "0000:0000:0000:0000:0000:0000:0000:0000")
+				VALUE(PORT "/gids/2", "0000:0000:0000:0000:0000:ffff:0a00:0007")
+					VALUE(PORT "/gid_attrs/types/2",
+					      "RoCE v2") VALUE(PORT "/gid_attrs/ndevs/2", "ens1v0")
+						VALUE(PORT "/pkeys/0", "0xffff")
+							VALUE(PORT "/pkeys/1", "0x0000")
+								VALUE(PORT "/pkeys/2", "0x8001"));
 	assert_int_equal(now.seen, VF_SEEN_HOST);
 	assert_null(now.why);
 	assert_null(now.netns);
@@ -433,8 +433,8 @@ static void without_the_right_to_enter_the_host_is_what_is_told(void **state)
 	(void)state;
 	begin_namespaces();
 	namespace("new", "0a000002");
-	root = fixture_text(DRIVER RDMA MODE("Y") ETHERNET VALUE(PORT "/gids/0",
-								 "fe80:0000:0000:0000:0000:00ff:fe00:0001"));
+	root = fixture_text(DRIVER RDMA MODE("Y") ETHERNET VALUE(
+		PORT "/gids/0", "fe80:0000:0000:0000:0000:00ff:fe00:0001"));
 	result = -1;
 	in_a_thread(look_without_rights, NULL);
 	assert_int_equal(result, 0);
@@ -471,7 +471,8 @@ static void *crowd(void *arg)
 	make(w);
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0); /* the namespace's */
 	for (uint32_t i = 1; w->ok && i <= NETNS_CROWD_MAX; i++) {
-		struct sockaddr_in sin = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x0b000000 + i) };
+		struct sockaddr_in sin = { .sin_family = AF_INET,
+					   .sin_addr.s_addr = htonl(0x0b000000 + i) };
 		struct ifreq ifr = { 0 };
 
 		snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "lo:%u", i);
@@ -514,8 +515,8 @@ static void namespaces_that_are_not_mounted_here_are_told(void **state)
 	assert_non_null(strstr(now.why, "HostToContainer"));
 }
 
-#define MOVED                                                                                                \
-	DRIVER MODE("N") VALUE(VF "/infiniband_verbs/uverbs4/ibdev", "mlx5_4")                               \
+#define MOVED                                                                                      \
+	DRIVER MODE("N") VALUE(VF "/infiniband_verbs/uverbs4/ibdev", "mlx5_4")                     \
 		VALUE(VF "/infiniband_verbs/uverbs4/dev", "231:196")
 
 static void an_rdma_device_that_moved_along_is_read_inside(void **state)
@@ -523,7 +524,8 @@ static void an_rdma_device_that_moved_along_is_read_inside(void **state)
 	(void)state;
 	begin_namespaces();
 	namespace("new", "0a000002");
-	inside = DRIVER RDMA ETHERNET VALUE(PORT "/gids/3", "0000:0000:0000:0000:0000:ffff:0a00:0002");
+	inside = DRIVER RDMA ETHERNET VALUE(PORT "/gids/3",
+					    "0000:0000:0000:0000:0000:ffff:0a00:0002");
 	ways.sysfs_open = sysfs_inside;
 	look_into(MOVED);
 	assert_int_equal(now.seen, VF_SEEN_POD);
@@ -550,8 +552,8 @@ static void where_sysfs_cannot_be_mounted_the_rest_is_known(void **state)
 	assert_string_equal(now.uverbs, "uverbs4");
 }
 
-#define RXE(name, guid)                                                                                      \
-	VALUE("sys/class/infiniband/" name "/parent", "lo")                                                  \
+#define RXE(name, guid)                                                                            \
+	VALUE("sys/class/infiniband/" name "/parent", "lo")                                        \
 	VALUE("sys/class/infiniband/" name "/node_guid", guid)
 
 static void a_soft_rdma_device_is_known_by_interface_and_address(void **state)
@@ -559,13 +561,16 @@ static void a_soft_rdma_device_is_known_by_interface_and_address(void **state)
 	(void)state;
 	begin_namespaces();
 	namespace("new", "0a000002");
-	look_into(DRIVER MODE("Y") RXE("rxe0", "0200:00ff:fe00:0001") RXE("rxe1", "0200:00ff:fe00:0000")
-			  VALUE("sys/class/infiniband/rxe1/ports/1/link_layer", "Ethernet")
-				  VALUE("sys/class/infiniband_verbs/uverbs7/ibdev", "rxe1")
-					  VALUE("sys/class/infiniband_verbs/uverbs7/dev", "231:199"));
+	look_into(DRIVER MODE("Y") RXE("rxe0", "0200:00ff:fe00:0001")
+			  RXE("rxe1", "0200:00ff:fe00:0000")
+				  VALUE("sys/class/infiniband/rxe1/ports/1/link_layer", "Ethernet")
+					  VALUE("sys/class/infiniband_verbs/uverbs7/ibdev", "rxe1")
+						  VALUE("sys/class/infiniband_verbs/uverbs7/dev",
+							"231:199"));
 	assert_int_equal(now.seen, VF_SEEN_POD);
-	assert_string_equal(now.rdma,
-			    "rxe1"); /* the other one is on the loopback interface of some other pod */
+	assert_string_equal(
+		now.rdma,
+		"rxe1"); /* the other one is on the loopback interface of some other pod */
 	assert_string_equal(now.uverbs, "uverbs7");
 	assert_int_equal(now.link, HW_LINK_ETHERNET);
 }

@@ -1,4 +1,5 @@
-/* Every verdict of every check, from facts that differ from those of a sound machine in one thing. */
+/* Every verdict of every check, from facts that differ from those of a sound machine in one thing.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,8 +20,8 @@
 #include "topo/topo.h"
 
 #define SOUND "numa:2 switch:1 gpu:1 pf:1 vf:2"
-#define MINE                                                                                                 \
-	"driver,vfs,path,numa,link,iommu,acs,relaxed-ordering,payload,gpudirect,gpudirect-amd,rccl-host,"    \
+#define MINE                                                                                              \
+	"driver,vfs,path,numa,link,iommu,acs,relaxed-ordering,payload,gpudirect,gpudirect-amd,rccl-host," \
 	"storage,boot-args"
 #define DEVCTL 0x583f /* relaxed ordering, 256 bytes, read requests of 4096 */
 
@@ -45,7 +46,9 @@ static void take_ports(struct machine *m)
 		for (int up = inv->pci[i].parent; up >= 0; up = inv->pci[up].parent)
 			depth++;
 		if (inv->pci[i].class_code >> 8 == 0x0604) {
-			p->port_type = !depth ? PORT_ROOT : depth % 2 ? PORT_UPSTREAM : PORT_DOWNSTREAM;
+			p->port_type = !depth	   ? PORT_ROOT
+				       : depth % 2 ? PORT_UPSTREAM
+						   : PORT_DOWNSTREAM;
 			p->has_acs = p->port_type != PORT_UPSTREAM;
 		}
 		inv->pci[i].link_mts = inv->pci[i].link_mts_max = 32000;
@@ -60,7 +63,8 @@ static void take_nics(struct machine *m)
 	int *nic = arena_array(m->f.arena, m->inv->n_pci, sizeof(*nic));
 
 	for (size_t i = 0; i < m->inv->n_pci; i++) {
-		if (hw_is_pf(&m->inv->pci[i]) || (m->inv->pci[i].physfn < 0 && hw_is_nic_vf(m->inv, (int)i)))
+		if (hw_is_pf(&m->inv->pci[i]) ||
+		    (m->inv->pci[i].physfn < 0 && hw_is_nic_vf(m->inv, (int)i)))
 			nic[m->f.n_nic++] = (int)i;
 	}
 	m->f.nic = nic;
@@ -123,10 +127,10 @@ static void amd(struct machine *m)
 
 /* --- what goes wrong --- */
 
-#define CHANGE(name, ...)                                                                                    \
-	static void name(struct machine *m)                                                                  \
-	{                                                                                                    \
-		__VA_ARGS__                                                                                  \
+#define CHANGE(name, ...)                                                                          \
+	static void name(struct machine *m)                                                        \
+	{                                                                                          \
+		__VA_ARGS__                                                                        \
 	}
 
 CHANGE(nothing, (void)m;)
@@ -150,7 +154,8 @@ CHANGE(switch_narrow, m->inv->pci[m->inv->pci[m->inv->pci[gpu(m)].parent].parent
 CHANGE(gpu_dma, m->f.pci[gpu(m)].iommu = DOCTOR_IOMMU_DMA; m->f.host.cmdline = "";)
 CHANGE(gpu_dma_fq, m->f.pci[gpu(m)].iommu = DOCTOR_IOMMU_DMA_FQ; m->f.host.cmdline = NULL;)
 CHANGE(gpu_dma_despite, m->f.pci[gpu(m)].iommu = DOCTOR_IOMMU_DMA;)
-CHANGE(gpu_dma_ats, gpu_dma(m); m->f.pci[gpu(m)].has_ats = true; m->f.pci[gpu(m)].ats_ctrl = 0x8000;)
+CHANGE(gpu_dma_ats, gpu_dma(m); m->f.pci[gpu(m)].has_ats = true;
+       m->f.pci[gpu(m)].ats_ctrl = 0x8000;)
 CHANGE(gpu_dma_ats_off, gpu_dma(m); m->f.pci[gpu(m)].has_ats = true;)
 CHANGE(gpu_dma_ats_hidden, gpu_dma(m); m->f.pci[gpu(m)].config_ext = DOCTOR_CONFIG_SHORT;)
 CHANGE(gpu_group_unknown, m->f.pci[gpu(m)].iommu = DOCTOR_IOMMU_UNKNOWN;)
@@ -171,16 +176,17 @@ CHANGE(acs_short, port(m)->has_acs = false; port(m)->config_ext = DOCTOR_CONFIG_
 CHANGE(acs_no_file, port(m)->has_acs = false; port(m)->config_ext = DOCTOR_CONFIG_NONE;)
 CHANGE(acs_broken, port(m)->has_acs = false; port(m)->config_ext = DOCTOR_CONFIG_BROKEN;)
 CHANGE(acs_none, port(m)->has_acs = false; port(m)->acs_ctrl = 0x001d;)
-CHANGE(acs_above,
-       m->f.pci[m->inv->pci[m->inv->pci[m->inv->pci[gpu(m)].parent].parent].parent].acs_ctrl = 0x1d;)
+CHANGE(acs_above, m->f.pci[m->inv->pci[m->inv->pci[m->inv->pci[gpu(m)].parent].parent].parent]
+			  .acs_ctrl = 0x1d;)
 CHANGE(acs_of_type_unknown, acs_usual(m); port(m)->port_type = -1;)
-CHANGE(acs_ats, port(m)->acs_ctrl = 0x005d; m->f.pci[gpu(m)].has_ats = m->f.pci[pf(m)].has_ats = true;
+CHANGE(acs_ats, port(m)->acs_ctrl = 0x005d;
+       m->f.pci[gpu(m)].has_ats = m->f.pci[pf(m)].has_ats = true;
        m->f.pci[gpu(m)].ats_ctrl = m->f.pci[pf(m)].ats_ctrl = 0x8000;)
 CHANGE(acs_ats_of_one, acs_ats(m); m->f.pci[pf(m)].ats_ctrl = 0;)
 CHANGE(acs_ats_blocked, acs_ats(m); port(m)->acs_ctrl |= 0x0002;)
 CHANGE(acs_ats_without_dt, acs_ats(m); port(m)->acs_ctrl = 0x001d;)
-CHANGE(acs_common, int up = m->inv->pci[m->inv->pci[gpu(m)].parent].parent; m->f.pci[up].port_type = -1;
-       m->f.pci[up].has_acs = true; m->f.pci[up].acs_ctrl = 0x001d;)
+CHANGE(acs_common, int up = m->inv->pci[m->inv->pci[gpu(m)].parent].parent;
+       m->f.pci[up].port_type = -1; m->f.pci[up].has_acs = true; m->f.pci[up].acs_ctrl = 0x001d;)
 CHANGE(guest, m->inv->hypervisor = true;)
 CHANGE(guest_acs, guest(m); acs_usual(m);)
 CHANGE(guest_acs_ats, guest(m); acs_ats(m);)
@@ -190,9 +196,10 @@ CHANGE(config_no_pcie, m->f.pci[pf(m)].devctl = -1;)
 CHANGE(small_payload, port(m)->devctl = 0x581f;)
 CHANGE(small_requests, m->f.pci[pf(m)].devctl = 0x083f;)
 CHANGE(gdr_closed, m->f.host.peermem = DOCTOR_NO; m->f.host.nvidia_open = DOCTOR_NO;)
-CHANGE(gdr_old_kernel, gdr_closed(m); m->f.host.nvidia_open = DOCTOR_YES; m->f.host.kernel_major = 5;
-       m->f.host.kernel_minor = 11;)
-CHANGE(gdr_dmabuf, m->f.host.peermem = DOCTOR_NO; m->f.host.kernel_major = 5; m->f.host.kernel_minor = 12;)
+CHANGE(gdr_old_kernel, gdr_closed(m); m->f.host.nvidia_open = DOCTOR_YES;
+       m->f.host.kernel_major = 5; m->f.host.kernel_minor = 11;)
+CHANGE(gdr_dmabuf, m->f.host.peermem = DOCTOR_NO; m->f.host.kernel_major = 5;
+       m->f.host.kernel_minor = 12;)
 CHANGE(gdr_hidden, m->f.host.peermem = m->f.host.nvidia_open = DOCTOR_DONT_KNOW;)
 CHANGE(gdr_flavour_hidden, m->f.host.peermem = DOCTOR_NO; m->f.host.nvidia_open = DOCTOR_DONT_KNOW;)
 CHANGE(gdr_no_version, m->f.host.peermem = DOCTOR_NO; m->f.host.kernel_major = -1;)
@@ -216,7 +223,8 @@ CHANGE(boot_buses, m->f.host.cmdline = "pci=realloc,assign-busses";)
 CHANGE(boot_noats, m->f.host.cmdline = "pci=noats pci=realloc";)
 CHANGE(boot_in_pci, m->f.host.cmdline = "pci=pcie_acs_override=downstream";)
 CHANGE(boot_hidden, m->f.host.cmdline = NULL;)
-CHANGE(boot_like, m->f.host.cmdline = "pci=noatsx intel_iommu=on,ptx mypci=noats \"quoted pci=noats\"";)
+CHANGE(boot_like,
+       m->f.host.cmdline = "pci=noatsx intel_iommu=on,ptx mypci=noats \"quoted pci=noats\"";)
 
 /* Ways are measured again: the change may have moved a device. */
 static void change(struct machine *m, void (*how)(struct machine *m))
@@ -245,7 +253,8 @@ static const struct {
 	{ "path", SOUND, nothing, DOCTOR_PASS, "by PIX" },
 	{ "path", "switch:1 sub:2 gpu:1 upf:1 vf:1", nothing, DOCTOR_PASS, "by PXB" },
 	{ "path", "switch:0 gpu:1 pf:1 vf:1", nothing, DOCTOR_WARN, "by PHB" },
-	{ "path", "numa:1 switch:1 gpu:1; numa:1 switch:1 pf:1 vf:1", nothing, DOCTOR_WARN, "by SYS" },
+	{ "path", "numa:1 switch:1 gpu:1; numa:1 switch:1 pf:1 vf:1", nothing, DOCTOR_WARN,
+	  "by SYS" },
 	{ "path", "numa:1 root:1 switch:0 gpu:1 pf:1 vf:1", c2c, DOCTOR_PASS, "by its CPU" },
 	{ "path", "numa:1 switch:1 gpu:1; numa:1 switch:1 pf:1 vf:1", c2c, DOCTOR_WARN, "by SYS" },
 	{ "path", "flat hyper nopf gpu:2 pf:2 vf:1", nothing, DOCTOR_UNKNOWN, "not visible" },
@@ -297,10 +306,11 @@ static const struct {
 	{ "acs", SOUND, guest, DOCTOR_UNKNOWN, "the host's are hidden" },
 	{ "acs", SOUND, guest_acs, DOCTOR_WARN, "redirects" },
 	{ "acs", SOUND, guest_acs_ats, DOCTOR_PASS, "with DT and ATS" },
-	{ "acs", "flat hyper nopf gpu:2 pf:2 vf:1", nothing, DOCTOR_UNKNOWN, "does not show the switches" },
+	{ "acs", "flat hyper nopf gpu:2 pf:2 vf:1", nothing, DOCTOR_UNKNOWN,
+	  "does not show the switches" },
 	{ "acs", "switch:0 gpu:1 pf:1 vf:1", acs_usual, DOCTOR_WARN, "(PHB)" },
-	{ "acs", "numa:1 root:2 switch:0 gpu:0; numa:1 gpu:1; numa:1 pf:1 vf:1", acs_usual, DOCTOR_PASS,
-	  "(SYS)" },
+	{ "acs", "numa:1 root:2 switch:0 gpu:0; numa:1 gpu:1; numa:1 pf:1 vf:1", acs_usual,
+	  DOCTOR_PASS, "(SYS)" },
 	{ "acs", "gpu:1", nothing, SILENT, NULL },
 	{ "relaxed-ordering", SOUND, nothing, DOCTOR_PASS, "on: 4." },
 	{ "relaxed-ordering", SOUND, ro_off, DOCTOR_WARN, "ordering off" },
@@ -334,7 +344,8 @@ static const struct {
 	{ "rccl-host", SOUND, amd_no_iommu, DOCTOR_PASS, "no IOMMU" },
 	{ "rccl-host", SOUND, amd_no_cmdline, DOCTOR_UNKNOWN, "command line is not visible" },
 	{ "rccl-host", SOUND, amd_balancing, DOCTOR_WARN, "balancing is on" },
-	{ "rccl-host", SOUND, amd_balancing_hidden, DOCTOR_UNKNOWN, "balancing is on is not visible" },
+	{ "rccl-host", SOUND, amd_balancing_hidden, DOCTOR_UNKNOWN,
+	  "balancing is on is not visible" },
 	{ "rccl-host", SOUND, amd_guest, SILENT, NULL },
 	{ "storage", SOUND, nothing, DOCTOR_PASS, "is loaded" },
 	{ "storage", SOUND, no_fs, DOCTOR_PASS, "not loaded" },
@@ -363,7 +374,8 @@ static struct doctor_report *run(const struct machine *m, const char *only)
 static bool says(const struct doctor_report *r, enum doctor_verdict v, const char *words)
 {
 	for (size_t i = 0; i < doctor_report_n(r); i++) {
-		if (doctor_report_at(r, i)->verdict == v && strstr(doctor_report_at(r, i)->sentence, words))
+		if (doctor_report_at(r, i)->verdict == v &&
+		    strstr(doctor_report_at(r, i)->sentence, words))
 			return true;
 	}
 	return false;
@@ -380,25 +392,32 @@ static void every_check_finds_what_is_wrong(void **state)
 		machine_of(&m, cases[i].machine);
 		change(&m, cases[i].change);
 		r = run(&m, cases[i].check);
-		right = doctor_verdict_of(r, doctor_check_by_id(cases[i].check)) == cases[i].verdict &&
-			(!cases[i].words || says(r, (enum doctor_verdict)cases[i].verdict, cases[i].words));
+		right = doctor_verdict_of(r, doctor_check_by_id(cases[i].check)) ==
+				cases[i].verdict &&
+			(!cases[i].words ||
+			 says(r, (enum doctor_verdict)cases[i].verdict, cases[i].words));
 		if (right)
 			continue;
 		for (size_t k = 0; k < doctor_report_n(r); k++)
-			print_error("  %s %s\n", doctor_verdict_name(doctor_report_at(r, k)->verdict),
+			print_error("  %s %s\n",
+				    doctor_verdict_name(doctor_report_at(r, k)->verdict),
 				    doctor_report_at(r, k)->sentence);
 		fail_msg("case %zu: %s on '%s' is not %s '%s'", i, cases[i].check, cases[i].machine,
-			 cases[i].verdict < 0 ? "silent"
-					      : doctor_verdict_name((enum doctor_verdict)cases[i].verdict),
+			 cases[i].verdict < 0
+				 ? "silent"
+				 : doctor_verdict_name((enum doctor_verdict)cases[i].verdict),
 			 cases[i].words ? cases[i].words : "");
 	}
 }
 
-/* What a check cannot see is never what is right: no fact that is unknown may end as a PASS or a WARN. */
+/* What a check cannot see is never what is right: no fact that is unknown may end as a PASS or a
+ * WARN. */
 static void on_a_machine_of_which_nothing_is_known_nothing_passes(void **state)
 {
-	static const char *const about_unknown[] = { "link",	"iommu",     "acs",	"relaxed-ordering",
-						     "payload", "gpudirect", "storage", "boot-args" };
+	static const char *const about_unknown[] = { "link",	"iommu",
+						     "acs",	"relaxed-ordering",
+						     "payload", "gpudirect",
+						     "storage", "boot-args" };
 	_cleanup_machine_ struct machine m;
 
 	(void)state;
@@ -436,8 +455,9 @@ static void a_bridge_that_is_named_already_is_not_asked_for_again(void **state)
 	(void)state;
 	machine_of(&m, SOUND);
 	acs_despite(&m);
-	m.f.host.cmdline = arena_printf(m.f.arena, "pci=realloc pci=\"disable_acs_redir=0000:ff:00.0;%s\"",
-					doctor_address(&m.f, m.inv->pci[gpu(&m)].parent));
+	m.f.host.cmdline =
+		arena_printf(m.f.arena, "pci=realloc pci=\"disable_acs_redir=0000:ff:00.0;%s\"",
+			     doctor_address(&m.f, m.inv->pci[gpu(&m)].parent));
 	r = run(&m, "acs");
 	assert_int_equal(doctor_report_n(r), 1);
 	assert_null(doctor_report_at(r, 0)->kernel_arg);
@@ -449,8 +469,10 @@ static void a_bridge_that_is_named_already_is_not_asked_for_again(void **state)
 
 static void the_worst_verdict_counts(void **state)
 {
-	static void (*const changes[])(struct machine * m) = { nothing, fs_hidden, ro_off, vf_vfio };
-	static const enum doctor_verdict worst[] = { DOCTOR_PASS, DOCTOR_UNKNOWN, DOCTOR_WARN, DOCTOR_FAIL };
+	static void (*const changes[])(struct machine * m) = { nothing, fs_hidden, ro_off,
+							       vf_vfio };
+	static const enum doctor_verdict worst[] = { DOCTOR_PASS, DOCTOR_UNKNOWN, DOCTOR_WARN,
+						     DOCTOR_FAIL };
 	_cleanup_machine_ struct machine m;
 
 	(void)state;
@@ -466,7 +488,8 @@ static void the_worst_verdict_counts(void **state)
 
 static void names_that_no_check_has_are_refused(void **state)
 {
-	static const char *const bad[] = { "", "nothing", "acs,", ",acs", "acs,,iommu", "ACS", "acs " };
+	static const char *const bad[] = { "",		 "nothing", "acs,", ",acs",
+					   "acs,,iommu", "ACS",	    "acs " };
 	_cleanup_machine_ struct machine m;
 	struct doctor_report *r = NULL;
 
@@ -498,7 +521,8 @@ static bool is_sentence(const char *text)
 {
 	size_t len = strlen(text);
 
-	return len > 1 && text[len - 1] == '.' && str_utf8_valid(text, len) && !strpbrk(text, "\n\t");
+	return len > 1 && text[len - 1] == '.' && str_utf8_valid(text, len) &&
+	       !strpbrk(text, "\n\t");
 }
 
 /* What is said of any machine above: whole sentences, a meaning, and a fix for all but a PASS. */
@@ -518,7 +542,8 @@ static void every_finding_has_a_meaning_and_a_fix(void **state)
 			assert_true(is_sentence(f->sentence));
 			assert_true(is_sentence(f->advice->meaning));
 			for (int p = 0; f->verdict != DOCTOR_PASS && p < DOCTOR_PLATFORM_MAX; p++)
-				assert_true(is_sentence(doctor_fix_on(f->advice, (enum doctor_platform)p)));
+				assert_true(is_sentence(
+					doctor_fix_on(f->advice, (enum doctor_platform)p)));
 			assert_true(f->verdict != DOCTOR_PASS || !f->kernel_arg);
 		}
 	}
@@ -530,8 +555,8 @@ static void every_check_explains_itself(void **state)
 	for (size_t i = 0; i < doctor_n_checks(); i++) {
 		const struct doctor_check *c = doctor_check_at(i);
 
-		assert_true(*c->id &&
-			    strspn(c->id, "abcdefghijklmnopqrstuvwxyz0123456789-") == strlen(c->id));
+		assert_true(*c->id && strspn(c->id, "abcdefghijklmnopqrstuvwxyz0123456789-") ==
+					      strlen(c->id));
 		assert_ptr_equal(doctor_check_by_id(c->id), c);
 		assert_true(is_sentence(c->about));
 		assert_true(strlen(c->title) > 10);
@@ -573,12 +598,14 @@ static void the_manifest_has_each_argument_once(void **state)
 	acs_usual(&m);
 	one = doctor_address(&m.f, m.inv->pci[gpu(&m)].parent);
 	two = doctor_address(&m.f, m.inv->pci[pf(&m)].parent);
-	expect_manifest(&m, DOCTOR_TALOS, arena_printf(m.f.arena, "- 'pci=disable_acs_redir=%s'\n", one));
+	expect_manifest(&m, DOCTOR_TALOS,
+			arena_printf(m.f.arena, "- 'pci=disable_acs_redir=%s'\n", one));
 	m.f.pci[m.inv->pci[pf(&m)].parent].acs_ctrl = 0x001d;
 	expect_manifest(&m, DOCTOR_TALOS,
 			arena_printf(m.f.arena, "- 'pci=\"disable_acs_redir=%s;%s\"'\n", one, two));
-	expect_manifest(&m, DOCTOR_GRUB,
-			arena_printf(m.f.arena, " pci=\\\"disable_acs_redir=%s;%s\\\"\"\n", one, two));
+	expect_manifest(
+		&m, DOCTOR_GRUB,
+		arena_printf(m.f.arena, " pci=\\\"disable_acs_redir=%s;%s\\\"\"\n", one, two));
 }
 
 static void devices_that_are_named_already_go_along(void **state)
@@ -591,10 +618,12 @@ static void devices_that_are_named_already_go_along(void **state)
 	acs_usual(&m);
 	one = doctor_address(&m.f, m.inv->pci[gpu(&m)].parent);
 	m.f.host.cmdline = "pci=realloc,disable_acs_redir=pci:1000:c030;pci:1000:c030,noaer";
-	expect_manifest(&m, DOCTOR_TALOS,
-			arena_printf(m.f.arena, "'pci=\"disable_acs_redir=pci:1000:c030;%s\"'\n", one));
+	expect_manifest(
+		&m, DOCTOR_TALOS,
+		arena_printf(m.f.arena, "'pci=\"disable_acs_redir=pci:1000:c030;%s\"'\n", one));
 	m.f.host.cmdline = "pci=disable_acs_redir=$(reboot)";
-	expect_manifest(&m, DOCTOR_TALOS, arena_printf(m.f.arena, "'pci=disable_acs_redir=%s'\n", one));
+	expect_manifest(&m, DOCTOR_TALOS,
+			arena_printf(m.f.arena, "'pci=disable_acs_redir=%s'\n", one));
 }
 
 static void numa_balancing_becomes_an_argument(void **state)

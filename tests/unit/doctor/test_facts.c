@@ -1,5 +1,5 @@
-/* What is read of a machine below a root: configuration space of any shape, groups, modules, the command
- * line. */
+/* What is read of a machine below a root: configuration space of any shape, groups, modules, the
+ * command line. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,11 +49,12 @@ static void machine_done(struct machine *m)
 static const char lone_gpu[] =
 	"l sys/bus/pci/devices/0000:10:01.0 -> ../../../devices/pci0000:10/0000:10:01.0\n"
 	"l sys/bus/pci/devices/" GPU " -> ../../../devices/pci0000:10/0000:10:01.0/" GPU
-	"\n" VALUE(ROOT "0000:10:01.0/class", "0x060400") VALUE(ROOT "0000:10:01.0/vendor", "0x8086")
-		VALUE(ROOT "0000:10:01.0/device", "0x352a")
-			VALUE(ROOT "0000:10:01.0/" GPU "/class", "0x030200")
-				VALUE(ROOT "0000:10:01.0/" GPU "/vendor", "0x10de")
-					VALUE(ROOT "0000:10:01.0/" GPU "/device", "0x2330");
+	"\n" VALUE(ROOT "0000:10:01.0/class", "0x060400")
+		VALUE(ROOT "0000:10:01.0/vendor", "0x8086")
+			VALUE(ROOT "0000:10:01.0/device", "0x352a")
+				VALUE(ROOT "0000:10:01.0/" GPU "/class", "0x030200")
+					VALUE(ROOT "0000:10:01.0/" GPU "/vendor", "0x10de")
+						VALUE(ROOT "0000:10:01.0/" GPU "/device", "0x2330");
 
 static void machine_with(struct machine *m, const char *more)
 {
@@ -180,16 +181,20 @@ static void lists_that_lead_nowhere_end(void **state)
 	static const struct damage cases[] = {
 		{ 0x00, 4, 0xffffffff, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_READ }, /* a VF */
 		{ 0x00, 4, 0x00000000, DOCTOR_CONFIG_BROKEN, DOCTOR_CONFIG_BROKEN },
-		{ 0x04, 4, 0xffffffff, DOCTOR_CONFIG_BROKEN, DOCTOR_CONFIG_BROKEN }, /* it does not answer */
-		{ 0x41, 1, 0x40, DOCTOR_CONFIG_BROKEN, DOCTOR_CONFIG_BROKEN },	     /* a ring of one */
-		{ 0x61, 1, 0x40, DOCTOR_CONFIG_BROKEN, DOCTOR_CONFIG_BROKEN },	     /* a ring of two */
-		{ 0x34, 1, 0x10, DOCTOR_CONFIG_BROKEN, DOCTOR_CONFIG_BROKEN },	     /* into the header */
+		{ 0x04, 4, 0xffffffff, DOCTOR_CONFIG_BROKEN,
+		  DOCTOR_CONFIG_BROKEN }, /* it does not answer */
+		{ 0x41, 1, 0x40, DOCTOR_CONFIG_BROKEN, DOCTOR_CONFIG_BROKEN }, /* a ring of one */
+		{ 0x61, 1, 0x40, DOCTOR_CONFIG_BROKEN, DOCTOR_CONFIG_BROKEN }, /* a ring of two */
+		{ 0x34, 1, 0x10, DOCTOR_CONFIG_BROKEN, DOCTOR_CONFIG_BROKEN }, /* into the header */
 		{ 0x100, 4, 0xffffffff, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_BROKEN },
-		{ 0x100, 4, 0x10020001, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_BROKEN }, /* a ring of one */
-		{ 0x1b0, 4, 0x1401000d, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_BROKEN }, /* a ring of two */
+		{ 0x100, 4, 0x10020001, DOCTOR_CONFIG_READ,
+		  DOCTOR_CONFIG_BROKEN }, /* a ring of one */
+		{ 0x1b0, 4, 0x1401000d, DOCTOR_CONFIG_READ,
+		  DOCTOR_CONFIG_BROKEN }, /* a ring of two */
 		{ 0x140, 4, 0x0401000f, DOCTOR_CONFIG_READ,
-		  DOCTOR_CONFIG_BROKEN },					  /* into the classic part */
-		{ 0x140, 4, 0xffc1000f, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_READ }, /* a last one, empty */
+		  DOCTOR_CONFIG_BROKEN }, /* into the classic part */
+		{ 0x140, 4, 0xffc1000f, DOCTOR_CONFIG_READ,
+		  DOCTOR_CONFIG_READ }, /* a last one, empty */
 		{ 0x100, 4, 0x00000000, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_READ }, /* no list */
 		{ 0x06, 2, 0x0000, DOCTOR_CONFIG_READ, DOCTOR_CONFIG_READ },	  /* no list */
 	};
@@ -230,8 +235,9 @@ static enum doctor_iommu group_of(const char *lines)
 	return gpu(&m)->iommu;
 }
 
-#define GROUP_LINK "l " ROOT "0000:10:01.0/" GPU "/iommu_group -> ../../../../kernel/iommu_groups/7\n"
-#define TYPE(t)	   GROUP_LINK VALUE("sys/kernel/iommu_groups/7/type", t)
+#define GROUP_LINK                                                                                 \
+	"l " ROOT "0000:10:01.0/" GPU "/iommu_group -> ../../../../kernel/iommu_groups/7\n"
+#define TYPE(t) GROUP_LINK VALUE("sys/kernel/iommu_groups/7/type", t)
 
 static void reads_the_type_of_the_group(void **state)
 {
@@ -243,8 +249,9 @@ static void reads_the_type_of_the_group(void **state)
 	assert_int_equal(group_of(TYPE("auto")), DOCTOR_IOMMU_OTHER);
 	assert_int_equal(group_of(TYPE("nonsense")), DOCTOR_IOMMU_UNKNOWN);
 	assert_int_equal(group_of(TYPE("")), DOCTOR_IOMMU_UNKNOWN);
-	assert_int_equal(group_of(TYPE("a type of an absurd length that no kernel would ever print here")),
-			 DOCTOR_IOMMU_UNKNOWN);
+	assert_int_equal(
+		group_of(TYPE("a type of an absurd length that no kernel would ever print here")),
+		DOCTOR_IOMMU_UNKNOWN);
 	assert_int_equal(group_of(GROUP_LINK), DOCTOR_IOMMU_UNKNOWN);
 }
 
@@ -329,11 +336,12 @@ static void nonsense_is_unknown(void **state)
 	const struct doctor_host *h;
 
 	(void)state;
-	machine_with(&m,
-		     VALUE("proc/sys/kernel/osrelease", "six point eight")
-			     VALUE("proc/sys/kernel/numa_balancing", "-1") "d sys/class/iommu/odd0\n" VALUE(
-				     "proc/driver/nvidia/version",
-				     "NVRM version: NVIDIA UNIX x86_64 Kernel Module"));
+	machine_with(
+		&m,
+		VALUE("proc/sys/kernel/osrelease", "six point eight")
+			VALUE("proc/sys/kernel/numa_balancing", "-1") "d sys/class/iommu/odd0\n" VALUE(
+				"proc/driver/nvidia/version",
+				"NVRM version: NVIDIA UNIX x86_64 Kernel Module"));
 	h = &m.f->host;
 	assert_int_equal(h->kernel_major, -1);
 	assert_int_equal(h->kernel_minor, -1);
@@ -343,13 +351,13 @@ static void nonsense_is_unknown(void **state)
 }
 
 /* A GPU that is AMD's. */
-#define AMD                                                                                                  \
-	VALUE(ROOT "0000:10:01.0/0000:12:00.0/class", "0x120000")                                            \
-	VALUE(ROOT "0000:10:01.0/0000:12:00.0/vendor", "0x1002")                                             \
-	VALUE(ROOT "0000:10:01.0/0000:12:00.0/device", "0x74a1")                                             \
-	"l sys/bus/pci/devices/0000:12:00.0 -> "                                                             \
-	"../../../devices/pci0000:10/0000:10:01.0/0000:12:00.0\n" VALUE("proc/sys/kernel/osrelease",         \
-									"6.8.0")
+#define AMD                                                                                        \
+	VALUE(ROOT "0000:10:01.0/0000:12:00.0/class", "0x120000")                                  \
+	VALUE(ROOT "0000:10:01.0/0000:12:00.0/vendor", "0x1002")                                   \
+	VALUE(ROOT "0000:10:01.0/0000:12:00.0/device", "0x74a1")                                   \
+	"l sys/bus/pci/devices/0000:12:00.0 -> "                                                   \
+	"../../../devices/pci0000:10/0000:10:01.0/0000:12:00.0\n" VALUE(                           \
+		"proc/sys/kernel/osrelease", "6.8.0")
 
 static void expect_amd(const char *lines, enum doctor_answer peer, enum doctor_answer dmabuf)
 {
@@ -364,18 +372,22 @@ static void looks_for_amd_where_rccl_looks(void **state)
 {
 	(void)state;
 	expect_amd(AMD, DOCTOR_DONT_KNOW, DOCTOR_DONT_KNOW);
-	expect_amd(AMD VALUE("sys/kernel/mm/memory_peers/amdkfd/version", "1"), DOCTOR_YES, DOCTOR_DONT_KNOW);
+	expect_amd(AMD VALUE("sys/kernel/mm/memory_peers/amdkfd/version", "1"), DOCTOR_YES,
+		   DOCTOR_DONT_KNOW);
+	expect_amd(AMD VALUE("proc/kallsyms",
+			     "0000000000000000 T ib_register_peer_memory_client\\x09[ib_core]"),
+		   DOCTOR_YES, DOCTOR_DONT_KNOW);
 	expect_amd(
-		AMD VALUE("proc/kallsyms", "0000000000000000 T ib_register_peer_memory_client\\x09[ib_core]"),
-		DOCTOR_YES, DOCTOR_DONT_KNOW);
-	expect_amd(AMD VALUE("proc/kallsyms", "0000000000000000 T ib_register_client\\x09[ib_core]"),
-		   DOCTOR_NO, DOCTOR_DONT_KNOW);
-	expect_amd(AMD VALUE("boot/config-6.8.0", "CONFIG_DMABUF_MOVE_NOTIFY=y\\nCONFIG_PCI_P2PDMA=y"),
-		   DOCTOR_DONT_KNOW, DOCTOR_YES);
+		AMD VALUE("proc/kallsyms", "0000000000000000 T ib_register_client\\x09[ib_core]"),
+		DOCTOR_NO, DOCTOR_DONT_KNOW);
+	expect_amd(
+		AMD VALUE("boot/config-6.8.0", "CONFIG_DMABUF_MOVE_NOTIFY=y\\nCONFIG_PCI_P2PDMA=y"),
+		DOCTOR_DONT_KNOW, DOCTOR_YES);
 	expect_amd(AMD VALUE("boot/config-6.8.0",
 			     "CONFIG_DMABUF_MOVE_NOTIFY=y\\n# CONFIG_PCI_P2PDMA is not set"),
 		   DOCTOR_DONT_KNOW, DOCTOR_NO);
-	expect_amd(AMD VALUE("boot/config-6.8.0", "CONFIG_PCI_P2PDMA=y"), DOCTOR_DONT_KNOW, DOCTOR_NO);
+	expect_amd(AMD VALUE("boot/config-6.8.0", "CONFIG_PCI_P2PDMA=y"), DOCTOR_DONT_KNOW,
+		   DOCTOR_NO);
 }
 
 /* --- the command line --- */

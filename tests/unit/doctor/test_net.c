@@ -1,4 +1,5 @@
-/* The checks of networks, on small machines; what only a running kernel tells is put into the facts by hand.
+/* The checks of networks, on small machines; what only a running kernel tells is put into the facts
+ * by hand.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,8 +21,9 @@
 
 #define VALUE(path, value) "f " path " = " value "\\n\n"
 #define LINK(addr, name)   "l sys/bus/pci/devices/" addr " -> ../../../devices/pci0000:3a/" name "\n"
-#define IDS(path, device)                                                                                    \
-	VALUE(path "/vendor", "0x15b3") VALUE(path "/device", device) VALUE(path "/class", "0x020000")
+#define IDS(path, device)                                                                          \
+	VALUE(path "/vendor", "0x15b3")                                                            \
+	VALUE(path "/device", device) VALUE(path "/class", "0x020000")
 #define DIR(addr) "sys/devices/pci0000:3a/" addr
 #define PF	  DIR("0000:3b:00.0")
 #define VF0	  DIR("0000:3b:00.1")
@@ -29,46 +31,52 @@
 #define PF2	  DIR("0000:3c:00.0")
 #define VF2	  DIR("0000:3c:00.1")
 
-#define RDMA(dir, name, link, state)                                                                         \
-	VALUE(dir "/infiniband/" name "/ports/1/state", state)                                               \
-	VALUE(dir "/infiniband/" name "/ports/1/phys_state", "5: LinkUp")                                    \
-	VALUE(dir "/infiniband/" name "/ports/1/link_layer", link)                                           \
+#define RDMA(dir, name, link, state)                                                               \
+	VALUE(dir "/infiniband/" name "/ports/1/state", state)                                     \
+	VALUE(dir "/infiniband/" name "/ports/1/phys_state", "5: LinkUp")                          \
+	VALUE(dir "/infiniband/" name "/ports/1/link_layer", link)                                 \
 	"l sys/class/infiniband/" name " -> ../../../" dir "/infiniband/" name "\n"
 #define RATE(dir, name, rate) VALUE(dir "/infiniband/" name "/ports/1/rate", rate)
 #define GUID(dir, name, guid) VALUE(dir "/infiniband/" name "/node_guid", guid)
-#define NET(dir, name, file, value)                                                                          \
-	VALUE(dir "/net/" name "/" file, value) "l sys/class/net/" name " -> ../../../" dir "/net/" name "\n"
-#define VERBS(dir, n, name)                                                                                  \
-	VALUE(dir "/infiniband_verbs/" n "/dev", "231:0") VALUE(dir "/infiniband_verbs/" n "/ibdev", name)
-#define GID(dir, name, slot, gid, type)                                                                      \
-	VALUE(dir "/infiniband/" name "/ports/1/gids/" slot, gid)                                            \
+#define NET(dir, name, file, value)                                                                \
+	VALUE(dir "/net/" name "/" file, value)                                                    \
+	"l sys/class/net/" name " -> ../../../" dir "/net/" name "\n"
+#define VERBS(dir, n, name)                                                                        \
+	VALUE(dir "/infiniband_verbs/" n "/dev", "231:0")                                          \
+	VALUE(dir "/infiniband_verbs/" n "/ibdev", name)
+#define GID(dir, name, slot, gid, type)                                                            \
+	VALUE(dir "/infiniband/" name "/ports/1/gids/" slot, gid)                                  \
 	VALUE(dir "/infiniband/" name "/ports/1/gid_attrs/types/" slot, type)
 #define PKEY(dir, name, slot, key) VALUE(dir "/infiniband/" name "/ports/1/pkeys/" slot, key)
 
-#define A_PF                                                                                                 \
-	LINK("0000:3b:00.0", "0000:3b:00.0")                                                                 \
+#define A_PF                                                                                       \
+	LINK("0000:3b:00.0", "0000:3b:00.0")                                                       \
 	IDS(PF, "0x1021") VALUE(PF "/sriov_totalvfs", "8") VALUE(PF "/sriov_numvfs", "2")
-#define A_VF(dir, addr, index)                                                                               \
-	LINK(addr, addr)                                                                                     \
-	IDS(dir, "0x101e") "l " dir "/physfn -> ../0000:3b:00.0\nl " PF "/virtfn" index " -> ../" addr "\n"
+#define A_VF(dir, addr, index)                                                                     \
+	LINK(addr, addr)                                                                           \
+	IDS(dir, "0x101e")                                                                         \
+	"l " dir "/physfn -> ../0000:3b:00.0\nl " PF "/virtfn" index " -> ../" addr "\n"
 #define MACHINE A_PF A_VF(VF0, "0000:3b:00.1", "0") A_VF(VF1, "0000:3b:00.2", "1")
-#define OTHER_PF                                                                                             \
-	LINK("0000:3c:00.0", "0000:3c:00.0")                                                                 \
-	IDS(PF2, "0x1021")                                                                                   \
-	VALUE(PF2 "/sriov_totalvfs", "8")                                                                    \
-	VALUE(PF2 "/sriov_numvfs", "1")                                                                      \
-	LINK("0000:3c:00.1", "0000:3c:00.1")                                                                 \
-	IDS(VF2, "0x101e") "l " VF2 "/physfn -> ../0000:3c:00.0\nl " PF2 "/virtfn0 -> ../0000:3c:00.1\n"
+#define OTHER_PF                                                                                   \
+	LINK("0000:3c:00.0", "0000:3c:00.0")                                                       \
+	IDS(PF2, "0x1021")                                                                         \
+	VALUE(PF2 "/sriov_totalvfs", "8")                                                          \
+	VALUE(PF2 "/sriov_numvfs", "1")                                                            \
+	LINK("0000:3c:00.1", "0000:3c:00.1")                                                       \
+	IDS(VF2, "0x101e")                                                                         \
+	"l " VF2 "/physfn -> ../0000:3c:00.0\nl " PF2 "/virtfn0 -> ../0000:3c:00.1\n"
 
 #define ACTIVE "4: ACTIVE"
 #define DOWN   "1: DOWN"
 #define IB     "InfiniBand"
 #define ETH    "Ethernet"
 
-#define IB_MACHINE(state0, state1)                                                                           \
-	MACHINE RDMA(PF, "mlx5_0", IB, ACTIVE) RDMA(VF0, "mlx5_1", IB, state0) RDMA(VF1, "mlx5_2", IB, state1)
-#define ETH_MACHINE(pf, state0, state1)                                                                      \
-	MACHINE RDMA(PF, "mlx5_0", ETH, pf) RDMA(VF0, "mlx5_1", ETH, state0) RDMA(VF1, "mlx5_2", ETH, state1)
+#define IB_MACHINE(state0, state1)                                                                 \
+	MACHINE RDMA(PF, "mlx5_0", IB, ACTIVE) RDMA(VF0, "mlx5_1", IB, state0)                     \
+		RDMA(VF1, "mlx5_2", IB, state1)
+#define ETH_MACHINE(pf, state0, state1)                                                            \
+	MACHINE RDMA(PF, "mlx5_0", ETH, pf) RDMA(VF0, "mlx5_1", ETH, state0)                       \
+		RDMA(VF1, "mlx5_2", ETH, state1)
 
 struct visit {
 	struct sysroot *root;
@@ -128,7 +136,8 @@ static void assert_found(const struct visit *v, enum doctor_verdict verdict, con
 	}
 	if (!found) {
 		for (size_t i = 0; i < doctor_report_n(v->r); i++)
-			print_message("%s %s\n", doctor_verdict_name(doctor_report_at(v->r, i)->verdict),
+			print_message("%s %s\n",
+				      doctor_verdict_name(doctor_report_at(v->r, i)->verdict),
 				      doctor_report_at(v->r, i)->sentence);
 		fail_msg("not said: %s %s", doctor_verdict_name(verdict), sentence);
 	}
@@ -138,14 +147,16 @@ static void assert_found(const struct visit *v, enum doctor_verdict verdict, con
 }
 
 /* One finding, this one. */
-static void assert_only(struct visit *v, const char *check, enum doctor_verdict verdict, const char *sentence)
+static void assert_only(struct visit *v, const char *check, enum doctor_verdict verdict,
+			const char *sentence)
 {
 	run(v, check);
 	assert_found(v, verdict, sentence);
 	assert_int_equal(doctor_report_n(v->r), 1);
 }
 
-static void once(const char *text, const char *check, enum doctor_verdict verdict, const char *sentence)
+static void once(const char *text, const char *check, enum doctor_verdict verdict,
+		 const char *sentence)
 {
 	struct visit v;
 
@@ -154,9 +165,10 @@ static void once(const char *text, const char *check, enum doctor_verdict verdic
 	leave(&v);
 }
 
-#define ALL_VERBS                                                                                            \
-	RDMA(PF, "mlx5_0", IB, ACTIVE)                                                                       \
-	RDMA(VF0, "mlx5_1", IB, ACTIVE) RDMA(VF1, "mlx5_2", IB, ACTIVE) VERBS(VF0, "uverbs1", "mlx5_1")
+#define ALL_VERBS                                                                                  \
+	RDMA(PF, "mlx5_0", IB, ACTIVE)                                                             \
+	RDMA(VF0, "mlx5_1", IB, ACTIVE)                                                            \
+	RDMA(VF1, "mlx5_2", IB, ACTIVE) VERBS(VF0, "uverbs1", "mlx5_1")
 
 static void an_infiniband_vf_needs_its_guids(void **state)
 {
@@ -172,7 +184,8 @@ static void an_infiniband_vf_needs_its_guids(void **state)
 	     "2 of the 2 VFs of 0000:3b:00.0 (mlx5_0) have no GUID (node GUID zero): 0000:3b:00.1, "
 	     "0000:3b:00.2.");
 	arrive(&v, IB_MACHINE(DOWN, ACTIVE) GUID(VF0, "mlx5_1", "0011:2233:4455:6677")
-			   GID(VF0, "mlx5_1", "0", "fe80:0000:0000:0000:0000:0000:0000:0000", "IB/RoCE v1"));
+			   GID(VF0, "mlx5_1", "0", "fe80:0000:0000:0000:0000:0000:0000:0000",
+			       "IB/RoCE v1"));
 	run(&v, "vf-identity");
 	assert_found(&v, DOCTOR_FAIL, "VF 0000:3b:00.1 (mlx5_1) has no port GUID (it is zero).");
 	assert_found(&v, DOCTOR_UNKNOWN,
@@ -194,7 +207,8 @@ static void guids_that_nobody_set_are_seen_at_the_pf(void **state)
 	v.netdev[0].vfs = vfs;
 	v.netdev[0].n_vfs = 2;
 	run(&v, "vf-identity");
-	assert_found(&v, DOCTOR_FAIL, "VF 0000:3b:00.2 (mlx5_2) has no GUID (its node GUID is zero).");
+	assert_found(&v, DOCTOR_FAIL,
+		     "VF 0000:3b:00.2 (mlx5_2) has no GUID (its node GUID is zero).");
 	assert_found(&v, DOCTOR_PASS, "1 VF has a GUID or MAC address of its own.");
 	leave(&v);
 }
@@ -204,11 +218,13 @@ static void a_vf_on_ethernet_needs_an_address(void **state)
 	struct visit v;
 
 	(void)state;
-	arrive(&v, ETH_MACHINE(ACTIVE, DOWN, ACTIVE) NET(VF0, "eth1", "address", "00:00:00:00:00:00")
-			   NET(VF1, "eth2", "address", "02:00:00:00:00:01")
-				   GUID(VF1, "mlx5_2", "0000:0000:0000:0000"));
+	arrive(&v,
+	       ETH_MACHINE(ACTIVE, DOWN, ACTIVE) NET(VF0, "eth1", "address", "00:00:00:00:00:00")
+		       NET(VF1, "eth2", "address", "02:00:00:00:00:01")
+			       GUID(VF1, "mlx5_2", "0000:0000:0000:0000"));
 	run(&v, "vf-identity");
-	assert_found(&v, DOCTOR_FAIL, "VF 0000:3b:00.1 (mlx5_1, eth1) has no MAC address (it is zero).");
+	assert_found(&v, DOCTOR_FAIL,
+		     "VF 0000:3b:00.1 (mlx5_1, eth1) has no MAC address (it is zero).");
 	assert_found(&v, DOCTOR_WARN, "VF 0000:3b:00.2 (mlx5_2, eth2) has the node GUID zero.");
 	leave(&v);
 }
@@ -219,34 +235,41 @@ static void what_the_administrator_set_is_told(void **state)
 		{ .index = 0, .link = NETLINK_VF_LINK_AUTO, .trust = 1, .spoofchk = -1 },
 		{ .index = 1, .link = NETLINK_VF_LINK_ENABLE, .trust = 0, .spoofchk = 1 },
 	};
-	static const struct netlink_vf disabled[] = { { .index = 0, .link = NETLINK_VF_LINK_DISABLE },
-						      { .index = 1, .link = NETLINK_VF_LINK_AUTO } };
+	static const struct netlink_vf disabled[] = {
+		{ .index = 0, .link = NETLINK_VF_LINK_DISABLE },
+		{ .index = 1, .link = NETLINK_VF_LINK_AUTO }
+	};
 	struct visit v;
 
 	(void)state;
 	arrive(&v, IB_MACHINE(ACTIVE, ACTIVE));
-	assert_only(&v, "vf-admin", DOCTOR_UNKNOWN,
-		    "What the administrator set for the VFs of 0000:3b:00.0 (mlx5_0) is not known: this is "
-		    "not the "
-		    "running machine.");
+	assert_only(
+		&v, "vf-admin", DOCTOR_UNKNOWN,
+		"What the administrator set for the VFs of 0000:3b:00.0 (mlx5_0) is not known: this is "
+		"not the "
+		"running machine.");
 	v.netdev[0].why_no_vfs = NULL;
 	v.netdev[0].vfs = vfs;
 	v.netdev[0].n_vfs = 2;
-	assert_only(&v, "vf-admin", DOCTOR_PASS,
-		    "No link of the 2 VFs of 0000:3b:00.0 (mlx5_0) is disabled (1 always up, the others "
-		    "follow the "
-		    "port); 1 are trusted, 1 have spoof checking.");
+	assert_only(
+		&v, "vf-admin", DOCTOR_PASS,
+		"No link of the 2 VFs of 0000:3b:00.0 (mlx5_0) is disabled (1 always up, the others "
+		"follow the "
+		"port); 1 are trusted, 1 have spoof checking.");
 	v.inv->pci[1].rate_mbps = 10000;
 	run(&v, "vf-admin");
-	assert_found(&v, DOCTOR_PASS, "1 of the 2 VFs of 0000:3b:00.0 (mlx5_0) may send 10000 Mb/s at most.");
+	assert_found(&v, DOCTOR_PASS,
+		     "1 of the 2 VFs of 0000:3b:00.0 (mlx5_0) may send 10000 Mb/s at most.");
 	v.inv->pci[2].rate_mbps = 25000;
 	run(&v, "vf-admin");
-	assert_found(&v, DOCTOR_PASS,
-		     "2 of the 2 VFs of 0000:3b:00.0 (mlx5_0) may send 10000 to 25000 Mb/s at most.");
+	assert_found(
+		&v, DOCTOR_PASS,
+		"2 of the 2 VFs of 0000:3b:00.0 (mlx5_0) may send 10000 to 25000 Mb/s at most.");
 	v.inv->pci[1].rate_mbps = v.inv->pci[2].rate_mbps = 0;
 	v.netdev[0].vfs = disabled;
-	assert_only(&v, "vf-admin", DOCTOR_FAIL,
-		    "1 of the 2 VFs of 0000:3b:00.0 (mlx5_0) have their link state set to disable: VF 0.");
+	assert_only(
+		&v, "vf-admin", DOCTOR_FAIL,
+		"1 of the 2 VFs of 0000:3b:00.0 (mlx5_0) have their link state set to disable: VF 0.");
 	leave(&v);
 }
 
@@ -261,8 +284,9 @@ static void every_vf_needs_a_verbs_device_and_its_node(void **state)
 	assert_found(&v, DOCTOR_FAIL, "VF 0000:3b:00.2 (mlx5_2) has no verbs device (uverbsN).");
 	v.rdma[1].node = DOCTOR_NO;
 	run(&v, "uverbs");
-	assert_found(&v, DOCTOR_FAIL,
-		     "VF 0000:3b:00.1 (mlx5_1) has a verbs device, but no node of it in /dev/infiniband.");
+	assert_found(
+		&v, DOCTOR_FAIL,
+		"VF 0000:3b:00.1 (mlx5_1) has a verbs device, but no node of it in /dev/infiniband.");
 	leave(&v);
 }
 
@@ -302,23 +326,26 @@ static void ports_have_to_be_active(void **state)
 
 static void an_idle_vf_on_the_host_is_no_failure(void **state)
 {
-	static const char text[] = ETH_MACHINE(ACTIVE, DOWN, DOWN) NET(VF0, "eth1", "flags", "0x1002")
-		NET(VF1, "eth2", "flags", "0x1003");
+	static const char text[] = ETH_MACHINE(ACTIVE, DOWN, DOWN)
+		NET(VF0, "eth1", "flags", "0x1002") NET(VF1, "eth2", "flags", "0x1003");
 	struct visit v;
 
 	(void)state;
 	arrive(&v, text);
 	run(&v, "port");
-	assert_found(&v, DOCTOR_PASS,
-		     "VF 0000:3b:00.1 (mlx5_1, eth1) is idle: its interface is switched off, so its port is "
-		     "down.");
-	assert_found(&v, DOCTOR_FAIL, "VF 0000:3b:00.2 (mlx5_2, eth2) has a port that is not ACTIVE.");
+	assert_found(
+		&v, DOCTOR_PASS,
+		"VF 0000:3b:00.1 (mlx5_1, eth1) is idle: its interface is switched off, so its port is "
+		"down.");
+	assert_found(&v, DOCTOR_FAIL,
+		     "VF 0000:3b:00.2 (mlx5_2, eth2) has a port that is not ACTIVE.");
 	v.f->container = DOCTOR_YES;
 	v.rdma[1].node = v.rdma[2].node = DOCTOR_YES;
 	run(&v, "port");
-	assert_found(&v, DOCTOR_FAIL,
-		     "VF 0000:3b:00.1 (mlx5_1, eth1) has a port that is not ACTIVE: its interface is "
-		     "switched off.");
+	assert_found(
+		&v, DOCTOR_FAIL,
+		"VF 0000:3b:00.1 (mlx5_1, eth1) has a port that is not ACTIVE: its interface is "
+		"switched off.");
 	leave(&v);
 }
 
@@ -332,10 +359,12 @@ static void an_interface_without_flags_is_off_when_it_has_no_carrier_to_tell(voi
 						   "l sys/class/net/eth1 -> ../../../" VF0
 						   "/net/eth1\n" NET(VF1, "eth2", "carrier", "0"));
 	run(&v, "port");
-	assert_found(&v, DOCTOR_PASS,
-		     "VF 0000:3b:00.1 (mlx5_1, eth1) is idle: its interface is switched off, so its port is "
-		     "down.");
-	assert_found(&v, DOCTOR_FAIL, "VF 0000:3b:00.2 (mlx5_2, eth2) has a port that is not ACTIVE.");
+	assert_found(
+		&v, DOCTOR_PASS,
+		"VF 0000:3b:00.1 (mlx5_1, eth1) is idle: its interface is switched off, so its port is "
+		"down.");
+	assert_found(&v, DOCTOR_FAIL,
+		     "VF 0000:3b:00.2 (mlx5_2, eth2) has a port that is not ACTIVE.");
 	leave(&v);
 }
 
@@ -347,10 +376,11 @@ static void a_port_without_a_state_is_unknown(void **state)
 	arrive(&v, MACHINE RDMA(PF, "mlx5_0", IB, ACTIVE) RDMA(VF0, "mlx5_1", IB, ACTIVE)
 			   VALUE(VF1 "/infiniband/mlx5_2/ports/1/link_layer", IB));
 	run(&v, "port");
-	assert_found(&v, DOCTOR_UNKNOWN, "VF 0000:3b:00.2 (mlx5_2) does not show the state of its port.");
+	assert_found(&v, DOCTOR_UNKNOWN,
+		     "VF 0000:3b:00.2 (mlx5_2) does not show the state of its port.");
 	leave(&v);
-	once(MACHINE RDMA(PF, "mlx5_0", IB, ACTIVE) "d " VF0 "/infiniband/mlx5_1\n", "port", DOCTOR_FAIL,
-	     "VF 0000:3b:00.1 (mlx5_1) has no port.");
+	once(MACHINE RDMA(PF, "mlx5_0", IB, ACTIVE) "d " VF0 "/infiniband/mlx5_1\n", "port",
+	     DOCTOR_FAIL, "VF 0000:3b:00.1 (mlx5_1) has no port.");
 }
 
 static void a_pf_slower_than_its_like_is_told(void **state)
@@ -358,11 +388,13 @@ static void a_pf_slower_than_its_like_is_told(void **state)
 	struct visit v;
 
 	(void)state;
-	arrive(&v, ETH_MACHINE(ACTIVE, ACTIVE, ACTIVE) OTHER_PF RDMA(PF2, "mlx5_3", ETH, ACTIVE) RATE(
-			   PF, "mlx5_0", "400 Gb/sec (4X NDR)") RATE(PF2, "mlx5_3", "100 Gb/sec (4X EDR)"));
+	arrive(&v, ETH_MACHINE(ACTIVE, ACTIVE, ACTIVE) OTHER_PF RDMA(PF2, "mlx5_3", ETH, ACTIVE)
+			   RATE(PF, "mlx5_0", "400 Gb/sec (4X NDR)")
+				   RATE(PF2, "mlx5_3", "100 Gb/sec (4X EDR)"));
 	run(&v, "port");
-	assert_found(&v, DOCTOR_WARN,
-		     "Port 1 of 0000:3c:00.0 (mlx5_3) runs at 100 Gb/s, others of its model at 400.");
+	assert_found(
+		&v, DOCTOR_WARN,
+		"Port 1 of 0000:3c:00.0 (mlx5_3) runs at 100 Gb/s, others of its model at 400.");
 	leave(&v);
 }
 
@@ -394,7 +426,8 @@ static void roce_needs_large_frames(void **state)
 		once(rows[i].text, "mtu", rows[i].verdict, rows[i].sentence);
 	arrive(&v, PF_MTU("9000") NET(VF0, "eth1", "mtu", "1500") NET(VF1, "eth2", "mtu", "9000"));
 	run(&v, "mtu");
-	assert_found(&v, DOCTOR_WARN, "VF 0000:3b:00.1 (mlx5_1, eth1) has a smaller MTU than its PF.");
+	assert_found(&v, DOCTOR_WARN,
+		     "VF 0000:3b:00.1 (mlx5_1, eth1) has a smaller MTU than its PF.");
 	assert_found(&v, DOCTOR_PASS, "1 VF has an MTU for full RoCE packets, or its PF's.");
 	leave(&v);
 	arrive(&v, IB_MACHINE(ACTIVE, ACTIVE) NET(PF, "ib0", "mtu", "2044"));
@@ -408,9 +441,11 @@ static void pfs_with_different_mtus_are_told(void **state)
 	struct visit v;
 
 	(void)state;
-	arrive(&v, PF_MTU("9000") OTHER_PF RDMA(PF2, "mlx5_3", ETH, ACTIVE) NET(PF2, "eth9", "mtu", "4500"));
+	arrive(&v, PF_MTU("9000") OTHER_PF RDMA(PF2, "mlx5_3", ETH, ACTIVE)
+			   NET(PF2, "eth9", "mtu", "4500"));
 	run(&v, "mtu");
-	assert_found(&v, DOCTOR_WARN, "PFs have different MTUs: 0000:3b:00.0 9000, 0000:3c:00.0 4500.");
+	assert_found(&v, DOCTOR_WARN,
+		     "PFs have different MTUs: 0000:3b:00.0 9000, 0000:3c:00.0 4500.");
 	leave(&v);
 }
 
@@ -465,8 +500,9 @@ static void qos_of_the_pf_is_told(void **state)
 
 	(void)state;
 	arrive(&v, ETH_MACHINE(ACTIVE, ACTIVE, ACTIVE));
-	assert_only(&v, "qos", DOCTOR_UNKNOWN,
-		    "PFC and trust of 0000:3b:00.0 (mlx5_0) are not known: this is not the running machine.");
+	assert_only(
+		&v, "qos", DOCTOR_UNKNOWN,
+		"PFC and trust of 0000:3b:00.0 (mlx5_0) are not known: this is not the running machine.");
 	v.netdev[0].why_no_dcb = NULL;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		v.netdev[0].dcb = lossless(rows[i].pfc, rows[i].trust);
@@ -485,8 +521,9 @@ static void pfs_with_different_pfc_are_told(void **state)
 	v.netdev[0].dcb = lossless(8, HW_DCB_TRUST_DSCP);
 	v.netdev[3].dcb = lossless(0, HW_DCB_TRUST_DSCP);
 	run(&v, "qos");
-	assert_found(&v, DOCTOR_WARN,
-		     "PFs have PFC on different priorities: 0000:3b:00.0 on 3, 0000:3c:00.0 on no priority.");
+	assert_found(
+		&v, DOCTOR_WARN,
+		"PFs have PFC on different priorities: 0000:3b:00.0 on 3, 0000:3c:00.0 on no priority.");
 	leave(&v);
 }
 
@@ -506,8 +543,9 @@ static void the_mark_of_the_host_is_read(void **state)
 	leave(&v);
 }
 
-#define FW(dir, name, fw, board)                                                                             \
-	VALUE(dir "/infiniband/" name "/fw_ver", fw) VALUE(dir "/infiniband/" name "/board_id", board)
+#define FW(dir, name, fw, board)                                                                   \
+	VALUE(dir "/infiniband/" name "/fw_ver", fw)                                               \
+	VALUE(dir "/infiniband/" name "/board_id", board)
 
 static void cards_of_one_model_have_one_firmware(void **state)
 {
@@ -515,53 +553,62 @@ static void cards_of_one_model_have_one_firmware(void **state)
 
 	(void)state;
 	arrive(&v, IB_MACHINE(ACTIVE, ACTIVE) OTHER_PF RDMA(PF2, "mlx5_3", IB, ACTIVE)
-			   FW(PF, "mlx5_0", "28.39.1002", "MT_01") FW(PF2, "mlx5_3", "28.36.1010", "MT_02"));
+			   FW(PF, "mlx5_0", "28.39.1002", "MT_01")
+				   FW(PF2, "mlx5_3", "28.36.1010", "MT_02"));
 	run(&v, "firmware");
 	assert_found(&v, DOCTOR_WARN,
 		     "PFs 15b3:1021 have different firmware: 28.39.1002 (0000:3b:00.0), 28.36.1010 "
 		     "(0000:3c:00.0).");
-	assert_found(&v, DOCTOR_WARN,
-		     "PFs 15b3:1021 have different boards: MT_01 (0000:3b:00.0), MT_02 (0000:3c:00.0).");
+	assert_found(
+		&v, DOCTOR_WARN,
+		"PFs 15b3:1021 have different boards: MT_01 (0000:3b:00.0), MT_02 (0000:3c:00.0).");
 	leave(&v);
 	once(IB_MACHINE(ACTIVE, ACTIVE) OTHER_PF RDMA(PF2, "mlx5_3", IB, ACTIVE)
-		     FW(PF, "mlx5_0", "28.39.1002", "MT_01") FW(PF2, "mlx5_3", "28.39.1002", "MT_01"),
+		     FW(PF, "mlx5_0", "28.39.1002", "MT_01")
+			     FW(PF2, "mlx5_3", "28.39.1002", "MT_01"),
 	     "firmware", DOCTOR_PASS, "PFs of one model have the same firmware and board.");
 }
 
-#define REP(name, port) NET(PF, name, "phys_port_name", port) VALUE(PF "/net/" name "/flags", "0x1003")
+#define REP(name, port)                                                                            \
+	NET(PF, name, "phys_port_name", port) VALUE(PF "/net/" name "/flags", "0x1003")
 
 static void vfs_of_a_switchdev_pf_need_representors(void **state)
 {
-	static const char text[] = ETH_MACHINE(ACTIVE, ACTIVE, ACTIVE) NET(PF, "eth0", "phys_port_name", "p0")
-		REP("eth0_0", "pf0vf0") REP("eth0_1", "c1pf0vf1") REP("eth0_s", "pf0sf7");
+	static const char text[] =
+		ETH_MACHINE(ACTIVE, ACTIVE, ACTIVE) NET(PF, "eth0", "phys_port_name", "p0")
+			REP("eth0_0", "pf0vf0") REP("eth0_1", "c1pf0vf1") REP("eth0_s", "pf0sf7");
 	struct doctor_representor reps[2];
 	struct visit v;
 
 	(void)state;
 	arrive(&v, text);
 	assert_int_equal(v.netdev[0].n_reps, 2);
-	assert_only(&v, "switchdev", DOCTOR_UNKNOWN,
-		    "0000:3b:00.0 (mlx5_0, eth0) is in switchdev mode; what its representors are attached to "
-		    "is not "
-		    "known.");
+	assert_only(
+		&v, "switchdev", DOCTOR_UNKNOWN,
+		"0000:3b:00.0 (mlx5_0, eth0) is in switchdev mode; what its representors are attached to "
+		"is not "
+		"known.");
 	memcpy(reps, v.netdev[0].reps, sizeof(reps));
 	reps[0].attached = reps[1].attached = DOCTOR_YES;
 	v.netdev[0].reps = reps;
-	assert_only(&v, "switchdev", DOCTOR_PASS,
-		    "0000:3b:00.0 (mlx5_0, eth0) is in switchdev mode, and every VF has a representor that "
-		    "is attached.");
+	assert_only(
+		&v, "switchdev", DOCTOR_PASS,
+		"0000:3b:00.0 (mlx5_0, eth0) is in switchdev mode, and every VF has a representor that "
+		"is attached.");
 	reps[0].up = DOCTOR_NO;
 	reps[1].attached = DOCTOR_NO;
-	assert_only(&v, "switchdev", DOCTOR_WARN,
-		    "Representors of 0000:3b:00.0 (mlx5_0, eth0) (switchdev): that of VF 0 is switched off, "
-		    "that of VF 1 "
-		    "is attached to nothing.");
+	assert_only(
+		&v, "switchdev", DOCTOR_WARN,
+		"Representors of 0000:3b:00.0 (mlx5_0, eth0) (switchdev): that of VF 0 is switched off, "
+		"that of VF 1 "
+		"is attached to nothing.");
 	v.netdev[0].n_reps = 1;
 	run(&v, "switchdev");
-	assert_found(&v, DOCTOR_WARN,
-		     "Representors of 0000:3b:00.0 (mlx5_0, eth0) (switchdev): that of VF 0 is switched off, "
-		     "that of VF "
-		     "1 is missing.");
+	assert_found(
+		&v, DOCTOR_WARN,
+		"Representors of 0000:3b:00.0 (mlx5_0, eth0) (switchdev): that of VF 0 is switched off, "
+		"that of VF "
+		"1 is missing.");
 	leave(&v);
 }
 
@@ -580,7 +627,8 @@ static void gid_tables_are_judged_as_nccl_reads_them(void **state)
 	} rows[] = {
 #define SLOT(n, gid, type) GID(VF0, "mlx5_1", n, gid, type)
 #define USUAL		   SLOT("0", LOCAL("1"), V1) SLOT("1", LOCAL("1"), V2) SLOT("2", IPV4("1"), V1)
-		{ ONE_VF USUAL SLOT("3", IPV4("1"), V2), DOCTOR_PASS, "1 VF has a routable RoCE v2 GID." },
+		{ ONE_VF USUAL SLOT("3", IPV4("1"), V2), DOCTOR_PASS,
+		  "1 VF has a routable RoCE v2 GID." },
 		{ ONE_VF SLOT("0", "2001:0db8:0000:0000:0000:0000:0000:0001", V2), DOCTOR_PASS,
 		  "1 VF has a routable RoCE v2 GID." },
 		{ ONE_VF USUAL, DOCTOR_UNKNOWN,
@@ -604,7 +652,8 @@ static void gid_tables_are_judged_as_nccl_reads_them(void **state)
 		once(rows[i].text, "gid", rows[i].verdict, rows[i].sentence);
 	arrive(&v, ONE_VF USUAL);
 	v.f->container = DOCTOR_YES;
-	assert_only(&v, "gid", DOCTOR_FAIL, "VF 0000:3b:00.1 (mlx5_1) has no routable RoCE v2 GID.");
+	assert_only(&v, "gid", DOCTOR_FAIL,
+		    "VF 0000:3b:00.1 (mlx5_1) has no routable RoCE v2 GID.");
 	leave(&v);
 }
 
@@ -625,7 +674,8 @@ static void partitions_need_a_full_member(void **state)
 		  "VF 0000:3b:00.1 (mlx5_1) has no partition key." },
 		{ IB_VF KEY("0", "0x7fff") KEY("1", "0x8001"), DOCTOR_WARN,
 		  "VF 0000:3b:00.1 (mlx5_1) has no key of a full member at index 0, but a later one." },
-		{ IB_VF, DOCTOR_UNKNOWN, "VF 0000:3b:00.1 (mlx5_1) does not show its partition keys." },
+		{ IB_VF, DOCTOR_UNKNOWN,
+		  "VF 0000:3b:00.1 (mlx5_1) does not show its partition keys." },
 	};
 
 	(void)state;
@@ -639,7 +689,8 @@ static void the_mode_of_rdma_namespaces_is_told(void **state)
 	struct visit v;
 
 	(void)state;
-	once(MODE("Y"), "rdma-netns", DOCTOR_PASS, "RDMA devices are shared by all network namespaces.");
+	once(MODE("Y"), "rdma-netns", DOCTOR_PASS,
+	     "RDMA devices are shared by all network namespaces.");
 	once(MODE("N"), "rdma-netns", DOCTOR_WARN,
 	     "RDMA devices are in one network namespace each (mode exclusive).");
 	once(MODE("?"), "rdma-netns", DOCTOR_UNKNOWN,
@@ -662,7 +713,8 @@ static void limits_mean_something_in_a_container(void **state)
 	v.f->live = true;
 	v.f->container = DOCTOR_NO;
 	run(&v, "memlock,shm");
-	assert_int_equal(doctor_report_n(v.r), 0); /* those of a shell on the host are not a container's */
+	assert_int_equal(doctor_report_n(v.r),
+			 0); /* those of a shell on the host are not a container's */
 	v.f->container = DOCTOR_DONT_KNOW;
 	assert_only(&v, "memlock", DOCTOR_UNKNOWN,
 		    "Whether this is a container is not known, nor what it may lock in memory.");
@@ -677,7 +729,8 @@ static void limits_mean_something_in_a_container(void **state)
 	assert_only(&v, "memlock", DOCTOR_PASS,
 		    "This container may lock any amount of memory (it has IPC_LOCK).");
 	v.net.ipc_lock = DOCTOR_DONT_KNOW;
-	assert_only(&v, "memlock", DOCTOR_UNKNOWN, "How much memory this container may lock is not known.");
+	assert_only(&v, "memlock", DOCTOR_UNKNOWN,
+		    "How much memory this container may lock is not known.");
 	v.net.memlock = -1;
 	assert_only(&v, "memlock", DOCTOR_PASS, "This container may lock any amount of memory.");
 	v.net.shm = (int64_t)64 << 20;
@@ -704,7 +757,8 @@ static void this_machine_can_be_looked_at(void **state)
 	assert_int_not_equal(net->ipc_lock, DOCTOR_DONT_KNOW);
 	for (size_t i = 0; i < inv->n_pci; i++) {
 		if (hw_is_nic(&inv->pci[i]) && inv->pci[i].netdev)
-			assert_true(net->netdev[i].mtu > 0 && net->netdev[i].up != DOCTOR_DONT_KNOW);
+			assert_true(net->netdev[i].mtu > 0 &&
+				    net->netdev[i].up != DOCTOR_DONT_KNOW);
 	}
 	hw_inventory_free(inv);
 	sysroot_close(root);
@@ -723,19 +777,22 @@ static void many_vfs_in_one_trouble_are_one_finding(void **state)
 		char addr[16];
 
 		snprintf(addr, sizeof(addr), "0000:3b:00.%d", i + 1);
-		strbuf_printf(&text,
-			      "l sys/bus/pci/devices/%s -> ../../../devices/pci0000:3a/%s\n"
-			      "f " DIR("%s") "/vendor = 0x15b3\\n\nf " DIR(
-				      "%s") "/device = 0x101e\\n\n"
-					    "f " DIR("%s") "/class = 0x020700\\n\nl " DIR(
-						    "%s") "/physfn -> ../0000:3b:00.0\n"
-							  "l " PF "/virtfn%d -> ../%s\n"
-							  "f " DIR("%s") "/infiniband/mlx5_%d/ports/1/state "
-									 "= 1: DOWN\\n\n"
-									 "f " DIR("%s") "/infiniband/mlx5_%d/"
-											"ports/1/link_layer "
-											"= InfiniBand\\n\n",
-			      addr, addr, addr, addr, addr, addr, i, addr, addr, i + 1, addr, i + 1);
+		strbuf_printf(
+			&text,
+			"l sys/bus/pci/devices/%s -> ../../../devices/pci0000:3a/%s\n"
+			"f " DIR("%s") "/vendor = 0x15b3\\n\nf " DIR(
+				"%s") "/device = 0x101e\\n\n"
+				      "f " DIR("%s") "/class = 0x020700\\n\nl " DIR(
+					      "%s") "/physfn -> ../0000:3b:00.0\n"
+						    "l " PF "/virtfn%d -> ../%s\n"
+						    "f " DIR(
+							    "%s") "/infiniband/mlx5_%d/ports/1/state "
+								  "= 1: DOWN\\n\n"
+								  "f " DIR(
+									  "%s") "/infiniband/mlx5_%d/"
+										"ports/1/link_layer "
+										"= InfiniBand\\n\n",
+			addr, addr, addr, addr, addr, addr, i, addr, addr, i + 1, addr, i + 1);
 	}
 	arrive(&v, strbuf_str(&text));
 	assert_only(&v, "port", DOCTOR_FAIL,

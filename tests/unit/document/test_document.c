@@ -1,4 +1,5 @@
-/* document_parse() itself is tested through the rooms that use it (config: lines, paths, bad text). */
+/* document_parse() itself is tested through the rooms that use it (config: lines, paths, bad text).
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +49,8 @@ static void a_member_of_another_type_is_no_string_and_no_number(void **state)
 static void whole_numbers_keep_every_digit_and_fractions_are_none(void **state)
 {
 	_cleanup_arena_ struct arena *a = arena_new(0);
-	const struct item *top = parse(a, "{\"big\": 9223372036854775807, \"low\": -3, \"half\": 0.5}");
+	const struct item *top =
+		parse(a, "{\"big\": 9223372036854775807, \"low\": -3, \"half\": 0.5}");
 
 	(void)state;
 	assert_true(item_number(top, "big", 0) == INT64_MAX);
@@ -67,8 +69,9 @@ static void is_text(const struct item *top, const char *key, const char *text)
 static void every_value_has_the_text_that_it_was(void **state)
 {
 	_cleanup_arena_ struct arena *a = arena_new(0);
-	const struct item *top = parse(a, " {\"n\" : 1.50 , \"s\":\"a\\u00e9\\\"\", \"l\": [ 1,\n{} ] "
-					  ",\"o\":{ \"x\" :null},\"t\":true}\n");
+	const struct item *top =
+		parse(a, " {\"n\" : 1.50 , \"s\":\"a\\u00e9\\\"\", \"l\": [ 1,\n{} ] "
+			 ",\"o\":{ \"x\" :null},\"t\":true}\n");
 
 	(void)state;
 	is_text(top, "n", "1.50");

@@ -43,12 +43,15 @@ static void check_rects(const char *svg)
 {
 	int width, height, x, y, w, h;
 
-	assert_int_equal(sscanf(strstr(svg, "viewBox="), "viewBox=\"0 0 %d %d\"", &width, &height), 2);
+	assert_int_equal(sscanf(strstr(svg, "viewBox="), "viewBox=\"0 0 %d %d\"", &width, &height),
+			 2);
 	assert_in_range(width, 300, 1000);
 	for (const char *at = svg; (at = strstr(at, "<rect x=")); at++) {
-		assert_int_equal(
-			sscanf(at, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"", &x, &y, &w, &h), 4);
-		assert_true(x >= 0 && y >= 0 && w > 0 && h > 0 && x + w <= width && y + h <= height);
+		assert_int_equal(sscanf(at, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"",
+					&x, &y, &w, &h),
+				 4);
+		assert_true(x >= 0 && y >= 0 && w > 0 && h > 0 && x + w <= width &&
+			    y + h <= height);
 	}
 }
 
@@ -96,7 +99,8 @@ static void shows_every_gpu_nic_and_vf(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 8; i++) {
-		snprintf(text, sizeof(text), ">%s</text>", address(s.inv, synth_gpu(s.inv, i), buf));
+		snprintf(text, sizeof(text), ">%s</text>",
+			 address(s.inv, synth_gpu(s.inv, i), buf));
 		assert_has(svg, text);
 		snprintf(text, sizeof(text), ">%s</text>", address(s.inv, synth_pf(s.inv, i), buf));
 		assert_has(svg, text);
@@ -147,7 +151,12 @@ static void names_pods_that_hold_vfs(void **state)
 	char vfs[4][BDF_STRLEN], gpu[BDF_STRLEN];
 	const char *const gpus[] = { address(s.inv, synth_gpu(s.inv, 0), gpu), "nonsense" };
 	const struct draw_hold holds[] = {
-		{ .vf = vfs[0], .ns = "ml", .pod = "train-0", .uid = "1", .gpus = gpus, .n_gpus = 2 },
+		{ .vf = vfs[0],
+		  .ns = "ml",
+		  .pod = "train-0",
+		  .uid = "1",
+		  .gpus = gpus,
+		  .n_gpus = 2 },
 		{ .vf = vfs[1], .ns = "ml", .pod = "train-0", .uid = "1" },
 		{ .vf = vfs[2], .ns = "ml", .pod = "train-0", .uid = "0", .draining = true },
 		{ .vf = vfs[3] },
@@ -212,9 +221,11 @@ static void hostile_names_stay_text(void **state)
 {
 	_cleanup_scene_ struct scene s = machine("switch:1 gpu:1 pf:1 vf:1");
 	char vf[BDF_STRLEN];
-	const struct draw_hold hold = { .vf = address(s.inv, synth_vf(s.inv, 0), vf),
-					.ns = "a&b",
-					.pod = "</text><script>alert(1)</script>\x1b[2J\xff\xe2\x80\xae\"'" };
+	const struct draw_hold hold = {
+		.vf = address(s.inv, synth_vf(s.inv, 0), vf),
+		.ns = "a&b",
+		.pod = "</text><script>alert(1)</script>\x1b[2J\xff\xe2\x80\xae\"'"
+	};
 	_cleanup_free_ char *svg = NULL;
 
 	(void)state;

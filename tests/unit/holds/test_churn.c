@@ -1,7 +1,7 @@
 /*
- * A node where everything happens in any order: a kubelet that offers what it has given already, pods that
- * end for the kubelet while their containers run on, kubelets and daemons that start again. Whatever happens,
- * no VF is ever in two live containers.
+ * A node where everything happens in any order: a kubelet that offers what it has given already,
+ * pods that end for the kubelet while their containers run on, kubelets and daemons that start
+ * again. Whatever happens, no VF is ever in two live containers.
  */
 #include "unit/holds/world.h"
 

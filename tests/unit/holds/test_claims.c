@@ -1,4 +1,5 @@
-/* The records that are there when the daemon starts: of two of one VF or one slot the higher number counts.
+/* The records that are there when the daemon starts: of two of one VF or one slot the higher number
+ * counts.
  */
 #include "unit/holds/world.h"
 
@@ -106,7 +107,8 @@ static void a_record_that_is_newer_than_the_ledger_makes_it_an_old_one(void **st
 	assert_true(is_held_by(V1, "web-1#u2"));
 	assert_true(is_held_by(V0, "web-0#u1"));
 	assert_int_equal(w.bad, 1);
-	assert_false(holds_is_settled(w.h)); /* what else it does not know only the kubelet can say */
+	assert_false(
+		holds_is_settled(w.h)); /* what else it does not know only the kubelet can say */
 	assert_false(may_give(V2));
 	kubelet_lists({ "web-1", S1 });
 	assert_true(holds_is_settled(w.h));
@@ -142,7 +144,8 @@ static void a_record_of_the_ledgers_own_decision_changes_nothing(void **state)
 	assert_true(holds_is_settled(w.h));
 }
 
-/* The ledger was stored when Allocate had answered, and the daemon ended before it was stored again. */
+/* The ledger was stored when Allocate had answered, and the daemon ended before it was stored
+ * again. */
 static void a_record_of_a_container_makes_its_pending_hold_a_started_one(void **state)
 {
 	uint64_t number;

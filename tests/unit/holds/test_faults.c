@@ -1,9 +1,9 @@
-/* Faults that were seen on real nodes, each as short as it can be told. All of them ended with one VF in two
- * live containers, but B3. */
+/* Faults that were seen on real nodes, each as short as it can be told. All of them ended with one
+ * VF in two live containers, but B3. */
 #include "unit/holds/world.h"
 
-/* Force-deleted, created again with the same name, and the process of before lives on: it is not the same
- * pod. */
+/* Force-deleted, created again with the same name, and the process of before lives on: it is not
+ * the same pod. */
 static void b1a_the_same_name_again_is_another_pod(void **state)
 {
 	uint64_t number;
@@ -11,7 +11,8 @@ static void b1a_the_same_name_again_is_another_pod(void **state)
 	(void)state;
 	begin_pod("web-0#u1", V0);
 	kubelet_lists({ "web-0", V0 });
-	number = allocate("web-0", V0); /* specs name the pod, and no UID: the API server was slow */
+	number =
+		allocate("web-0", V0); /* specs name the pod, and no UID: the API server was slow */
 	kubelet_lists({ "web-0", V0 });
 	run_pod("web-0#u2");
 	checkpoint("u2", V0);
@@ -41,7 +42,8 @@ static void b1b_a_hold_follows_the_cgroup_of_its_own_pod(void **state)
 	assert_true(starts("web-1#u3", V0));
 }
 
-/* Deleted a quarter of a second after its admission, and its process lives on: its UID is known by then. */
+/* Deleted a quarter of a second after its admission, and its process lives on: its UID is known by
+ * then. */
 static void b1c_a_pod_that_is_deleted_at_once_and_lives_on_keeps_its_vf(void **state)
 {
 	const char *offered[] = { V0 };
@@ -165,7 +167,8 @@ static void h3_a_ledger_from_before_a_failed_open_does_not_beat_the_specs_since(
 	assert_false(may_give(V0));
 }
 
-/* Neither the ledger nor all of the records could be read: the daemon knows that it knows too little. */
+/* Neither the ledger nor all of the records could be read: the daemon knows that it knows too
+ * little. */
 static void m1_an_incomplete_picture_gives_nothing_away(void **state)
 {
 	(void)state;
@@ -187,7 +190,8 @@ static void m1_an_incomplete_picture_gives_nothing_away(void **state)
 	assert_true(may_give(V1));
 }
 
-/* The ledger is torn while a pod that the kubelet has forgotten still runs: map.json names its UID. */
+/* The ledger is torn while a pod that the kubelet has forgotten still runs: map.json names its UID.
+ */
 static void a_torn_ledger_does_not_forget_a_deleted_pod_that_still_runs(void **state)
 {
 	uint64_t number;

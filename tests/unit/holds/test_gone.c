@@ -57,8 +57,9 @@ static void an_answer_says_nothing_of_a_hold_that_is_younger(void **state)
 	began = w.now.mono_ms;
 	allocate("web-0#u1", V0);
 	pass(2000);
-	answer(NULL, began - 1, w.epoch, SAYS({ "web-1", V0 }));   /* of the time before the hold */
-	answer(NULL, began + 999, w.epoch, SAYS({ "web-1", V1 })); /* the kubelet notes it a moment later */
+	answer(NULL, began - 1, w.epoch, SAYS({ "web-1", V0 })); /* of the time before the hold */
+	answer(NULL, began + 999, w.epoch,
+	       SAYS({ "web-1", V1 })); /* the kubelet notes it a moment later */
 	assert_true(is_held_by(V0, "web-0#u1"));
 	answer(NULL, began + 1001, w.epoch, SAYS({ "web-1", V1 }));
 	assert_null(hold_of(V0));
@@ -391,7 +392,8 @@ static void an_operator_frees_a_vf_whoever_holds_it(void **state)
 	assert_null(hold_of(V0));
 	assert_int_equal(w.relists, 1);
 	assert_int_equal(w.bad, 1);
-	assert_true(says("container main of pod default/web-0 (UID u1), and an operator has released it"));
+	assert_true(says(
+		"container main of pod default/web-0 (UID u1), and an operator has released it"));
 	assert_false(holds_release(w.h, V0, w.now));
 }
 
@@ -640,7 +642,8 @@ static void a_vf_does_not_pass_to_another_pod_while_the_first_one_runs(void **st
 	for (int i = 0; i < 5; i++)
 		kubelet_lists({ "web-1", V0 });
 	assert_true(is_held_by(V0, "web-0#u1"));
-	assert_false(is_draining(V0)); /* web-1 has it, says the kubelet: it is not told that it is sick */
+	assert_false(is_draining(
+		V0)); /* web-1 has it, says the kubelet: it is not told that it is sick */
 	end_pod("web-0#u1");
 	kubelet_lists({ "web-1", V0 });
 	kubelet_lists({ "web-1", V0 });

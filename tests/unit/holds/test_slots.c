@@ -168,7 +168,8 @@ static void a_pod_of_the_same_name_and_another_uid_gets_another_vf(void **state)
 	assert_true(is_held_by(V1, "web-0#u2"));
 }
 
-/* The kubelet has given the slot twice: the spec names the VF of the first until its container is created. */
+/* The kubelet has given the slot twice: the spec names the VF of the first until its container is
+ * created. */
 static void a_container_waits_while_another_of_its_slot_may_not_be_created_yet(void **state)
 {
 	struct ledger_owner first = who("web-0#u1"), second = who("web-1#u2");
@@ -218,8 +219,8 @@ static void no_container_keeps_the_vf_of_its_slot_before_all_records_were_read(v
 	assert_string_equal(slot_starts("web-0#u1", S0, true), V0);
 }
 
-/* The first one has a VF of another pool to wait for: it is told of this one again and again, and not
- * created. */
+/* The first one has a VF of another pool to wait for: it is told of this one again and again, and
+ * not created. */
 static void a_container_does_not_wait_for_one_that_was_refused_after_it_was_told(void **state)
 {
 	struct ledger_owner first = who("web-0#u1"), second = who("web-1#u2");
@@ -358,7 +359,8 @@ static void a_vf_of_a_container_is_given_only_when_that_one_is_gone(void **state
 	(void)state;
 	begin_late("web-0#u1", S0, V0);
 	assert_false(may_give(V0));
-	assert_non_null(strstr(w.why, "VF " V0 " is held by container main of pod default/web-0 (UID u1)"));
+	assert_non_null(
+		strstr(w.why, "VF " V0 " is held by container main of pod default/web-0 (UID u1)"));
 	assert_false(holds_could_give(w.h, V0));
 	kubelet_lists({ "web-0", S0 });
 	kubelet_lists({ "web-1", NULL });
@@ -406,7 +408,8 @@ static void while_the_vf_of_a_slot_is_unknown_none_of_its_resource_is_given(void
 	assert_null(holds_unknown(w.h, 1, NULL));
 	assert_int_equal(w.bad, 1);
 	assert_true(
-		says("slot " S0 " is held by container main of pod default/web-0 and its VF is not known"));
+		says("slot " S0
+		     " is held by container main of pod default/web-0 and its VF is not known"));
 	assert_false(may_give(V0));
 	assert_false(may_give(V1));
 	assert_non_null(strstr(w.why, "may be that of slot " S0));
@@ -442,8 +445,8 @@ static void an_unknown_slot_is_forgotten_when_its_pod_is_missed_twice_and_runs_n
 	assert_true(may_give(V1));
 }
 
-/* An ordinary init container starts (again): no other container of its pod runs, so nothing uses the VFs of
- * their slots. */
+/* An ordinary init container starts (again): no other container of its pod runs, so nothing uses
+ * the VFs of their slots. */
 static void the_slots_of_a_pod_are_known_when_its_init_container_starts(void **state)
 {
 	(void)state;
@@ -459,7 +462,8 @@ static void the_slots_of_a_pod_are_known_when_its_init_container_starts(void **s
 	assert_true(may_give(V1));
 }
 
-/* The checkpoint still has a pod that is gone: of one slot it names two. They have one name in one List. */
+/* The checkpoint still has a pod that is gone: of one slot it names two. They have one name in one
+ * List. */
 static void a_slot_that_two_pods_have_on_record_is_that_of_the_pod_of_its_name(void **state)
 {
 	const struct holds_entry v[] = { { "u1", "main", RES, S0 },
@@ -476,8 +480,10 @@ static void a_slot_that_two_pods_have_on_record_is_that_of_the_pod_of_its_name(v
 	assert_null(holds_unknown(w.h, 0, NULL));
 }
 
-/* The kubelet has given it twice: the one that starts does not run, so the other one's cgroup tells. */
-static void an_unknown_slot_of_two_pods_is_known_when_one_starts_and_the_other_does_not_run(void **state)
+/* The kubelet has given it twice: the one that starts does not run, so the other one's cgroup
+ * tells. */
+static void
+an_unknown_slot_of_two_pods_is_known_when_one_starts_and_the_other_does_not_run(void **state)
 {
 	const struct holds_entry two[] = { { "u1", "main", RES, S0 }, { "u2", "main", RES, S0 } };
 

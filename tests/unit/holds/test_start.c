@@ -75,8 +75,9 @@ static void a_vf_of_another_pod_is_not_given_while_that_one_is_shown(void **stat
 	assert_true(is_held_by(V0, "web-0#u1"));
 	assert_true(says("the kubelet has given it to another container"));
 	assert_false(starts("web-1#u2", V0));
-	assert_non_null(strstr(w.why, "VF " V0 " is held by container main of pod default/web-0 (UID u1): "
-				      "containers of its pod still run"));
+	assert_non_null(strstr(w.why,
+			       "VF " V0 " is held by container main of pod default/web-0 (UID u1): "
+			       "containers of its pod still run"));
 	end_pod("web-0#u1");
 	assert_true(starts("web-1#u2", V0));
 	assert_true(is_held_by(V0, "web-1#u2"));
@@ -163,8 +164,8 @@ static void a_container_without_name_starts_with_an_idle_vf_that_keeps_its_owner
 	assert_false(starts("", V0));
 }
 
-/* One is known by its name alone, the other (an init container, which no list shows) by its UID alone:
- * nothing says that they are one. */
+/* One is known by its name alone, the other (an init container, which no list shows) by its UID
+ * alone: nothing says that they are one. */
 static void a_name_and_a_uid_are_not_the_same_pod(void **state)
 {
 	uint64_t number = allocate("web-0", V0);
@@ -206,7 +207,8 @@ static void the_checkpoint_does_not_name_the_pod_that_came_after_a_started_hold(
 	assert_string_equal(hold_of(V0)->owner.uid, "");
 }
 
-/* The Allocate of web-1 is forgotten: the newest decision that is known gave the same VF to another pod. */
+/* The Allocate of web-1 is forgotten: the newest decision that is known gave the same VF to another
+ * pod. */
 static void a_hold_does_not_go_on_as_that_of_another_pod(void **state)
 {
 	uint64_t number = allocate("web-0", V0);
@@ -233,8 +235,8 @@ static void a_hold_that_was_but_a_record_gets_a_number_when_it_begins(void **sta
 	assert_true(is_held_by(V0, "web-0#u1"));
 }
 
-/* Allocate was answered while another pod had the VF still: a ledger of that moment knows the number, and no
- * hold with it. */
+/* Allocate was answered while another pod had the VF still: a ledger of that moment knows the
+ * number, and no hold with it. */
 static void a_hold_that_begins_later_than_its_decision_has_a_number_of_its_own(void **state)
 {
 	uint64_t decided, number;
@@ -271,7 +273,8 @@ static void after_a_restart_the_checkpoint_names_no_started_hold(void **state)
 	assert_string_equal(hold_of(V0)->owner.uid, "");
 }
 
-/* Of an older version, or rebuilt from what the kubelet shows: nobody has said that another pod has the id.
+/* Of an older version, or rebuilt from what the kubelet shows: nobody has said that another pod has
+ * the id.
  */
 static void after_a_restart_the_container_of_a_hold_without_a_uid_starts_again(void **state)
 {
@@ -290,7 +293,8 @@ static void after_a_restart_the_container_of_a_hold_without_a_uid_starts_again(v
 	assert_true(is_held_by(V0, "web-0#u1"));
 }
 
-/* All records are lost, and the kubelet gives one id to two pods: neither may wait for the other for ever. */
+/* All records are lost, and the kubelet gives one id to two pods: neither may wait for the other
+ * for ever. */
 static void of_two_pods_with_one_id_the_one_that_starts_tells_who_the_other_is(void **state)
 {
 	const struct holds_entry two[] = { { "u1", "main", RES, V0 }, { "u2", "main", RES, V0 } };

@@ -1,7 +1,8 @@
 /*
- * A machine, a kubelet and a clock as plain values, so that a test of the room holds reads as a story. A pod is written "web-0", or
- * "web-0#u1" with its UID, or "web-0#u1/init" with a container other than main; "#u1" is known by its UID alone; "" is a container whose pod is not known. What holds
- * asks for (looks) is answered from the values here as soon as something happens.
+ * A machine, a kubelet and a clock as plain values, so that a test of the room holds reads as a
+ * story. A pod is written "web-0", or "web-0#u1" with its UID, or "web-0#u1/init" with a container
+ * other than main; "#u1" is known by its UID alone; "" is a container whose pod is not known. What
+ * holds asks for (looks) is answered from the values here as soon as something happens.
  */
 #ifndef RAILMATE_TESTS_UNIT_HOLDS_WORLD_H
 #define RAILMATE_TESTS_UNIT_HOLDS_WORLD_H
@@ -68,7 +69,8 @@ static inline struct ledger_owner who(const char *text)
 	hash = strchr(copy, '#');
 	if (hash)
 		*hash = '\0';
-	return (struct ledger_owner) { "default", copy, hash ? hash + 1 : "", slash ? slash + 1 : "main" };
+	return (struct ledger_owner) { "default", copy, hash ? hash + 1 : "",
+				       slash ? slash + 1 : "main" };
 }
 
 /* --- the machine --- */
@@ -95,9 +97,12 @@ static inline struct holds_facts facts_of(const char *vf)
 {
 	struct holds_facts f = { .uid = arena_strdup(w.a, holds_uid_of(w.h, vf)) };
 
-	f.unreadable = w.unreadable && !strcmp(w.unreadable, vf) ? "the PCI bus could not be read" : NULL;
+	f.unreadable =
+		w.unreadable && !strcmp(w.unreadable, vf) ? "the PCI bus could not be read" : NULL;
 	f.open = w.open && !strcmp(w.open, vf) ? "its RDMA device is open (1 context)" : NULL;
-	f.away = w.away && !strcmp(w.away, vf) ? "its RDMA device is in a container's network namespace" : NULL;
+	f.away = w.away && !strcmp(w.away, vf)
+			 ? "its RDMA device is in a container's network namespace"
+			 : NULL;
 	f.cgroup = cgroup_of(f.uid);
 	return f;
 }
@@ -256,7 +261,8 @@ static inline bool is_slot(const char *id)
 }
 
 /* The answer of a kubelet to a question of that time. */
-static inline void answer(const char *get, int64_t asked_ms, uint64_t epoch, const struct says *says, size_t n)
+static inline void answer(const char *get, int64_t asked_ms, uint64_t epoch,
+			  const struct says *says, size_t n)
 {
 	struct holds_pod *pods = arena_array(w.a, n, sizeof(*pods));
 	struct holds_seen *seen = arena_array(w.a, n, sizeof(*seen));
@@ -275,19 +281,21 @@ static inline void answer(const char *get, int64_t asked_ms, uint64_t epoch, con
 
 		pods[i] = pod_of(says[i].pod);
 		if (says[i].id)
-			seen[said.n_seen++] = (struct holds_seen) { RES, says[i].id, o.ns, o.pod, o.container,
-								    is_slot(says[i].id) };
+			seen[said.n_seen++] =
+				(struct holds_seen) { RES,   says[i].id,  o.ns,
+						      o.pod, o.container, is_slot(says[i].id) };
 	}
 	holds_answered(w.h, &said, w.now);
 	settle();
 }
 
-#define SAYS(...) (const struct says[]) { __VA_ARGS__ }, ARRAY_LEN(((const struct says[]) { __VA_ARGS__ }))
+#define SAYS(...)                                                                                  \
+	(const struct says[]) { __VA_ARGS__ }, ARRAY_LEN(((const struct says[]) { __VA_ARGS__ }))
 
 /* A List of now, in which nothing is young. */
-#define kubelet_lists(...) (pass(2000), answer(NULL, w.now.mono_ms, w.epoch, SAYS(__VA_ARGS__)))
-#define kubelet_lists_nothing() (pass(2000), answer(NULL, w.now.mono_ms, w.epoch, NULL, 0))
-#define kubelet_gets(pod, ...) (pass(2000), answer(pod, w.now.mono_ms, w.epoch, SAYS(__VA_ARGS__)))
+#define kubelet_lists(...)	  (pass(2000), answer(NULL, w.now.mono_ms, w.epoch, SAYS(__VA_ARGS__)))
+#define kubelet_lists_nothing()	  (pass(2000), answer(NULL, w.now.mono_ms, w.epoch, NULL, 0))
+#define kubelet_gets(pod, ...)	  (pass(2000), answer(pod, w.now.mono_ms, w.epoch, SAYS(__VA_ARGS__)))
 #define kubelet_gets_nothing(pod) (pass(2000), answer(pod, w.now.mono_ms, w.epoch, NULL, 0))
 
 static inline void new_kubelet(void)
@@ -435,7 +443,8 @@ static inline bool is_held_by(const char *vf, const char *pod)
 	const struct ledger_hold *hold = hold_of(vf);
 	struct ledger_owner o = who(pod);
 
-	return hold && !strcmp(hold->owner.pod, o.pod) && (!*o.uid || !strcmp(hold->owner.uid, o.uid));
+	return hold && !strcmp(hold->owner.pod, o.pod) &&
+	       (!*o.uid || !strcmp(hold->owner.uid, o.uid));
 }
 
 static inline bool is_draining(const char *vf)

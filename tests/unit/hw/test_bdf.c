@@ -50,8 +50,10 @@ static void refuses_everything_else(void **state)
 
 static void orders_by_domain_bus_device_function(void **state)
 {
-	static const struct bdf sorted[] = { { 0, 0, 0, 0 }, { 0, 0, 0, 1 }, { 0, 0, 1, 0 },
-					     { 0, 1, 0, 0 }, { 1, 0, 0, 0 }, { 0xffffffff, 0, 0, 0 } };
+	static const struct bdf sorted[] = {
+		{ 0, 0, 0, 0 }, { 0, 0, 0, 1 }, { 0, 0, 1, 0 },
+		{ 0, 1, 0, 0 }, { 1, 0, 0, 0 }, { 0xffffffff, 0, 0, 0 }
+	};
 
 	(void)state;
 	for (size_t i = 1; i < ARRAY_LEN(sorted); i++) {

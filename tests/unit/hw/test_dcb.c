@@ -87,7 +87,8 @@ static void a_policy_is_held_against_the_port(void **state)
 		_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 		const struct hw_dcb dcb = port(rows[i].pfc, rows[i].trust);
 
-		assert_int_equal(hw_dcb_contradicts(&dcb, rows[i].tc, rows[i].sl, &text), *rows[i].want != 0);
+		assert_int_equal(hw_dcb_contradicts(&dcb, rows[i].tc, rows[i].sl, &text),
+				 *rows[i].want != 0);
 		assert_string_equal(strbuf_str(&text), rows[i].want);
 	}
 }

@@ -9,10 +9,10 @@
 #include "base/mem.h"
 #include "hw/inventory.h"
 
-#define FUNCTION(bus_, class_, vendor_, device_)                                                             \
-	{                                                                                                    \
-		.bdf = { 0, bus_, 0, 0 }, .class_code = class_, .vendor = vendor_, .device = device_,        \
-		.parent = -1, .numa = -1, .physfn = -1, .vf_index = -1                                       \
+#define FUNCTION(bus_, class_, vendor_, device_)                                                   \
+	{                                                                                          \
+		.bdf = { 0, bus_, 0, 0 }, .class_code = class_, .vendor = vendor_,                 \
+		.device = device_, .parent = -1, .numa = -1, .physfn = -1, .vf_index = -1          \
 	}
 
 static struct hw_pci functions[] = {

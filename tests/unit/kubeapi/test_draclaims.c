@@ -58,9 +58,11 @@ static void the_devices_of_an_allocation_are_read(void **state)
 
 static void a_claim_without_an_allocation_has_no_devices(void **state)
 {
-	static const char *const empty[] = { "{}", "{\"status\":{}}", "{\"status\":null}",
-					     "{\"status\":{\"allocation\":{\"devices\":{\"results\":null}}}}",
-					     "{\"status\":{\"allocation\":{\"devices\":{}}}}" };
+	static const char *const empty[] = {
+		"{}", "{\"status\":{}}", "{\"status\":null}",
+		"{\"status\":{\"allocation\":{\"devices\":{\"results\":null}}}}",
+		"{\"status\":{\"allocation\":{\"devices\":{}}}}"
+	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(empty); i++)
@@ -95,8 +97,9 @@ static void what_is_no_claim_is_refused(void **state)
 
 static void what_a_list_leaves_behind_is_bounded(void **state)
 {
-	static const char one[] = "{\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"a\","
-				  "\"driver\":\"b\",\"pool\":\"c\",\"device\":\"d\"}]}}}}";
+	static const char one[] =
+		"{\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"a\","
+		"\"driver\":\"b\",\"pool\":\"c\",\"device\":\"d\"}]}}}}";
 
 	(void)state;
 	while (draclaims_add(&c, one, strlen(one), &err) == 0)
@@ -107,11 +110,13 @@ static void what_a_list_leaves_behind_is_bounded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(the_devices_of_an_allocation_are_read, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_claim_without_an_allocation_has_no_devices, set_up,
+		cmocka_unit_test_setup_teardown(the_devices_of_an_allocation_are_read, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(a_claim_without_an_allocation_has_no_devices,
+						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_no_claim_is_refused, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_a_list_leaves_behind_is_bounded, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_a_list_leaves_behind_is_bounded, set_up,
+						tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,7 +40,8 @@ static void an_event_has_what_the_api_server_asks_for(void **state)
 }
 
 /* Of the event with this note on this node. */
-static char *value(const char *node, const char *note, int64_t wall_ms, const char *object, const char *key)
+static char *value(const char *node, const char *note, int64_t wall_ms, const char *object,
+		   const char *key)
 {
 	struct event e = simple;
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;

@@ -62,7 +62,8 @@ static void options_that_would_be_careless_are_refused(void **state)
 	static const struct kubeapi_options plain = { .name = "x",
 						      .url = "http://127.0.0.1/pods",
 						      .ca_file = "/ca.crt" };
-	static const struct kubeapi_options no_ca = { .name = "x", .url = "https://127.0.0.1/pods" };
+	static const struct kubeapi_options no_ca = { .name = "x",
+						      .url = "https://127.0.0.1/pods" };
 	struct kubeapi *k = NULL;
 	struct err err = { 0 };
 

@@ -104,13 +104,15 @@ static void assert_claim(const struct spec_claim *c, const char *claim, const ch
 		assert_null(c->request);
 }
 
-/* By name, made of a template, made by the scheduler of a limit; one that is not there; one without a claim.
+/* By name, made of a template, made by the scheduler of a limit; one that is not there; one without
+ * a claim.
  */
 static void a_container_names_its_parts_of_resource_claims(void **state)
 {
 	const struct spec_pod *p = read_pod(
 		*state,
-		"{" META ",\"spec\":{\"resourceClaims\":[{\"name\":\"a\",\"resourceClaimName\":\"shared\"},"
+		"{" META
+		",\"spec\":{\"resourceClaims\":[{\"name\":\"a\",\"resourceClaimName\":\"shared\"},"
 		"{\"name\":\"b\",\"resourceClaimTemplateName\":\"t\"},{\"name\":\"c\"}],\"containers\":["
 		"{\"name\":\"m\",\"resources\":{\"claims\":[{\"name\":\"a\",\"request\":\"gpu-0\"},{\"name\":"
 		"\"b\"},{\"name\":\"c\"},{\"name\":\"d\"},7]}},{\"name\":\"l\",\"resources\":{\"limits\":{"
@@ -135,39 +137,47 @@ static void a_container_names_its_parts_of_resource_claims(void **state)
 
 static void a_pod_that_ended_or_is_being_deleted_says_so(void **state)
 {
-	assert_true(read_pod(*state, "{" META ",\"spec\":{},\"status\":{\"phase\":\"Failed\"}}")->over);
-	assert_true(read_pod(*state, "{" META ",\"spec\":{},\"status\":{\"phase\":\"Succeeded\"}}")->over);
-	assert_false(read_pod(*state, "{" META ",\"spec\":{},\"status\":{\"phase\":\"Running\"}}")->over);
-	assert_true(read_pod(*state,
-			     "{\"metadata\":{\"name\":\"p\",\"namespace\":\"n\",\"deletionTimestamp\":"
-			     "\"2026-01-02T03:04:05Z\"},\"spec\":{}}")
-			    ->deleted);
-	assert_false(read_pod(*state,
-			      "{\"metadata\":{\"name\":\"p\",\"namespace\":\"n\",\"deletionTimestamp\":null},"
-			      "\"spec\":{}}")
-			     ->deleted);
+	assert_true(
+		read_pod(*state, "{" META ",\"spec\":{},\"status\":{\"phase\":\"Failed\"}}")->over);
+	assert_true(read_pod(*state, "{" META ",\"spec\":{},\"status\":{\"phase\":\"Succeeded\"}}")
+			    ->over);
+	assert_false(read_pod(*state, "{" META ",\"spec\":{},\"status\":{\"phase\":\"Running\"}}")
+			     ->over);
+	assert_true(
+		read_pod(*state,
+			 "{\"metadata\":{\"name\":\"p\",\"namespace\":\"n\",\"deletionTimestamp\":"
+			 "\"2026-01-02T03:04:05Z\"},\"spec\":{}}")
+			->deleted);
+	assert_false(
+		read_pod(
+			*state,
+			"{\"metadata\":{\"name\":\"p\",\"namespace\":\"n\",\"deletionTimestamp\":null},"
+			"\"spec\":{}}")
+			->deleted);
 }
 
 static void a_static_pod_has_no_time_of_creation(void **state)
 {
 	assert_int_equal(
-		read_pod(*state,
-			 "{\"metadata\":{\"name\":\"p\",\"namespace\":\"n\",\"creationTimestamp\":null},"
-			 "\"spec\":{\"containers\":null}}")
+		read_pod(
+			*state,
+			"{\"metadata\":{\"name\":\"p\",\"namespace\":\"n\",\"creationTimestamp\":null},"
+			"\"spec\":{\"containers\":null}}")
 			->created,
 		0);
-	assert_int_equal(read_pod(*state,
-				  "{\"metadata\":{\"name\":\"p\",\"namespace\":\"n\",\"creationTimestamp\":"
-				  "\"yesterday\"},\"spec\":{}}")
-				 ->created,
-			 0);
+	assert_int_equal(
+		read_pod(*state,
+			 "{\"metadata\":{\"name\":\"p\",\"namespace\":\"n\",\"creationTimestamp\":"
+			 "\"yesterday\"},\"spec\":{}}")
+			->created,
+		0);
 }
 
 static void a_limit_of_zero_asks_for_nothing(void **state)
 {
-	const struct spec_pod *p =
-		read_pod(*state, "{" META ",\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{"
-				 "\"limits\":{\"a/b\":\"0\",\"c/d\":2}}}]}}");
+	const struct spec_pod *p = read_pod(
+		*state, "{" META ",\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{"
+			"\"limits\":{\"a/b\":\"0\",\"c/d\":2}}}]}}");
 
 	assert_int_equal(p->containers[0].n_limits, 1);
 	assert_string_equal(p->containers[0].limits[0].resource, "c/d");
@@ -192,11 +202,14 @@ static void what_is_no_pod_is_refused_by_the_name_of_the_place(void **state)
 		  "metadata.name is not a string" },
 		{ "{\"metadata\":{\"name\":\"p\"},\"spec\":{}}",
 		  "items[0]: metadata.namespace is not a string" },
-		{ "{" META ",\"spec\":{\"containers\":{}}}", "items[0]: spec.containers is not a list" },
+		{ "{" META ",\"spec\":{\"containers\":{}}}",
+		  "items[0]: spec.containers is not a list" },
 		{ "{" META ",\"spec\":{\"initContainers\":1}}",
 		  "items[0]: spec.initContainers is not a list" },
-		{ "{" META ",\"spec\":{\"containers\":[1]}}", "spec.containers[0].name is not a string" },
-		{ "{" META ",\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"a/"
+		{ "{" META ",\"spec\":{\"containers\":[1]}}",
+		  "spec.containers[0].name is not a string" },
+		{ "{" META
+		  ",\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"a/"
 		  "b\":\"1.5\"}}}]}}",
 		  "items[0]: spec.containers[0].resources.limits.a/b is not a whole number" },
 		{ "{" META
@@ -228,16 +241,18 @@ static void what_pods_leave_behind_is_bounded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_pod_is_read_with_its_containers_in_the_order_of_the_kubelet,
+		cmocka_unit_test_setup_teardown(
+			a_pod_is_read_with_its_containers_in_the_order_of_the_kubelet, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(a_container_names_its_parts_of_resource_claims,
 						setup, teardown),
-		cmocka_unit_test_setup_teardown(a_container_names_its_parts_of_resource_claims, setup,
-						teardown),
 		cmocka_unit_test_setup_teardown(a_pod_that_ended_or_is_being_deleted_says_so, setup,
 						teardown),
-		cmocka_unit_test_setup_teardown(a_static_pod_has_no_time_of_creation, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_limit_of_zero_asks_for_nothing, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_is_no_pod_is_refused_by_the_name_of_the_place, setup,
+		cmocka_unit_test_setup_teardown(a_static_pod_has_no_time_of_creation, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(a_limit_of_zero_asks_for_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_no_pod_is_refused_by_the_name_of_the_place,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(what_pods_leave_behind_is_bounded, setup, teardown),
 	};
 

@@ -25,7 +25,8 @@ static int note(void *arg, const char *text, size_t len, struct err *err)
 	return 0;
 }
 
-static int split_in_pieces(const char *text, size_t len, size_t piece, struct strbuf *out, struct err *err)
+static int split_in_pieces(const char *text, size_t len, size_t piece, struct strbuf *out,
+			   struct err *err)
 {
 	struct split s;
 	int r = 0;
@@ -73,9 +74,10 @@ static void elements_come_one_by_one_however_the_text_is_cut(void **state)
 {
 	(void)state;
 	assert_split("{\"items\":[{\"a\":1},{\"b\":[2,{}]}]}", "{\"a\":1}|{\"b\":[2,{}]}|");
-	assert_split(" {\n\t\"kind\" : \"PodList\" , \"items\" : [ {} , [ ] , 12 , \"x\" , null ] , \"z\":0 "
-		     "} \r\n",
-		     "{}|[ ]|12|\"x\"|null|");
+	assert_split(
+		" {\n\t\"kind\" : \"PodList\" , \"items\" : [ {} , [ ] , 12 , \"x\" , null ] , \"z\":0 "
+		"} \r\n",
+		"{}|[ ]|12|\"x\"|null|");
 }
 
 static void brackets_and_quotes_inside_strings_do_not_count(void **state)
@@ -152,7 +154,8 @@ static void a_text_that_ends_too_early_is_refused_wherever_it_ends(void **state)
 
 static void a_nul_byte_is_no_json(void **state)
 {
-	static const char outside[] = "{\"items\":[1\0]}", in_number[] = "{\"a\":1\0002,\"items\":[]}";
+	static const char outside[] = "{\"items\":[1\0]}",
+			  in_number[] = "{\"a\":1\0002,\"items\":[]}";
 
 	(void)state;
 	assert_refused_bytes(outside, sizeof(outside) - 1, "is not JSON");

@@ -1,4 +1,5 @@
-/* What opening a source does to the process. That there is a server is the business of tests/integration. */
+/* What opening a source does to the process. That there is a server is the business of
+ * tests/integration. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,9 +14,10 @@
 
 static void open_and_close(const char *token)
 {
-	const struct kubeapi_options opt = {
-		.name = "test", .url = "https://127.0.0.1:1/pods", .token_file = token, .ca_file = "ca.crt"
-	};
+	const struct kubeapi_options opt = { .name = "test",
+					     .url = "https://127.0.0.1:1/pods",
+					     .token_file = token,
+					     .ca_file = "ca.crt" };
 	struct transfer *t;
 	struct err err = { 0 };
 

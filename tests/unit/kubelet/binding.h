@@ -1,6 +1,6 @@
 /*
- * The binder with holds, a keeper and a PodResources server of the test's own. All of it lives on the rpc thread, the test looks from
- * outside.
+ * The binder with holds, a keeper and a PodResources server of the test's own. All of it lives on
+ * the rpc thread, the test looks from outside.
  */
 #ifndef RAILMATE_TESTS_UNIT_KUBELET_BINDING_H
 #define RAILMATE_TESTS_UNIT_KUBELET_BINDING_H
@@ -30,16 +30,19 @@
 
 /* Two NUMA nodes, each with two switches; below each switch two GPUs and a PF with four VFs. */
 #define MACHINE "numa:2 switch:2 gpu:2 pf:1 vf:4"
-#define ONE_POOL                                                                                             \
-	"{\"resourceList\": [{\"resourcePrefix\": \"rdma\", \"resourceName\": \"vf\", \"selectors\": "       \
+#define ONE_POOL                                                                                       \
+	"{\"resourceList\": [{\"resourcePrefix\": \"rdma\", \"resourceName\": \"vf\", \"selectors\": " \
 	"{\"isRdma\": true}, \"railmate\": {\"binding\": \"late\"}}]}"
 #define POOL_OF(name, range) POOL_BOUND(name, range, "late")
-#define POOL_BOUND(name, range, binding)                                                                     \
-	"{\"resourcePrefix\": \"rdma\", \"resourceName\": \"" name "\", \"selectors\": {\"isRdma\": true, "  \
-	"\"pfNames\": [\"eth0#" range "\", \"eth5#" range "\", \"eth10#" range "\", \"eth15#" range "\"]}, " \
+#define POOL_BOUND(name, range, binding)                                                           \
+	"{\"resourcePrefix\": \"rdma\", \"resourceName\": \"" name                                 \
+	"\", \"selectors\": {\"isRdma\": true, "                                                   \
+	"\"pfNames\": [\"eth0#" range "\", \"eth5#" range "\", \"eth10#" range                     \
+	"\", \"eth15#" range "\"]}, "                                                              \
 	"\"railmate\": {\"binding\": \"" binding "\"}}"
-#define TWO_POOLS   "{\"resourceList\": [" POOL_OF("a", "0-1") ", " POOL_OF("b", "2-3") "]}"
-#define MIXED_POOLS "{\"resourceList\": [" POOL_OF("a", "0-1") ", " POOL_BOUND("e", "2-3", "early") "]}"
+#define TWO_POOLS "{\"resourceList\": [" POOL_OF("a", "0-1") ", " POOL_OF("b", "2-3") "]}"
+#define MIXED_POOLS                                                                                \
+	"{\"resourceList\": [" POOL_OF("a", "0-1") ", " POOL_BOUND("e", "2-3", "early") "]}"
 
 #define GPU	   "nvidia.com/gpu"
 #define TIMEOUT_MS 2000
@@ -60,7 +63,7 @@ static struct rundir *rundir;
 static unsigned notes, changes, lists, gets;
 static char last_note[640];
 static const char *open_device; /* somebody uses it */
-static const char *running;	    /* UID of the pod whose containers run */
+static const char *running;	/* UID of the pod whose containers run */
 
 /* What PodResources tells. */
 static struct pod pods[16];
@@ -80,7 +83,8 @@ static inline void on_list(void *ctx, struct rpc_call *call, struct bytes reques
 	else if (silent)
 		rpc_reply(call, RPC_INTERNAL, "out of order", NOTHING);
 	else
-		rpc_reply(call, RPC_OK, NULL, msg_encode_pod_list(&all_pods, true, rpc_call_arena(call)));
+		rpc_reply(call, RPC_OK, NULL,
+			  msg_encode_pod_list(&all_pods, true, rpc_call_arena(call)));
 }
 
 static inline void on_get(void *ctx, struct rpc_call *call, struct bytes request)
@@ -89,11 +93,13 @@ static inline void on_get(void *ctx, struct rpc_call *call, struct bytes request
 
 	(void)ctx;
 	gets++;
-	assert_int_equal(msg_decode_pod_get_request(request, rpc_call_arena(call), &ns, &name, NULL), 0);
+	assert_int_equal(
+		msg_decode_pod_get_request(request, rpc_call_arena(call), &ns, &name, NULL), 0);
 	for (size_t i = 0; i < all_pods.n; i++) {
 		if (!str_eq(pods[i].name, name))
 			continue;
-		rpc_reply(call, RPC_OK, NULL, msg_encode_pod_get_reply(&pods[i], true, rpc_call_arena(call)));
+		rpc_reply(call, RPC_OK, NULL,
+			  msg_encode_pod_get_reply(&pods[i], true, rpc_call_arena(call)));
 		return;
 	}
 	rpc_reply(call, RPC_UNKNOWN, "pod x in namespace y not found", NOTHING);
@@ -233,7 +239,8 @@ static inline void end_binder(void)
 	binder_free(STEAL(b));
 }
 
-/* The test itself lists pods, when it wants to; nothing is young. ledger is taken; NULL: it was lost. */
+/* The test itself lists pods, when it wants to; nothing is young. ledger is taken; NULL: it was
+ * lost. */
 static inline void make_keeper(struct ledger *ledger)
 {
 	static const struct holds_pace pace = { .mature_ms = 600000, .store_ms = 3000 };
@@ -458,8 +465,9 @@ static inline const char *spec(const char *slot)
 	DIR *dir = opendir(cdi_dir);
 
 	for (struct dirent *e = dir ? readdir(dir) : NULL; e; e = readdir(dir)) {
-		text = strstr(e->d_name, "railmate.io-vf_") ? read_text(arena_printf(a, "%s/%s", cdi_dir, e->d_name))
-							     : NULL;
+		text = strstr(e->d_name, "railmate.io-vf_")
+			       ? read_text(arena_printf(a, "%s/%s", cdi_dir, e->d_name))
+			       : NULL;
 		if (text && strstr(text, name)) {
 			assert_null(found); /* a device in two specs is none */
 			found = text;

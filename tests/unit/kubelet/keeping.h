@@ -1,4 +1,5 @@
-/* A keeper over a synthetic machine; the bodies of tests run on the rpc thread, as the keeper does. */
+/* A keeper over a synthetic machine; the bodies of tests run on the rpc thread, as the keeper does.
+ */
 #ifndef RAILMATE_TESTS_UNIT_KUBELET_KEEPING_H
 #define RAILMATE_TESTS_UNIT_KUBELET_KEEPING_H
 
@@ -115,13 +116,16 @@ static inline void take_rdma_away(struct hw_inventory *inv, size_t i)
 
 	assert_true(at >= 0);
 	inv->n_rdma--;
-	memmove(&inv->rdma[at], &inv->rdma[at + 1], (inv->n_rdma - (size_t)at) * sizeof(*inv->rdma));
+	memmove(&inv->rdma[at], &inv->rdma[at + 1],
+		(inv->n_rdma - (size_t)at) * sizeof(*inv->rdma));
 	fn_of(inv, i)->netdev = NULL;
 }
 
 static inline void make_keeper(struct ledger *ledger, struct ledger_file *file)
 {
-	static const struct holds_pace pace = { .apart_ms = 1, .mature_ms = 600000, .store_ms = 300 };
+	static const struct holds_pace pace = { .apart_ms = 1,
+						.mature_ms = 600000,
+						.store_ms = 300 };
 
 	k = keeper_new(rpc, holds_new(ledger, &pace, keeper_now()), file, root, users, NULL);
 	k->pace.retry_ms = 20;
@@ -201,8 +205,8 @@ static inline struct pod_list list_of(const struct says *says, size_t n)
 	return list;
 }
 
-#define SAYS(...)                                                                                            \
-	list_of((const struct says[]) { __VA_ARGS__ },                                                       \
+#define SAYS(...)                                                                                  \
+	list_of((const struct says[]) { __VA_ARGS__ },                                             \
 		sizeof((const struct says[]) { __VA_ARGS__ }) / sizeof(struct says))
 
 /* A List that is asked for now, and everything before is older. */
@@ -231,7 +235,8 @@ static inline struct holds_facts facts_of(size_t i)
 /* What the plugin does when it gives a VF, and when the container starts. */
 static inline void give(size_t i, const char *pod, const char *uid)
 {
-	const struct ledger_owner o = { pod ? "default" : "", pod ? pod : "", uid ? uid : "", pod ? "main" : "" };
+	const struct ledger_owner o = { pod ? "default" : "", pod ? pod : "", uid ? uid : "",
+					pod ? "main" : "" };
 	struct holds_facts facts = facts_of(i);
 	const struct holds_vf v = { vf[i], "rdma/vf", NULL, &facts };
 	const struct ledger_decision d = { .resource = "rdma/vf", .owner = o, .asked = 1 };

@@ -50,8 +50,8 @@ static inline void make_parents(char *path)
 	}
 }
 
-__attribute__((format(printf, 2, 3))) static inline void machine_dir(const struct machine *m, const char *fmt,
-								     ...)
+__attribute__((format(printf, 2, 3))) static inline void machine_dir(const struct machine *m,
+								     const char *fmt, ...)
 {
 	_cleanup_free_ char *path = NULL;
 	va_list ap;
@@ -64,8 +64,8 @@ __attribute__((format(printf, 2, 3))) static inline void machine_dir(const struc
 		assert_int_equal(errno, EEXIST);
 }
 
-__attribute__((format(printf, 3, 4))) static inline void machine_file(const struct machine *m,
-								      const char *text, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static inline void
+machine_file(const struct machine *m, const char *text, const char *fmt, ...)
 {
 	_cleanup_free_ char *path = NULL;
 	va_list ap;
@@ -130,7 +130,8 @@ static inline void machine_fill(const struct machine *m, const struct hw_invento
 	for (size_t i = 0; i < inv->n_rdma; i++) {
 		const struct hw_pci *f = &inv->pci[inv->rdma[i].pci];
 
-		machine_put_rdma(m, bdf_format(f->bdf, bdf), inv->rdma[i].name, inv->rdma[i].uverbs);
+		machine_put_rdma(m, bdf_format(f->bdf, bdf), inv->rdma[i].name,
+				 inv->rdma[i].uverbs);
 		machine_link(m, "../../../../bus/pci/drivers/mlx5_core", DEV "/driver", bdf);
 	}
 }

@@ -1,6 +1,6 @@
 /*
- * What vf_look() shows in tests: every VF in a pod's network, with one GID. A look waits at a gate while it is held. Include it after
- * cmocka.h.
+ * What vf_look() shows in tests: every VF in a pod's network, with one GID. A look waits at a gate
+ * while it is held. Include it after cmocka.h.
  */
 #ifndef RAILMATE_TESTS_UNIT_KUBELET_SIGHT_H
 #define RAILMATE_TESTS_UNIT_KUBELET_SIGHT_H
@@ -48,8 +48,9 @@ static inline void let_look(void)
 	pthread_mutex_unlock(&sight.lock);
 }
 
-static inline int fake_look(const struct sysroot *root, const char *netns_dir, const struct bdf *bdfs, size_t n,
-			    struct arena *arena, struct vf_state *ret, struct err *err)
+static inline int fake_look(const struct sysroot *root, const char *netns_dir,
+			    const struct bdf *bdfs, size_t n, struct arena *arena,
+			    struct vf_state *ret, struct err *err)
 {
 	const struct gid_entry gid = { .index = sight.gid,
 				       .gid = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 7 },

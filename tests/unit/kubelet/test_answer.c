@@ -100,7 +100,8 @@ static void list_without_topology_when_excluded_or_unknown(void **state)
 
 /* --- preferred allocation --- */
 
-static struct ids prefer(struct ids available, struct ids must, int size, const struct identified *who)
+static struct ids prefer(struct ids available, struct ids must, int size,
+			 const struct identified *who)
 {
 	struct preferred_container req = { available, must, size };
 
@@ -129,7 +130,8 @@ static void answer_does_not_depend_on_the_order(void **state)
 
 static void unknown_and_doubled_ids_are_ignored(void **state)
 {
-	struct ids ids = prefer(ids_of(4, "nonsense", id(3), id(3), "0000:ff:00.0"), ids_of(1, "x"), 3, NULL);
+	struct ids ids = prefer(ids_of(4, "nonsense", id(3), id(3), "0000:ff:00.0"), ids_of(1, "x"),
+				3, NULL);
 
 	(void)state;
 	assert_ids(ids, ids_of(1, id(3)));
@@ -213,7 +215,8 @@ static void grants_in_address_order_each_once(void **state)
 	assert_string_equal(env(&e, "NCCL_IB_HCA"),
 			    arena_printf(a, "=%s:1,%s:1", rdma_of(2)->name, rdma_of(5)->name));
 	assert_int_equal(e.n_devs, 3);
-	assert_string_equal(e.devs[0].host, arena_printf(a, "/dev/infiniband/%s", rdma_of(2)->uverbs));
+	assert_string_equal(e.devs[0].host,
+			    arena_printf(a, "/dev/infiniband/%s", rdma_of(2)->uverbs));
 	assert_string_equal(e.devs[2].host, "/dev/infiniband/rdma_cm");
 }
 
@@ -269,9 +272,10 @@ static void assert_refused(struct ids ids, int code, const char *sentence)
 static void unknown_id_is_refused(void **state)
 {
 	(void)state;
-	assert_refused(ids_of(2, id(0), "0000:ff:00.1"), ENOENT,
-		       "device '0000:ff:00.1' is not in the pool rdma/vf of this node: was the configuration "
-		       "changed?");
+	assert_refused(
+		ids_of(2, id(0), "0000:ff:00.1"), ENOENT,
+		"device '0000:ff:00.1' is not in the pool rdma/vf of this node: was the configuration "
+		"changed?");
 }
 
 static void strange_id_is_shown_short_and_printable(void **state)
@@ -282,7 +286,8 @@ static void strange_id_is_shown_short_and_printable(void **state)
 		"device 'a?b?[31m' is not in the pool rdma/vf of this node: was the configuration changed?");
 	/* 63 bytes, then a character of two: it is left out whole */
 	assert_refused(
-		ids_of(1, "012345678901234567890123456789012345678901234567890123456789abc\xc3\xa9xyz"),
+		ids_of(1,
+		       "012345678901234567890123456789012345678901234567890123456789abc\xc3\xa9xyz"),
 		ENOENT,
 		"device '012345678901234567890123456789012345678901234567890123456789abc...' is not in the "
 		"pool "
@@ -306,14 +311,15 @@ static void vf_bound_to_vfio_tells_what_to_do(void **state)
 	(void)state;
 	lose_rdma(id(1));
 	machine_link(&m, "../drivers/vfio-pci", DEV "/driver", id(1));
-	assert_refused(ids_of(2, id(0), id(1)), EIO,
-		       arena_printf(a,
-				    "VF %s is bound to vfio-pci, which has no RDMA device: bind it to "
-				    "mlx5_core (echo %s > "
-				    "/sys/bus/pci/devices/%s/driver/unbind; echo %s > "
-				    "/sys/bus/pci/drivers_probe) or select "
-				    "drivers in the pool",
-				    id(1), id(1), id(1), id(1)));
+	assert_refused(
+		ids_of(2, id(0), id(1)), EIO,
+		arena_printf(a,
+			     "VF %s is bound to vfio-pci, which has no RDMA device: bind it to "
+			     "mlx5_core (echo %s > "
+			     "/sys/bus/pci/devices/%s/driver/unbind; echo %s > "
+			     "/sys/bus/pci/drivers_probe) or select "
+			     "drivers in the pool",
+			     id(1), id(1), id(1), id(1)));
 }
 
 static void vf_without_driver_tells_what_to_do(void **state)
@@ -324,7 +330,8 @@ static void vf_without_driver_tells_what_to_do(void **state)
 	assert_refused(
 		ids_of(1, id(1)), EIO,
 		arena_printf(
-			a, "VF %s has no driver: bind it to mlx5_core (echo %s > /sys/bus/pci/drivers_probe)",
+			a,
+			"VF %s has no driver: bind it to mlx5_core (echo %s > /sys/bus/pci/drivers_probe)",
 			id(1), id(1)));
 }
 
@@ -348,22 +355,25 @@ static void vf_whose_driver_differs_from_its_pf_is_told_so(void **state)
 	machine_remove(&m, DEV "/driver", id(1));
 	assert_refused(
 		ids_of(1, id(1)), EIO,
-		arena_printf(a,
-			     "VF %s has no driver: bind it to igbvf (echo %s > /sys/bus/pci/drivers_probe)",
-			     id(1), id(1)));
+		arena_printf(
+			a,
+			"VF %s has no driver: bind it to igbvf (echo %s > /sys/bus/pci/drivers_probe)",
+			id(1), id(1)));
 }
 
 static void vf_whose_rdma_device_is_away_tells_where_to_look(void **state)
 {
 	(void)state;
 	lose_rdma(id(1));
-	assert_refused(ids_of(1, id(1)), EIO,
-		       arena_printf(a,
-				    "VF %s is bound to mlx5_core but has no RDMA device: load the driver's "
-				    "RDMA module (mlx5_ib "
-				    "for mlx5_core), or see whether a container's network namespace holds it "
-				    "(rdma system show)",
-				    id(1)));
+	assert_refused(
+		ids_of(1, id(1)), EIO,
+		arena_printf(
+			a,
+			"VF %s is bound to mlx5_core but has no RDMA device: load the driver's "
+			"RDMA module (mlx5_ib "
+			"for mlx5_core), or see whether a container's network namespace holds it "
+			"(rdma system show)",
+			id(1)));
 }
 
 static void vf_without_verbs_node_tells_what_to_do(void **state)
@@ -382,10 +392,12 @@ static void vf_that_is_gone_is_refused(void **state)
 {
 	(void)state;
 	machine_remove(&m, DEV, id(1));
-	assert_refused(ids_of(1, id(1)), ENODEV,
-		       arena_printf(a,
-				    "VF %s is gone from this node: were the PF's VFs removed (sriov_numvfs)?",
-				    id(1)));
+	assert_refused(
+		ids_of(1, id(1)), ENODEV,
+		arena_printf(
+			a,
+			"VF %s is gone from this node: were the PF's VFs removed (sriov_numvfs)?",
+			id(1)));
 }
 
 static void vf_that_was_gone_at_the_last_scan_is_refused(void **state)
@@ -443,7 +455,8 @@ static void vf_of_a_user_space_driver_gets_its_nodes(void **state)
 	assert_string_equal(e.devs[2].host, "/dev/uio3");
 	assert_string_equal(e.devs[2].permissions, "rw");
 	assert_non_null(
-		strstr(info(&e), "\"vfio\":{\"dev-mount\":\"/dev/vfio/17\",\"mount\":\"/dev/vfio/vfio\"}"));
+		strstr(info(&e),
+		       "\"vfio\":{\"dev-mount\":\"/dev/vfio/17\",\"mount\":\"/dev/vfio/vfio\"}"));
 	assert_non_null(strstr(info(&e), "\"uio\":{\"mount\":\"/dev/uio3\"}"));
 }
 
@@ -470,10 +483,10 @@ static void umad_is_given_when_the_pool_says_so(void **state)
 	struct err err;
 
 	(void)state;
-	machine_file(&m, m.node->inv->rdma[m.pool->devs[1].rdma].name, DEV "/infiniband_mad/umad7/ibdev",
-		     id(1));
-	machine_file(&m, m.node->inv->rdma[m.pool->devs[1].rdma].name, DEV "/infiniband_mad/issm7/ibdev",
-		     id(1));
+	machine_file(&m, m.node->inv->rdma[m.pool->devs[1].rdma].name,
+		     DEV "/infiniband_mad/umad7/ibdev", id(1));
+	machine_file(&m, m.node->inv->rdma[m.pool->devs[1].rdma].name,
+		     DEV "/infiniband_mad/issm7/ibdev", id(1));
 	assert_int_equal(allocate(ids_of(1, id(1)), &e, &err), 0);
 	assert_null(strstr(info(&e), "umad"));
 	pool_cfg.umad = true;
@@ -501,7 +514,8 @@ static void gid_table_is_read_where_it_is_final(void **state)
 	use_ethernet();
 	pool_cfg.network = NETWORK_HOST;
 	machine_file(&m, gid, "sys/class/infiniband/%s/ports/1/gids/3", rdma_of(0)->name);
-	machine_file(&m, "RoCE v2\n", "sys/class/infiniband/%s/ports/1/gid_attrs/types/3", rdma_of(0)->name);
+	machine_file(&m, "RoCE v2\n", "sys/class/infiniband/%s/ports/1/gid_attrs/types/3",
+		     rdma_of(0)->name);
 	assert_int_equal(allocate(ids_of(1, id(0)), &e, &err), 0);
 	assert_string_equal(env(&e, "NCCL_IB_GID_INDEX"), "3");
 }

@@ -11,8 +11,9 @@ static void a_restarted_container_keeps_its_vfs(void **state)
 	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 0)));
 	bind(slots(0, 0, 0));
 	first = got.vf[0];
-	open_device = m.node->inv->rdma[dev_of(first)->rdma].name; /* the old process is going still */
-	unlink(spec_path_of("rdma_vf-n0-0"));			   /* a reboot */
+	open_device =
+		m.node->inv->rdma[dev_of(first)->rdma].name; /* the old process is going still */
+	unlink(spec_path_of("rdma_vf-n0-0"));		     /* a reboot */
 	bind(slots(0, 0, 0));
 	assert_string_equal(got.vf[0], first);
 	assert_non_null(spec("rdma_vf-n0-0"));
@@ -67,7 +68,8 @@ static void see_half_moved(void *arg)
 	at = hw_find_rdma(inv, pci);
 	inv->pci[pci].netdev = "net1";
 	inv->n_rdma--;
-	memmove(&inv->rdma[at], &inv->rdma[at + 1], (inv->n_rdma - (size_t)at) * sizeof(*inv->rdma));
+	memmove(&inv->rdma[at], &inv->rdma[at + 1],
+		(inv->n_rdma - (size_t)at) * sizeof(*inv->rdma));
 	move_to(inv);
 }
 
@@ -92,7 +94,8 @@ static void a_vf_that_was_seen_half_moved_is_not_dead(void **state)
 
 static void two_askers_are_told_the_same(void **state)
 {
-	struct wish w = { ids_of(slots(0, 0, 1)), NULL, &got }, v = { ids_of(slots(0, 1, 1)), NULL, &other };
+	struct wish w = { ids_of(slots(0, 0, 1)), NULL, &got },
+		    v = { ids_of(slots(0, 1, 1)), NULL, &other };
 
 	(void)state;
 	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 1), slots(0, 0, 1)));
@@ -419,9 +422,9 @@ static void an_init_container_leaves_its_vf_to_the_next(void **state)
 /* --- init containers that no list shows --- */
 
 #define CHECKPOINT(entries) "{\"Data\": {\"PodDeviceEntries\": [" entries "]}}"
-#define ENTRY(uid, container, resource, ids)                                                                 \
-	"{\"PodUID\": \"" uid "\", \"ContainerName\": \"" container "\", \"ResourceName\": \"" resource      \
-	"\", \"DeviceIDs\": " ids "}"
+#define ENTRY(uid, container, resource, ids)                                                       \
+	"{\"PodUID\": \"" uid "\", \"ContainerName\": \"" container                                \
+	"\", \"ResourceName\": \"" resource "\", \"DeviceIDs\": " ids "}"
 
 static void write_checkpoint(const char *text)
 {
@@ -434,10 +437,12 @@ static void an_init_container_is_found_in_the_checkpoint(void **state)
 	const char *vf;
 
 	(void)state;
-	write_checkpoint(HOLDS(
-		CHECKPOINT("%s, %s, %s"), ENTRY("u-1", "other", "rdma/vf", "{\"0\": [\"rdma_vf-n0-5\"]}"),
-		ENTRY("u-2", "setup", "rdma/vf", "{\"0\": [\"rdma_vf-n0-0\"], \"1\": [\"rdma_vf-n1-0\"]}"),
-		HOLDS(ENTRY("u-2", "setup", GPU, "{\"-1\": [\"%s\"]}"), gpus(2, 2))));
+	write_checkpoint(
+		HOLDS(CHECKPOINT("%s, %s, %s"),
+		      ENTRY("u-1", "other", "rdma/vf", "{\"0\": [\"rdma_vf-n0-5\"]}"),
+		      ENTRY("u-2", "setup", "rdma/vf",
+			    "{\"0\": [\"rdma_vf-n0-0\"], \"1\": [\"rdma_vf-n1-0\"]}"),
+		      HOLDS(ENTRY("u-2", "setup", GPU, "{\"-1\": [\"%s\"]}"), gpus(2, 2))));
 	pod("p", "");
 	bind(slots(0, 0, 0));
 	assert_int_equal(got.n, 2);
@@ -473,8 +478,8 @@ static void a_checkpoint_that_is_not_understood_tells_nothing(void **state)
 		CHECKPOINT(ENTRY("u", "c", "rdma/vf", "\"rdma_vf-n0-0\"")),
 		CHECKPOINT(ENTRY("u", "c", "rdma/other", "[\"rdma_vf-n0-0\"]")),
 		/* two of them: which one starts? */
-		CHECKPOINT(ENTRY("u", "c", "rdma/vf", "[\"rdma_vf-n0-0\"]") ", " ENTRY("v", "c", "rdma/vf",
-										       "[\"rdma_vf-n0-0\"]")),
+		CHECKPOINT(ENTRY("u", "c", "rdma/vf", "[\"rdma_vf-n0-0\"]") ", " ENTRY(
+			"v", "c", "rdma/vf", "[\"rdma_vf-n0-0\"]")),
 	};
 
 	(void)state;
@@ -493,7 +498,8 @@ static void what_is_no_slot_is_refused_for_good(void **state)
 {
 	(void)state;
 	pod("p", "rdma/vf=0000:05:00.1");
-	bind_fails("0000:05:00.1", ENOENT, "slot '0000:05:00.1' is of no pool of this node that binds late");
+	bind_fails("0000:05:00.1", ENOENT,
+		   "slot '0000:05:00.1' is of no pool of this node that binds late");
 }
 
 static void a_slot_that_nobody_has_is_asked_for_again(void **state)
@@ -532,8 +538,8 @@ static void answer_hung(void *arg)
 	rpc_reply(STEAL(hung), RPC_OK, NULL, msg_encode_pod_list(&all_pods, true, a));
 }
 
-/* The answer shows the pods of the moment when it was asked for, and comes when another container has been
- * bound. */
+/* The answer shows the pods of the moment when it was asked for, and comes when another container
+ * has been bound. */
 static void a_list_that_is_older_than_a_binding_does_not_free_its_vf(void **state)
 {
 	struct wish w = { ids_of(slots(0, 1, 1)), NULL, &other };

@@ -202,11 +202,13 @@ static void names_of_dra_devices_are_understood(void **state)
 		pci[i].bdf.bus = i;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		const char *cdi = rows[i].cdi;
-		struct dynamic d = { rows[i].driver, "pool", rows[i].device, { &cdi, cdi ? 1 : 0 }, "c" };
+		struct dynamic d = {
+			rows[i].driver, "pool", rows[i].device, { &cdi, cdi ? 1 : 0 }, "c"
+		};
 
 		if (gpus_of_dynamic(&inv, &d) != rows[i].gpu)
-			fail_msg("%s %s %s is GPU %d", rows[i].driver, rows[i].device, cdi ? cdi : "-",
-				 gpus_of_dynamic(&inv, &d));
+			fail_msg("%s %s %s is GPU %d", rows[i].driver, rows[i].device,
+				 cdi ? cdi : "-", gpus_of_dynamic(&inv, &d));
 	}
 }
 
@@ -224,10 +226,10 @@ int main(void)
 		T(gpus_of_dra_drivers_count),
 		T(containers_get_different_vfs),
 		T(a_vf_in_use_is_passed_over),
-		cmocka_unit_test_setup_teardown(several_pools_of_a_container_see_each_other, set_up_two_pools,
-						tear_down),
-		cmocka_unit_test_setup_teardown(vfs_of_an_early_pool_are_told_to_nccl_too, set_up_mixed_pools,
-						tear_down),
+		cmocka_unit_test_setup_teardown(several_pools_of_a_container_see_each_other,
+						set_up_two_pools, tear_down),
+		cmocka_unit_test_setup_teardown(vfs_of_an_early_pool_are_told_to_nccl_too,
+						set_up_mixed_pools, tear_down),
 		cmocka_unit_test(names_of_dra_devices_are_understood),
 	};
 

@@ -1,5 +1,5 @@
-/* What a container is given: CDI specs and files, at its start and at ours; and what the kubelet is told of
- * slots. */
+/* What a container is given: CDI specs and files, at its start and at ours; and what the kubelet is
+ * told of slots. */
 #include "unit/kubelet/binding.h"
 
 #include <signal.h>
@@ -35,17 +35,19 @@ static void a_spec_gives_what_early_binding_gives(void **state)
 	text = spec(got.slot[0]);
 	assert_string_equal(text, spec(got.slot[1]));
 	assert_non_null(strstr(text, "\"kind\": \"railmate.io/vf\""));
-	assert_non_null(
-		strstr(text, HOLDS("\"NCCL_IB_HCA==%s:1,%s:1\"", r[first->rdma].name, r[second->rdma].name)));
+	assert_non_null(strstr(text, HOLDS("\"NCCL_IB_HCA==%s:1,%s:1\"", r[first->rdma].name,
+					   r[second->rdma].name)));
 	assert_non_null(strstr(text, HOLDS("\"PCIDEVICE_RDMA_VF=%s,%s\"", got.vf[0], got.vf[1])));
 	assert_non_null(strstr(text, "\"RAILMATE_RDMA_VF_MAP="));
-	assert_non_null(strstr(text, HOLDS("\"RAILMATE_BINDING=%s=%s,%s=%s\"", got.slot[0], got.vf[0],
-					   got.slot[1], got.vf[1])));
+	assert_non_null(strstr(text, HOLDS("\"RAILMATE_BINDING=%s=%s,%s=%s\"", got.slot[0],
+					   got.vf[0], got.slot[1], got.vf[1])));
 	assert_non_null(strstr(text, "\"RAILMATE_CONTAINER=default/p/main\""));
 	/* each device has its own node */
 	second_device = strstr(text, HOLDS("\"name\": \"%s\"", got.slot[1]));
-	assert_true(strstr(text, HOLDS("/dev/infiniband/%s\"", r[first->rdma].uverbs)) < second_device);
-	assert_true(strstr(text, HOLDS("/dev/infiniband/%s\"", r[second->rdma].uverbs)) > second_device);
+	assert_true(strstr(text, HOLDS("/dev/infiniband/%s\"", r[first->rdma].uverbs)) <
+		    second_device);
+	assert_true(strstr(text, HOLDS("/dev/infiniband/%s\"", r[second->rdma].uverbs)) >
+		    second_device);
 	assert_null(strstr(second_device, HOLDS("/dev/infiniband/%s\"", r[first->rdma].uverbs)));
 }
 
@@ -73,8 +75,8 @@ static void a_container_has_one_spec_and_nothing_else_is_left_in_the_directory(v
 	assert_int_equal(st.st_mode & 07777, 0644);
 }
 
-/* The verbs node got another number when the RDMA device moved into the pod's namespace, where it cannot be
- * seen from. */
+/* The verbs node got another number when the RDMA device moved into the pod's namespace, where it
+ * cannot be seen from. */
 static void the_node_is_that_of_now_also_in_another_namespace(void **state)
 {
 	const char *rdma;
@@ -145,7 +147,8 @@ static void specs_of_others_are_left_alone(void **state)
 	put(nvidia, "{\"kind\": \"nvidia.com/gpu\"}");
 	put(mine, "{\"kind\": \"example.com/nic\"}");
 	pod("p", HOLDS("rdma/vf=%s", slots(0, 0, 0)));
-	bind_fails(slots(0, 0, 0), EAGAIN, "a file of that name exists that railmated did not write");
+	bind_fails(slots(0, 0, 0), EAGAIN,
+		   "a file of that name exists that railmated did not write");
 	allocated(slots(0, 0, 0));
 	assert_string_equal(read_text(mine), "{\"kind\": \"example.com/nic\"}");
 	unlink(mine);
@@ -309,7 +312,8 @@ static void what_is_no_spec_of_ours_is_left_alone_at_the_start(void **state)
 	assert_non_null(spec("rdma_vf-n0-0"));
 	assert_int_equal(notes, 1);
 	assert_int_equal(count_files(), 4);
-	assert_int_equal(access(HOLDS("%s/.railmate.io-vf_rdma_vf-n0-6.json.tmp", cdi_dir), F_OK), -1);
+	assert_int_equal(access(HOLDS("%s/.railmate.io-vf_rdma_vf-n0-6.json.tmp", cdi_dir), F_OK),
+			 -1);
 }
 
 /* A version before this one wrote a spec a slot, each with the variables of the whole container. */
@@ -345,7 +349,8 @@ static bool is_something_held(void)
 	return n_holds() > 0;
 }
 
-static void while_the_directory_cannot_be_read_no_container_starts_and_nothing_is_removed(void **state)
+static void
+while_the_directory_cannot_be_read_no_container_starts_and_nothing_is_removed(void **state)
 {
 	const char *vf;
 
@@ -426,8 +431,8 @@ static void slots_follow_what_is_bound_and_promised(void **state)
 
 /* --- the truth at the start --- */
 
-#define FIXED_GID                                                                                            \
-	"{\"resourceList\": [{\"resourcePrefix\": \"rdma\", \"resourceName\": \"vf\", \"selectors\": "       \
+#define FIXED_GID                                                                                      \
+	"{\"resourceList\": [{\"resourcePrefix\": \"rdma\", \"resourceName\": \"vf\", \"selectors\": " \
 	"{\"isRdma\": true}, \"railmate\": {\"binding\": \"late\", \"gid\": \"fixed:3\"}}]}"
 
 static void look_first(void *arg)
@@ -537,8 +542,9 @@ static void what_cannot_be_known_stops_nobody_and_is_told_once(void **state)
 	bind(slots(0, 1, 1));
 	assert_int_equal(notes, 1);
 	assert_non_null(strstr(last_note, "the kernel is silent"));
-	assert_non_null(strstr(spec("rdma_vf-n0-1"),
-			       HOLDS("NCCL_IB_HCA==%s:1", m.node->inv->rdma[dev_of(got.vf[0])->rdma].name)));
+	assert_non_null(strstr(
+		spec("rdma_vf-n0-1"),
+		HOLDS("NCCL_IB_HCA==%s:1", m.node->inv->rdma[dev_of(got.vf[0])->rdma].name)));
 	assert_non_null(strstr(file_of(got.vf[0], "map.json"), "the kernel is silent"));
 }
 
@@ -580,8 +586,9 @@ static void a_pod_that_goes_while_its_vf_is_looked_at_is_not_bound(void **state)
 	let_look();
 	wait_until(is_done);
 	assert_int_equal(got.code, EAGAIN);
-	assert_non_null(strstr(got.why, "slot rdma_vf-n0-0 was given to another container while container "
-					"main of pod default/p started"));
+	assert_non_null(strstr(got.why,
+			       "slot rdma_vf-n0-0 was given to another container while container "
+			       "main of pod default/p started"));
 	assert_null(spec("rdma_vf-n0-0"));
 }
 
@@ -658,8 +665,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_fixed_gid_that_is_not_there_is_a_reason_to_wait,
 						set_up_fixed_gid, tear_down),
 		TRUTH(a_pod_that_goes_while_its_vf_is_looked_at_is_not_bound),
-		cmocka_unit_test_setup_teardown(what_another_asker_was_told_is_not_undone, set_up_fixed_gid,
-						tear_down),
+		cmocka_unit_test_setup_teardown(what_another_asker_was_told_is_not_undone,
+						set_up_fixed_gid, tear_down),
 		TRUTH(a_binder_that_ends_while_it_looks_has_answered),
 		TRUTH(a_run_directory_that_cannot_be_had_stops_nobody),
 	};

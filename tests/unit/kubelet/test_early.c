@@ -1,4 +1,5 @@
-/* Early binding as a whole: the plugin between PodResources, pod specs, a GPU plugin and the ledger. */
+/* Early binding as a whole: the plugin between PodResources, pod specs, a GPU plugin and the
+ * ledger. */
 #include "unit/kubelet/machine.h"
 
 #include <pthread.h>
@@ -33,7 +34,8 @@ enum manners { ANSWERS, FAILS, HANGS, OLD };
 enum gpu_manners { PREFERS_LAST, MUTE, GPU_HANGS, NONSENSE, FOREIGN };
 enum gpu_ids { WHOLE, MIG, REPLICAS };
 
-/* Pods as text, for what they hold and for what they ask: "p: g0,g1 v3; q: v0", "p: g2 v1; q: v1". */
+/* Pods as text, for what they hold and for what they ask: "p: g0,g1 v3; q: v0", "p: g2 v1; q: v1".
+ */
 static struct {
 	enum manners manners, specs_manners;
 	bool grouped; /* ids as 1.20 tells them, not one by one as 1.36 */
@@ -169,7 +171,8 @@ static void on_get(void *ctx, struct rpc_call *call, struct bytes request)
 	l = held_now(to);
 	for (size_t i = 0; i < l.n; i++) {
 		if (str_eq(l.v[i].name, name)) {
-			rpc_reply(call, RPC_OK, NULL, msg_encode_pod_get_reply(&l.v[i], !k.grouped, to));
+			rpc_reply(call, RPC_OK, NULL,
+				  msg_encode_pod_get_reply(&l.v[i], !k.grouped, to));
 			return;
 		}
 	}
@@ -308,9 +311,11 @@ static void start_fn(void *arg)
 {
 	static const struct rpc_method pods[] = { { .path = PATH_POD_LIST, .unary = on_list },
 						  { .path = PATH_POD_GET, .unary = on_get },
-						  { .path = PATH_ALLOCATABLE, .unary = on_allocatable } };
+						  { .path = PATH_ALLOCATABLE,
+						    .unary = on_allocatable } };
 	static const struct rpc_method gpus[] = { { .path = PATH_OPTIONS, .unary = on_gpu_options },
-						  { .path = PATH_PREFERRED, .unary = on_gpu_preferred } };
+						  { .path = PATH_PREFERRED,
+						    .unary = on_gpu_preferred } };
 
 	(void)arg;
 	assert_int_equal(rpc_server_open(rpc, pods_path, pods, 3, NULL, &k.server, NULL), 0);
@@ -465,7 +470,8 @@ static struct ids ids_of(const char *text)
 
 	for (char *word = strtok_r(arena_strdup(a, text), ",", &save); word;
 	     word = strtok_r(NULL, ",", &save)) {
-		int first = atoi(word), last = strchr(word, '-') ? atoi(strchr(word, '-') + 1) : first;
+		int first = atoi(word),
+		    last = strchr(word, '-') ? atoi(strchr(word, '-') + 1) : first;
 
 		for (int i = first; i <= last; i++)
 			ids.v[ids.n++] = vf((size_t)i);
@@ -1061,7 +1067,8 @@ static void node_that_has_become_another_vfs_is_not_handed_out(void **state)
 	assert_string_equal(last_decision()->nodes[0], given);
 	hide_rdma(8);
 	machine_put_rdma(&m, vf(8), rdma, "uverbs99");
-	assert_start_refused("8", arena_printf(a, "was given /dev/infiniband/%s, which is gone", given));
+	assert_start_refused("8",
+			     arena_printf(a, "was given /dev/infiniband/%s, which is gone", given));
 	machine_file(&m, "mlx5_other\n", "sys/class/infiniband_verbs/%s/ibdev", given);
 	assert_start_refused("8", arena_printf(a, "%s has /dev/infiniband/uverbs99 now", vf(8)));
 	assert_start_refused("8", "which is that of mlx5_other: delete the pod");
@@ -1102,8 +1109,8 @@ static void node_is_checked_also_while_its_device_is_in_the_pods_network(void **
 	assert_start_refused("8", "has no verbs node now");
 	machine_file(&m, "mlx5_other\n", "sys/class/infiniband_verbs/%s/ibdev", given);
 	assert_start_refused("8", "which is that of mlx5_other");
-	machine_file(&m, arena_printf(a, "%s\n", rdma_of(8)->name), "sys/class/infiniband_verbs/%s/ibdev",
-		     given);
+	machine_file(&m, arena_printf(a, "%s\n", rdma_of(8)->name),
+		     "sys/class/infiniband_verbs/%s/ibdev", given);
 	assert_int_equal(start("8").status, RPC_OK);
 }
 
@@ -1190,7 +1197,8 @@ static bool gpu_plugin_hangs(void)
 
 static void plugin_can_go_while_the_gpu_plugin_thinks(void **state)
 {
-	struct client_call c = { .path = PATH_PREFERRED, .request = preferred_request("0-15", "", 1) };
+	struct client_call c = { .path = PATH_PREFERRED,
+				 .request = preferred_request("0-15", "", 1) };
 
 	(void)state;
 	k.specs = "p: g1 v1";
@@ -1209,7 +1217,8 @@ static bool specs_hang(void)
 
 static void plugin_can_go_while_specs_are_fetched(void **state)
 {
-	struct client_call c = { .path = PATH_PREFERRED, .request = preferred_request("0-15", "", 1) };
+	struct client_call c = { .path = PATH_PREFERRED,
+				 .request = preferred_request("0-15", "", 1) };
 
 	(void)state;
 	k.specs_manners = HANGS;
@@ -1244,8 +1253,10 @@ static bool is_listed_once_more(void)
 static void an_older_list_that_comes_later_does_not_hide_the_gpus(void **state)
 {
 	struct ids eight = ids_of("8");
-	struct client_call starts = { .path = PATH_PRE_START, .request = msg_encode_pre_start(&eight, a) };
-	struct client_call prefers = { .path = PATH_PREFERRED, .request = preferred_request("0-15", "", 1) };
+	struct client_call starts = { .path = PATH_PRE_START,
+				      .request = msg_encode_pre_start(&eight, a) };
+	struct client_call prefers = { .path = PATH_PREFERRED,
+				       .request = preferred_request("0-15", "", 1) };
 
 	(void)state;
 	prefer(1);
@@ -1304,7 +1315,8 @@ static void files_tell_what_the_vfs_are_when_their_container_starts(void **state
 	pool_cfg.gid = GID_AUTO;
 	allocate("4,5");
 	stats(); /* what comes after the reply has been done */
-	assert_non_null(strstr(file_of(4, "nccl.conf"), m.node->inv->rdma[m.pool->devs[4].rdma].name));
+	assert_non_null(
+		strstr(file_of(4, "nccl.conf"), m.node->inv->rdma[m.pool->devs[4].rdma].name));
 	k.held = "p: g4 v4,v5";
 	assert_int_equal(start("4,5").status, RPC_OK);
 	assert_non_null(strstr(file_of(4, "nccl.conf"), "NCCL_IB_HCA==moved_"));
@@ -1325,7 +1337,8 @@ static void what_cannot_be_known_stops_nobody_and_is_told_once(void **state)
 	assert_int_equal(start("5").status, RPC_OK);
 	assert_int_equal(warnings, 1);
 	assert_non_null(strstr(file_of(4, "map.json"), "the kernel is silent"));
-	assert_non_null(strstr(file_of(4, "nccl.conf"), m.node->inv->rdma[m.pool->devs[4].rdma].name));
+	assert_non_null(
+		strstr(file_of(4, "nccl.conf"), m.node->inv->rdma[m.pool->devs[4].rdma].name));
 }
 
 static void a_fixed_gid_that_is_not_there_is_refused_until_it_is(void **state)

@@ -92,7 +92,8 @@ static void on_preferred(void *ctx, struct rpc_call *call, struct bytes request)
 		rpc_reply(call, RPC_UNKNOWN, "GPU is lost", NOTHING);
 		return;
 	default:
-		answer_ids(call, offered->v + offered->n - (size_t)r.v[0].size, (size_t)r.v[0].size);
+		answer_ids(call, offered->v + offered->n - (size_t)r.v[0].size,
+			   (size_t)r.v[0].size);
 	}
 }
 
@@ -196,7 +197,8 @@ static int teardown(void **state)
 
 static int setup_all(void **state)
 {
-	fakes = mmap(NULL, FAKES * sizeof(*fakes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	fakes = mmap(NULL, FAKES * sizeof(*fakes), PROT_READ | PROT_WRITE,
+		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_true(fakes != MAP_FAILED);
 	assert_int_equal(pipe(orders), 0);
 	assert_int_equal(pipe(answers), 0);
@@ -382,7 +384,8 @@ static void plugin_that_comes_anew_is_asked_anew(void **state)
 	prefer();
 	assert_unknown("no preferred allocation");
 	give_order(0, NULL);
-	for (int i = 0; i < 20000 && access(arena_printf(a, "%s/nvidia-gpu.sock", dir), F_OK) == 0; i++)
+	for (int i = 0; i < 20000 && access(arena_printf(a, "%s/nvidia-gpu.sock", dir), F_OK) == 0;
+	     i++)
 		usleep(1000);
 	serve(1, "nvidia-gpu.sock", PREFERS_LAST);
 	prefer();
@@ -476,9 +479,8 @@ static void closing_ends_a_question_that_waits_its_turn(void **state)
 
 static struct hw_pci pci[8];
 static struct hw_gpu gpus[8];
-static const char *const uuids[8] = {
-	"GPU-0", "GPU-1", "GPU-2", "GPU-3", "GPU-4", "GPU-5", "GPU-6", "GPU-7"
-};
+static const char *const uuids[8] = { "GPU-0", "GPU-1", "GPU-2", "GPU-3",
+				      "GPU-4", "GPU-5", "GPU-6", "GPU-7" };
 static const struct hw_inventory inv = { .pci = pci, .n_pci = 8, .gpu = gpus, .n_gpu = 8 };
 
 /* Four GPUs on each of two NUMA nodes. */
@@ -497,7 +499,8 @@ static struct ids ids_of(const char *text)
 	struct ids ids = { arena_array(a, 16, sizeof(*ids.v)), 0 };
 	char *save;
 
-	for (char *id = strtok_r(arena_strdup(a, text), " ", &save); id; id = strtok_r(NULL, " ", &save))
+	for (char *id = strtok_r(arena_strdup(a, text), " ", &save); id;
+	     id = strtok_r(NULL, " ", &save))
 		ids.v[ids.n++] = id;
 	return ids;
 }
@@ -522,8 +525,8 @@ static bool ask_question(const struct question_case *c, struct gpu_question *q, 
 	struct pod pod = { "default", "p", &holder, 1 };
 	struct pod_list pods = { &pod, 1 };
 
-	return gpu_question_ask(&all, &pods, c->resource, "rdma/vf", c->want, &c->node, c->node >= 0, &inv, a,
-				q, why);
+	return gpu_question_ask(&all, &pods, c->resource, "rdma/vf", c->want, &c->node,
+				c->node >= 0, &inv, a, q, why);
 }
 
 static void question_offers_what_nobody_holds(void **state)
@@ -542,10 +545,22 @@ static void question_offers_what_nobody_holds(void **state)
 		  NULL,
 		  "1 of nvidia.com/gpu are free, 2 are wanted" },
 		{ RES, { "GPU-0", "" }, "", 0, -1, NULL, "0 are wanted" },
-		{ RES, { "MIG-1 MIG-2", "" }, "", 1, -1, NULL, "nvidia.com/gpu offers no whole GPUs" },
+		{ RES,
+		  { "MIG-1 MIG-2", "" },
+		  "",
+		  1,
+		  -1,
+		  NULL,
+		  "nvidia.com/gpu offers no whole GPUs" },
 		{ NULL, { "", "x" }, "", 1, -1, NULL, "no device plugin offers whole GPUs" },
 		{ RES, { "GPU-0::0 GPU-0::1", "" }, "", 1, -1, NULL, "shares its GPUs" },
-		{ "amd.com/gpu", { "GPU-0", "" }, "", 1, -1, NULL, "amd.com/gpu offers no whole GPUs" },
+		{ "amd.com/gpu",
+		  { "GPU-0", "" },
+		  "",
+		  1,
+		  -1,
+		  NULL,
+		  "amd.com/gpu offers no whole GPUs" },
 	};
 
 	(void)state;
@@ -573,7 +588,8 @@ static void question_offers_what_nobody_holds(void **state)
 static void answer_names_gpus_of_the_machine(void **state)
 {
 	struct gpu_question q = { .resource = RES };
-	struct ids good = ids_of("GPU-5 GPU-2"), foreign = ids_of("GPU-5 GPU-x"), same = ids_of("GPU-1 1");
+	struct ids good = ids_of("GPU-5 GPU-2"), foreign = ids_of("GPU-5 GPU-x"),
+		   same = ids_of("GPU-1 1");
 	int *v;
 
 	(void)state;

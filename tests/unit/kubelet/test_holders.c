@@ -49,7 +49,9 @@ static const struct spec_limit both[] = { { GPU, 1 }, { RES, 1 } };
 
 static struct spec_pod spec_of(const char *name, const struct spec_container *c)
 {
-	return (struct spec_pod) { .ns = "default", .name = name, .containers = c, .n_containers = 1 };
+	return (struct spec_pod) {
+		.ns = "default", .name = name, .containers = c, .n_containers = 1
+	};
 }
 
 static const struct ids *held_by(const char *pod, const char *resource)
@@ -116,7 +118,8 @@ static void picture_is_complete_when_everybody_has_what_he_asks_for(void **state
 	const struct spec_container c = { "c", SPEC_APP, both, 2, NULL, 0 },
 				    gpu_only = { "c", SPEC_APP, both, 1, NULL, 0 },
 				    plain = { "c", SPEC_APP, NULL, 0, NULL, 0 };
-	struct spec_pod specs[3] = { spec_of("a", &c), spec_of("b", &gpu_only), spec_of("p", &plain) };
+	struct spec_pod specs[3] = { spec_of("a", &c), spec_of("b", &gpu_only),
+				     spec_of("p", &plain) };
 	struct spec_list list = { specs, 3 };
 	struct spec_candidate next = { &specs[0], &c, false };
 	struct spec_candidates nobody = { NULL, 0 }, a_is_next = { &next, 1 };

@@ -19,9 +19,8 @@
 /* Eight NVIDIA GPUs, one AMD, one Intel; PCI index = GPU index. */
 static struct hw_pci pci[10];
 static struct hw_gpu gpus[10];
-static const char *const uuids[8] = {
-	"GPU-0", "GPU-1", "GPU-2", "GPU-3", "GPU-4", "GPU-5", "GPU-6", "GPU-7"
-};
+static const char *const uuids[8] = { "GPU-0", "GPU-1", "GPU-2", "GPU-3",
+				      "GPU-4", "GPU-5", "GPU-6", "GPU-7" };
 static const struct hw_inventory inv = { .pci = pci, .n_pci = 10, .gpu = gpus, .n_gpu = 10 };
 
 static struct arena *a;
@@ -65,8 +64,8 @@ static int teardown(void **state)
 }
 
 /*
- * A list as text: "pod/container: resource=id,id resource=id; …". A pod goes on while the name stays the
- * same. "g" stands for nvidia.com/gpu, "v" for our resource.
+ * A list as text: "pod/container: resource=id,id resource=id; …". A pod goes on while the name
+ * stays the same. "g" stands for nvidia.com/gpu, "v" for our resource.
  */
 static struct ids parse_ids(char *text)
 {
@@ -114,7 +113,8 @@ static struct pod_list parse(const char *text)
 		p = l.n ? &l.v[l.n - 1] : NULL;
 		if (!p || strcmp(p->name, entry) != 0) {
 			p = &l.v[l.n++];
-			*p = (struct pod) { "default", entry, arena_array(a, 8, sizeof(*p->containers)), 0 };
+			*p = (struct pod) { "default", entry,
+					    arena_array(a, 8, sizeof(*p->containers)), 0 };
 		}
 		p->containers[p->n_containers++] = parse_container(slash + 1);
 	}
@@ -172,8 +172,9 @@ static void finds_nothing_when_the_vf_comes_first(void **state)
 	(void)state;
 	assert_false(who.found);
 	assert_string_equal(
-		who.why, "none of the 0 containers with GPUs is new and without rdma/vf: the container that "
-			 "asks has no GPUs, or gets them later");
+		who.why,
+		"none of the 0 containers with GPUs is new and without rdma/vf: the container that "
+		"asks has no GPUs, or gets them later");
 }
 
 static void complete_pods_are_no_candidates_and_their_gpus_are_busy(void **state)
@@ -236,7 +237,8 @@ static void wrong_guess_is_not_repeated(void **state)
 	/* but the VF went to p0 */
 	who = look("gpuonly/main: g=GPU-0; p0/main: v=x g=GPU-1; p1/main:", 1);
 	assert_false(who.found);
-	who = look("gpuonly/main: g=GPU-0; p0/main: v=x g=GPU-1; p1/main: v=y; p2/main: g=GPU-2", 1);
+	who = look("gpuonly/main: g=GPU-0; p0/main: v=x g=GPU-1; p1/main: v=y; p2/main: g=GPU-2",
+		   1);
 	assert_found(&who, "p2", "main", "2");
 }
 
@@ -273,9 +275,10 @@ static void two_equal_candidates_are_not_guessed_at(void **state)
 	assert_false(who.found);
 	assert_int_equal(who.n_gpus, 0);
 	assert_busy(&who, "0,1");
-	assert_string_equal(who.why,
-			    "2 containers, default/a among them, hold GPUs and no rdma/vf, and nothing tells "
-			    "which one asks");
+	assert_string_equal(
+		who.why,
+		"2 containers, default/a among them, hold GPUs and no rdma/vf, and nothing tells "
+		"which one asks");
 	/* and neither is one of them later */
 	who = look("a/main: g=GPU-0; b/main: g=GPU-1 v=x; c/main: g=GPU-2", 1);
 	assert_found(&who, "c", "main", "2");
@@ -370,17 +373,19 @@ static void a_pod_is_found_in_whatever_order_they_are_listed(void **state)
 	assert_null(identify_pod(&list, "other", "p1"));
 	identify_sort(pods, list.n);
 	for (size_t i = 0; i < list.n; i++)
-		assert_string_equal(identify_sorted_pod(&list, "default", names[i])->name, names[i]);
+		assert_string_equal(identify_sorted_pod(&list, "default", names[i])->name,
+				    names[i]);
 	assert_null(identify_sorted_pod(&list, "default", "p2"));
 }
 
 /* --- with pod specs --- */
 
 /*
- * Specs as text: "pod/container: v=2 g=4; …" with the mark "+" before the container's name for an init
- * container and
- * "*" for a sidecar; before the pod's name "!" for one that is over and "-" for one that is deleted. Every
- * pod was created a second after the one before; those whose names begin with "static" have no such time.
+ * Specs as text: "pod/container: v=2 g=4; …" with the mark "+" before the container's name for an
+ * init container and
+ * "*" for a sidecar; before the pod's name "!" for one that is over and "-" for one that is
+ * deleted. Every pod was created a second after the one before; those whose names begin with
+ * "static" have no such time.
  */
 static struct spec_container parse_spec_container(char *text)
 {
@@ -468,7 +473,8 @@ static void spec_tells_whose_turn_it_is(void **state)
 		{ "p/c: v=2 g=2", "p/c:", 2, false, "p/c", 0 },
 		/* without GPUs, beside a pod with GPUs only that nobody has seen before */
 		{ "q/c: g=1; p/c: v=1", "q/c: g=GPU-0; p/c:", 1, false, "p/c", 0 },
-		{ "q/c: v=1 g=1; p/c: v=1 g=1", "q/c: v=a g=GPU-0; p/c: g=GPU-1", 1, false, "p/c", 1 },
+		{ "q/c: v=1 g=1; p/c: v=1 g=1", "q/c: v=a g=GPU-0; p/c: g=GPU-1", 1, false, "p/c",
+		  1 },
 		/* another count */
 		{ "p/c: v=2 g=2", "p/c: g=GPU-0", 1, false, NULL, 0 },
 		/* over, deleted, not admitted yet */
@@ -508,7 +514,9 @@ static void whoever_waited_while_another_was_found_is_passed_over(void **state)
 {
 	/* old was admitted while nobody served the resource, and runs without */
 	const struct spec_case first = { "p/c: v=1; old/c: v=1", "p/c:", 1, false, NULL, 0 };
-	const struct spec_case later = { "p/c: v=1; old/c: v=1", "p/c:; old/c:", 1, false, NULL, 0 };
+	const struct spec_case later = {
+		"p/c: v=1; old/c: v=1", "p/c:; old/c:", 1, false, NULL, 0
+	};
 	struct identified who;
 
 	(void)state;
@@ -517,7 +525,8 @@ static void whoever_waited_while_another_was_found_is_passed_over(void **state)
 	who = look_with_specs(&later);
 	assert_is(&who, "old/c");
 	who = look_with_specs(&(struct spec_case) { "p/c: v=1; old/c: v=1; new/c: v=1",
-						    "p/c: v=x; old/c:; new/c:", 1, false, NULL, 0 });
+						    "p/c: v=x; old/c:; new/c:", 1, false, NULL,
+						    0 });
 	assert_is(&who, "new/c");
 	who = look_with_specs(
 		&(struct spec_case) { "q/c: v=1; old/c: v=1", "q/c:; old/c:", 1, false, NULL, 0 });
@@ -528,7 +537,8 @@ static void pod_that_is_not_looked_at_yet_is_a_candidate_of_an_incomplete_pictur
 {
 	struct spec_list specs = parse_specs("p/c: v=1; q/c: v=1");
 	struct pod_list held = parse("p/c: v=x");
-	struct spec_candidates c = identify_candidates(&specs, &held, false, RES, 1, false, seen_specs, a);
+	struct spec_candidates c =
+		identify_candidates(&specs, &held, false, RES, 1, false, seen_specs, a);
 
 	(void)state;
 	assert_int_equal(c.n, 1);

@@ -1,4 +1,5 @@
-/* The keeper's edge: what the machine shows → facts, what the kubelet says → answers, its checkpoint → UIDs.
+/* The keeper's edge: what the machine shows → facts, what the kubelet says → answers, its
+ * checkpoint → UIDs.
  */
 #include "unit/kubelet/keeping.h"
 
@@ -18,7 +19,8 @@ static void of_the_machine(void *arg)
 	set_node(inv);
 	open_device = rdma_of(1);
 	open_users = 2;
-	assert_string_equal(facts_of(0).away, "its RDMA device is in a container's network namespace");
+	assert_string_equal(facts_of(0).away,
+			    "its RDMA device is in a container's network namespace");
 	assert_non_null(strstr(facts_of(1).open, "is open (2 contexts)"));
 	assert_true(keeper_is_open(k, vf[1]));
 	assert_null(facts_of(2).away);
@@ -192,8 +194,8 @@ static void before_a_scan(void *arg)
 {
 	(void)arg;
 	end(NULL);
-	k = keeper_new(rpc, holds_new(ledger_new(), &holds_default_pace, keeper_now()), NULL, root, users,
-		       NULL);
+	k = keeper_new(rpc, holds_new(ledger_new(), &holds_default_pace, keeper_now()), NULL, root,
+		       users, NULL);
 	assert_string_equal(facts_of(0).unreadable, "the node has not been scanned yet");
 	assert_false(keeper_is_open(k, vf[0]));
 	told(SAYS({ "p1", vf[0] }));

@@ -227,7 +227,8 @@ static void put_old_ledger(void)
 	ledger_free(l);
 }
 
-/* It was decided before we started: what was decided since counts, what we did not know is known again. */
+/* It was decided before we started: what was decided since counts, what we did not know is known
+ * again. */
 static void what_a_ledger_says_that_comes_back_is_older_than_what_was_decided_since(void **state)
 {
 	(void)state;

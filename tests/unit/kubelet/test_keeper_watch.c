@@ -41,7 +41,8 @@ static void on_get(void *ctx, struct rpc_call *call, struct bytes request)
 	if (world.hangs)
 		world.hung = call;
 	else if (world.kubelet == OLD)
-		rpc_reply(call, RPC_UNIMPLEMENTED, "unknown method Get", (struct bytes) { NULL, 0 });
+		rpc_reply(call, RPC_UNIMPLEMENTED, "unknown method Get",
+			  (struct bytes) { NULL, 0 });
 	else if (world.kubelet == GET_IS_OFF)
 		rpc_reply(call, RPC_UNKNOWN, "PodResources API Get method disabled",
 			  (struct bytes) { NULL, 0 });

@@ -31,8 +31,8 @@ static int teardown(void **state)
 }
 
 #define BYTES(literal) ((struct bytes) { (const uint8_t *)(literal), sizeof(literal) - 1 })
-#define IDS(...)                                                                                             \
-	((struct ids) { (const char *[]) { __VA_ARGS__ },                                                    \
+#define IDS(...)                                                                                   \
+	((struct ids) { (const char *[]) { __VA_ARGS__ },                                          \
 			sizeof((const char *[]) { __VA_ARGS__ }) / sizeof(const char *) })
 
 static void assert_bytes(struct bytes got, struct bytes want)
@@ -66,7 +66,8 @@ static void options_are_the_kubelets_bytes(void **state)
 
 static void register_request_is_the_kubelets_bytes(void **state)
 {
-	static const char wire[] = "\x0a\x07v1beta1\x12\x06x.sock\x1a\x07rdma/vf\x22\x04\x08\x01\x10\x01";
+	static const char wire[] =
+		"\x0a\x07v1beta1\x12\x06x.sock\x1a\x07rdma/vf\x22\x04\x08\x01\x10\x01";
 	struct register_request r = { "v1beta1", "x.sock", "rdma/vf", { true, true } }, back;
 
 	(void)state;
@@ -124,7 +125,8 @@ static void empty_list_is_no_bytes(void **state)
 
 static void preferred_request_round_trips(void **state)
 {
-	struct preferred_container c[] = { { IDS("b", "a"), IDS("a"), 2 }, { IDS("c"), { NULL, 0 }, -1 } };
+	struct preferred_container c[] = { { IDS("b", "a"), IDS("a"), 2 },
+					   { IDS("c"), { NULL, 0 }, -1 } };
 	struct preferred_request r = { c, 2 }, back;
 	struct bytes wire = msg_encode_preferred(&r, a);
 
@@ -150,7 +152,8 @@ static void id_lists_round_trip(void **state)
 	struct id_lists l = { lists, 2 }, back;
 
 	(void)state;
-	assert_int_equal(msg_decode_preferred_reply(msg_encode_preferred_reply(&l, a), a, &back, NULL), 0);
+	assert_int_equal(
+		msg_decode_preferred_reply(msg_encode_preferred_reply(&l, a), a, &back, NULL), 0);
 	assert_int_equal(back.n, 2);
 	assert_ids(back.v[0], lists[0]);
 	assert_int_equal(back.v[1].n, 0);
@@ -178,8 +181,9 @@ static void allocate_reply_round_trips(void **state)
 	size_t n;
 
 	(void)state;
-	assert_int_equal(msg_decode_allocate_reply(msg_encode_allocate_reply(e, 2, a), a, &back, &n, NULL),
-			 0);
+	assert_int_equal(
+		msg_decode_allocate_reply(msg_encode_allocate_reply(e, 2, a), a, &back, &n, NULL),
+		0);
 	assert_int_equal(n, 2);
 	assert_int_equal(back[0].n_envs, 2);
 	assert_string_equal(back[0].envs[0].key, "A");
@@ -228,7 +232,8 @@ static void last_of_two_equal_map_keys_wins(void **state)
 static struct pod_list two_pods(void)
 {
 	static const char *gpus[] = { "GPU-1", "GPU-2" }, *vfs[] = { "0000:1a:00.2" };
-	static struct held held[] = { { "nvidia.com/gpu", { gpus, 2 } }, { "rdma/vf", { vfs, 1 } } };
+	static struct held held[] = { { "nvidia.com/gpu", { gpus, 2 } },
+				      { "rdma/vf", { vfs, 1 } } };
 	static struct pod_container c[] = { { "main", held, 2, NULL, 0 }, { .name = "side" } };
 	static struct pod pods[] = { { "default", "p0", c, 2 }, { "kube-system", "p1", NULL, 0 } };
 
@@ -253,7 +258,8 @@ static void assert_two_pods(const struct pod_list *l)
 static void pod_list_round_trips_in_both_encodings(void **state)
 {
 	struct pod_list l = two_pods(), back;
-	struct bytes merged = msg_encode_pod_list(&l, false, a), single = msg_encode_pod_list(&l, true, a);
+	struct bytes merged = msg_encode_pod_list(&l, false, a),
+		     single = msg_encode_pod_list(&l, true, a);
 
 	(void)state;
 	assert_true(single.len > merged.len); /* the name of nvidia.com/gpu twice */
@@ -286,8 +292,10 @@ static void entries_of_one_resource_are_merged_across_others(void **state)
 static void devices_of_dra_drivers_round_trip(void **state)
 {
 	const char *names[] = { "k8s.gpu.nvidia.com/device=gpu-3" };
-	struct dynamic gpus[] = { { "gpu.nvidia.com", "node1", "gpu-3", { names, 1 }, "mine" },
-				  { "gpu.intel.com", "node1", "0000-03-00-0-0x56c0", { NULL, 0 }, "ours" } };
+	struct dynamic gpus[] = {
+		{ "gpu.nvidia.com", "node1", "gpu-3", { names, 1 }, "mine" },
+		{ "gpu.intel.com", "node1", "0000-03-00-0-0x56c0", { NULL, 0 }, "ours" }
+	};
 	struct pod_container c = { .name = "main", .dynamic = gpus, .n_dynamic = 2 };
 	struct pod pod = { "default", "p", &c, 1 };
 	struct pod_list l = { &pod, 1 };
@@ -309,11 +317,12 @@ static void devices_of_dra_drivers_round_trip(void **state)
 static void a_dra_device_has_its_own_cdi_names_only(void **state)
 {
 	const char *all[] = { "x/c=a", "x/c=b", "x/c=c" }, *other[] = { "y/c=a" };
-	struct dynamic v[] = {
-		{ "x", "n", "0", { all, 1 }, "claim" }, { "y", "n", "0", { other, 1 }, "claim" },
-		{ "x", "n", "1", { all, 2 }, "claim" }, { "x", "n", "2", { all, 3 }, "claim" },
-		{ "x", "n", "3", { all, 3 }, "claim" }, { "x", "n", "0", { all, 2 }, "another claim" }
-	};
+	struct dynamic v[] = { { "x", "n", "0", { all, 1 }, "claim" },
+			       { "y", "n", "0", { other, 1 }, "claim" },
+			       { "x", "n", "1", { all, 2 }, "claim" },
+			       { "x", "n", "2", { all, 3 }, "claim" },
+			       { "x", "n", "3", { all, 3 }, "claim" },
+			       { "x", "n", "0", { all, 2 }, "another claim" } };
 	struct pod_container c = { .name = "main", .dynamic = v, .n_dynamic = 6 };
 	struct pod pod = { "default", "p", &c, 1 };
 	struct pod_list l = { &pod, 1 };
@@ -339,11 +348,13 @@ static void pod_get_round_trips(void **state)
 
 	(void)state;
 	assert_bytes(msg_encode_pod_get_request("n", "p", a), BYTES("\x0a\x01p\x12\x01n"));
-	assert_int_equal(msg_decode_pod_get_request(BYTES("\x0a\x01p\x12\x01n"), a, &ns, &name, NULL), 0);
+	assert_int_equal(
+		msg_decode_pod_get_request(BYTES("\x0a\x01p\x12\x01n"), a, &ns, &name, NULL), 0);
 	assert_string_equal(ns, "n");
 	assert_string_equal(name, "p");
-	assert_int_equal(msg_decode_pod_get_reply(msg_encode_pod_get_reply(&l.v[0], true, a), a, &p, NULL),
-			 0);
+	assert_int_equal(
+		msg_decode_pod_get_reply(msg_encode_pod_get_reply(&l.v[0], true, a), a, &p, NULL),
+		0);
 	assert_string_equal(p.name, "p0");
 	assert_ids(p.containers[0].held[0].ids, IDS("GPU-1", "GPU-2"));
 }
@@ -354,7 +365,8 @@ static void pod_get_reply_without_a_pod_is_refused(void **state)
 	struct pod p;
 
 	(void)state;
-	assert_int_equal(msg_decode_pod_get_reply((struct bytes) { NULL, 0 }, a, &p, &err), -EBADMSG);
+	assert_int_equal(msg_decode_pod_get_reply((struct bytes) { NULL, 0 }, a, &p, &err),
+			 -EBADMSG);
 	assert_string_equal(err.msg, "GetPodResourcesResponse: there is no pod in it");
 }
 
@@ -364,7 +376,8 @@ static void allocatable_round_trips(void **state)
 	struct pod_container c = { .name = "", .held = held, .n_held = 1 }, back;
 
 	(void)state;
-	assert_int_equal(msg_decode_allocatable(msg_encode_allocatable(&c, true, a), a, &back, NULL), 0);
+	assert_int_equal(
+		msg_decode_allocatable(msg_encode_allocatable(&c, true, a), a, &back, NULL), 0);
 	assert_string_equal(back.name, "");
 	assert_int_equal(back.n_held, 1);
 	assert_ids(back.held[0].ids, IDS("GPU-1", "GPU-2"));
@@ -377,8 +390,9 @@ static void plugin_info_round_trips(void **state)
 	struct plugin_info i = { "DevicePlugin", "rdma/vf", "", IDS("v1beta1") }, back;
 
 	(void)state;
-	assert_bytes(msg_encode_plugin_info(&i, a), BYTES("\x0a\x0c"
-							  "DevicePlugin\x12\x07rdma/vf\x22\x07v1beta1"));
+	assert_bytes(msg_encode_plugin_info(&i, a),
+		     BYTES("\x0a\x0c"
+			   "DevicePlugin\x12\x07rdma/vf\x22\x07v1beta1"));
 	assert_int_equal(msg_decode_plugin_info(msg_encode_plugin_info(&i, a), a, &back, NULL), 0);
 	assert_string_equal(back.name, "rdma/vf");
 	assert_string_equal(back.endpoint, "");
@@ -406,8 +420,10 @@ static void bad_bytes_are_refused_with_a_sentence(void **state)
 		const char *sentence;
 	} table[] = {
 #define ROW(literal, text) { literal, sizeof(literal) - 1, text }
-		ROW("\xff", "AllocateRequest: the bytes end in the middle of a field or are not protobuf"),
-		ROW("\x0a", "AllocateRequest: the bytes end in the middle of a field or are not protobuf"),
+		ROW("\xff",
+		    "AllocateRequest: the bytes end in the middle of a field or are not protobuf"),
+		ROW("\x0a",
+		    "AllocateRequest: the bytes end in the middle of a field or are not protobuf"),
 		ROW("\x0a\x05\x0a",
 		    "AllocateRequest: the bytes end in the middle of a field or are not protobuf"),
 		ROW("\x0a\xff\xff\xff\xff\xff\xff\x01",
@@ -547,12 +563,15 @@ static void number_of_ids_is_bounded(void **state)
 	struct err err = { 0 };
 
 	(void)state;
-	assert_int_equal(msg_decode_preferred_reply(many_preferred(MESSAGE_IDS_MAX), a, &lists, &err), 0);
+	assert_int_equal(
+		msg_decode_preferred_reply(many_preferred(MESSAGE_IDS_MAX), a, &lists, &err), 0);
 	assert_int_equal(lists.v[0].n, MESSAGE_IDS_MAX);
-	assert_int_equal(msg_decode_preferred_reply(many_preferred(MESSAGE_IDS_MAX + 1), a, &lists, &err),
-			 -EBADMSG);
-	assert_string_equal(err.msg,
-			    "ContainerPreferredAllocationResponse: more than 65536 values of deviceIDs");
+	assert_int_equal(
+		msg_decode_preferred_reply(many_preferred(MESSAGE_IDS_MAX + 1), a, &lists, &err),
+		-EBADMSG);
+	assert_string_equal(
+		err.msg,
+		"ContainerPreferredAllocationResponse: more than 65536 values of deviceIDs");
 }
 
 /* Four times the VFs that a node can have; and what no kubelet would ask. */
@@ -572,11 +591,13 @@ static void memory_of_one_request_is_bounded(void **state)
 	assert_non_null(strstr(err.msg, "that take more than 4 MiB to decode"));
 	for (size_t i = 0; i <= n; i++)
 		memcpy(&wire[sizeof(empty) * i], empty, sizeof(empty));
-	assert_int_equal(msg_decode_allocate((struct bytes) { wire, sizeof(empty) * n }, a, &lists, &err), 0);
-	assert_int_equal(lists.n, n);
 	assert_int_equal(
-		msg_decode_allocate((struct bytes) { wire, sizeof(empty) * (n + 1) }, a, &lists, &err),
-		-EBADMSG);
+		msg_decode_allocate((struct bytes) { wire, sizeof(empty) * n }, a, &lists, &err),
+		0);
+	assert_int_equal(lists.n, n);
+	assert_int_equal(msg_decode_allocate((struct bytes) { wire, sizeof(empty) * (n + 1) }, a,
+					     &lists, &err),
+			 -EBADMSG);
 	assert_string_equal(err.msg, "AllocateRequest: too many values of container_requests");
 }
 
@@ -590,9 +611,11 @@ static void memory_of_one_message_is_bounded(void **state)
 	(void)state;
 	for (size_t i = 0; i < n; i++)
 		wire[2 * i] = 0x0a; /* an empty pod */
-	assert_int_equal(msg_decode_pod_list((struct bytes) { wire, 2 * n }, a, &l, &err), -EBADMSG);
-	assert_string_equal(err.msg,
-			    "ListPodResourcesResponse: 2097152 bytes that take more than 64 MiB to decode");
+	assert_int_equal(msg_decode_pod_list((struct bytes) { wire, 2 * n }, a, &l, &err),
+			 -EBADMSG);
+	assert_string_equal(
+		err.msg,
+		"ListPodResourcesResponse: 2097152 bytes that take more than 64 MiB to decode");
 }
 
 static void number_of_devices_is_bounded(void **state)
@@ -605,7 +628,8 @@ static void number_of_devices_is_bounded(void **state)
 	(void)state;
 	for (size_t i = 0; i < n; i++)
 		wire[2 * i] = 0x0a;
-	assert_int_equal(msg_decode_device_list((struct bytes) { wire, 2 * n }, a, &l, &err), -EBADMSG);
+	assert_int_equal(msg_decode_device_list((struct bytes) { wire, 2 * n }, a, &l, &err),
+			 -EBADMSG);
 	assert_string_equal(err.msg, "ListAndWatchResponse: more than 65536 devices");
 }
 

@@ -154,8 +154,8 @@ static void open_stream(void)
 	struct rpc_subscription **self = xcalloc(1, sizeof(*self));
 
 	k.streams++;
-	k.stream = *self =
-		rpc_call_stream(k.channel, PATH_LIST_AND_WATCH, NOTHING, got_list, stream_over, self);
+	k.stream = *self = rpc_call_stream(k.channel, PATH_LIST_AND_WATCH, NOTHING, got_list,
+					   stream_over, self);
 }
 
 static void got_options(void *arg, enum rpc_status status, const char *message, struct bytes body)
@@ -164,7 +164,8 @@ static void got_options(void *arg, enum rpc_status status, const char *message, 
 	struct rpc_call *call = arg;
 	struct plugin_options o = { 0 };
 
-	if (status != RPC_OK || msg_decode_options(body, tmp, &o, NULL) < 0 || !o.preferred_allocation) {
+	if (status != RPC_OK || msg_decode_options(body, tmp, &o, NULL) < 0 ||
+	    !o.preferred_allocation) {
 		rpc_reply(call, RPC_UNKNOWN, message, NOTHING);
 		return;
 	}
@@ -214,7 +215,8 @@ static void handle_register(void *ctx, struct rpc_call *call, struct bytes reque
 	}
 }
 
-static const struct rpc_method kubelet_methods[] = { { .path = PATH_REGISTER, .unary = handle_register } };
+static const struct rpc_method kubelet_methods[] = { { .path = PATH_REGISTER,
+						       .unary = handle_register } };
 
 static void kubelet_start_fn(void *arg)
 {
@@ -297,7 +299,8 @@ static void handle_list(void *ctx, struct rpc_call *call, struct bytes request)
 		rpc_reply(call, RPC_RESOURCE_EXHAUSTED, "rejected by rate limit", NOTHING);
 		return;
 	case PODS_ANSWER:
-		rpc_reply(call, RPC_OK, NULL, msg_encode_pod_list(&pods.pods, true, rpc_call_arena(call)));
+		rpc_reply(call, RPC_OK, NULL,
+			  msg_encode_pod_list(&pods.pods, true, rpc_call_arena(call)));
 		return;
 	case PODS_GARBAGE:
 		rpc_reply(call, RPC_OK, NULL, (struct bytes) { (const uint8_t *)"\xff", 1 });
@@ -317,7 +320,8 @@ static const struct rpc_method pods_methods[] = { { .path = PATH_POD_GET, .unary
 static void pods_start_fn(void *arg)
 {
 	(void)arg;
-	assert_int_equal(rpc_server_open(rpc, pods_path, pods_methods, 2, NULL, &pods.server, NULL), 0);
+	assert_int_equal(rpc_server_open(rpc, pods_path, pods_methods, 2, NULL, &pods.server, NULL),
+			 0);
 }
 
 static void pods_stop_fn(void *arg)
@@ -669,8 +673,8 @@ static void kubelet_that_restarts_is_found_without_an_event(void **state)
 	expect_registered();
 }
 
-/* The old kubelet's stream looks alive, but the socket is another one: up to 1.36 the old stream's end would
- * take the new registration along. */
+/* The old kubelet's stream looks alive, but the socket is another one: up to 1.36 the old stream's
+ * end would take the new registration along. */
 static void old_stream_ends_before_the_new_registration(void **state)
 {
 	(void)state;
@@ -908,7 +912,8 @@ static void allocate_of_a_cut_id_is_not_mistaken(void **state)
 	memcpy(wire + 4 + n, "\0x", 2);
 	r = call(PATH_ALLOCATE, (struct bytes) { wire, n + 6 });
 	assert_int_equal(r.status, RPC_INVALID_ARGUMENT);
-	assert_string_equal(r.message, "ContainerAllocateRequest: a value of devices_ids holds a NUL byte");
+	assert_string_equal(r.message,
+			    "ContainerAllocateRequest: a value of devices_ids holds a NUL byte");
 }
 
 static void allocate_grants_or_tells_why_not(void **state)
@@ -922,9 +927,9 @@ static void allocate_grants_or_tells_why_not(void **state)
 	assert_string_equal(env_of(&r, "PCIDEVICE_RDMA_VF"), id(4));
 	r = call(PATH_ALLOCATE, allocate_request(bad, 1));
 	assert_int_equal(r.status, RPC_NOT_FOUND);
-	assert_string_equal(r.message,
-			    "device '0000:ff:00.0' is not in the pool rdma/vf of this node: was the "
-			    "configuration changed?");
+	assert_string_equal(
+		r.message, "device '0000:ff:00.0' is not in the pool rdma/vf of this node: was the "
+			   "configuration changed?");
 	assert_int_equal(stats()->allocates, 2);
 	assert_int_equal(stats()->allocate_errors, 1);
 }
@@ -937,7 +942,8 @@ static void pre_start_knows_its_devices(void **state)
 	(void)state;
 	start_all();
 	assert_int_equal(call(PATH_PRE_START, msg_encode_pre_start(&known, a)).status, RPC_OK);
-	assert_int_equal(call(PATH_PRE_START, msg_encode_pre_start(&unknown, a)).status, RPC_NOT_FOUND);
+	assert_int_equal(call(PATH_PRE_START, msg_encode_pre_start(&unknown, a)).status,
+			 RPC_NOT_FOUND);
 }
 
 /* --- PodResources --- */
@@ -949,7 +955,8 @@ static void use_pods(enum pods_manners manners)
 	static struct pod list[2];
 	const char **gpu = arena_array(a, 2, sizeof(*gpu));
 
-	/* an old pod with the first GPU, and a new one with the third, which sits on the second switch */
+	/* an old pod with the first GPU, and a new one with the third, which sits on the second
+	 * switch */
 	gpu[0] = m.node->inv->gpu[0].uuid;
 	gpu[1] = m.node->inv->gpu[2].uuid;
 	for (int i = 0; i < 2; i++) {
@@ -1208,8 +1215,9 @@ static void plugin_watcher_registers_it(void **state)
 	assert_string_equal(info.versions.v[0], "v1beta1");
 	on_rpc(watcher_dial_fn, NULL);
 	wait_until(kubelet_has_list);
-	assert_int_equal(call_registry(PATH_NOTIFY_STATUS, msg_encode_registration_status(&yes, a)).status,
-			 RPC_OK);
+	assert_int_equal(
+		call_registry(PATH_NOTIFY_STATUS, msg_encode_registration_status(&yes, a)).status,
+		RPC_OK);
 	assert_int_equal(stats()->registrations, 1);
 	assert_true(holds(registered));
 	/* the kubelet lets go: only a new socket file makes it look again */
@@ -1228,13 +1236,15 @@ static void refusal_of_the_plugin_watcher_is_told_and_tried_again(void **state)
 	env.registration = REGISTER_WATCHER;
 	start_plugin();
 	born_before = registry_born();
-	assert_int_equal(call_registry(PATH_NOTIFY_STATUS, msg_encode_registration_status(&no, a)).status,
-			 RPC_OK);
+	assert_int_equal(
+		call_registry(PATH_NOTIFY_STATUS, msg_encode_registration_status(&no, a)).status,
+		RPC_OK);
 	wait_until(created_again);
 	assert_int_equal(warnings, 1);
 	assert_int_equal(stats()->register_failures, 1);
 	assert_int_equal(
-		call_registry(PATH_NOTIFY_STATUS, (struct bytes) { (const uint8_t *)"\xff", 1 }).status,
+		call_registry(PATH_NOTIFY_STATUS, (struct bytes) { (const uint8_t *)"\xff", 1 })
+			.status,
 		RPC_INVALID_ARGUMENT);
 }
 

@@ -86,7 +86,8 @@ static void on_get(void *ctx, struct rpc_call *call, struct bytes request)
 	const char *ns, *name;
 
 	(void)ctx;
-	assert_int_equal(msg_decode_pod_get_request(request, rpc_call_arena(call), &ns, &name, NULL), 0);
+	assert_int_equal(
+		msg_decode_pod_get_request(request, rpc_call_arena(call), &ns, &name, NULL), 0);
 	if (*name)
 		k.gets++;
 	else
@@ -98,7 +99,8 @@ static void on_get(void *ctx, struct rpc_call *call, struct bytes request)
 	else if (k.kubelet == GET_IS_OFF)
 		rpc_reply(call, RPC_UNKNOWN, "PodResources API Get method disabled", NOTHING);
 	else if (str_eq(ns, "default") && str_eq(name, "p0"))
-		rpc_reply(call, RPC_OK, NULL, msg_encode_pod_get_reply(&pod, true, rpc_call_arena(call)));
+		rpc_reply(call, RPC_OK, NULL,
+			  msg_encode_pod_get_reply(&pod, true, rpc_call_arena(call)));
 	else
 		rpc_reply(call, RPC_UNKNOWN, "pod x in namespace y not found", NOTHING);
 }
@@ -112,7 +114,8 @@ static void on_list(void *ctx, struct rpc_call *call, struct bytes request)
 	(void)request;
 	k.lists++;
 	if (!misbehaves(call))
-		rpc_reply(call, RPC_OK, NULL, msg_encode_pod_list(&list, true, rpc_call_arena(call)));
+		rpc_reply(call, RPC_OK, NULL,
+			  msg_encode_pod_list(&list, true, rpc_call_arena(call)));
 }
 
 static void on_allocatable(void *ctx, struct rpc_call *call, struct bytes request)
@@ -131,7 +134,8 @@ static void serve_fn(void *arg)
 {
 	static const struct rpc_method methods[] = { { .path = PATH_POD_GET, .unary = on_get },
 						     { .path = PATH_POD_LIST, .unary = on_list },
-						     { .path = PATH_ALLOCATABLE, .unary = on_allocatable } };
+						     { .path = PATH_ALLOCATABLE,
+						       .unary = on_allocatable } };
 
 	(void)arg;
 	assert_int_equal(rpc_server_open(rpc, socket_path, methods, 3, NULL, &k.server, NULL), 0);
@@ -178,7 +182,8 @@ static int teardown(void **state)
 
 /* --- asking --- */
 
-static void on_done(void *arg, enum podres_result result, const struct pod_list *pods, const char *why)
+static void on_done(void *arg, enum podres_result result, const struct pod_list *pods,
+		    const char *why)
 {
 	bool *asking = arg;
 
@@ -332,7 +337,8 @@ static void rate_limit_is_waited_out(void **state)
 static unsigned quiet_answers;
 static int64_t quiet_since_ms;
 
-static void on_quiet_done(void *arg, enum podres_result result, const struct pod_list *pods, const char *why)
+static void on_quiet_done(void *arg, enum podres_result result, const struct pod_list *pods,
+			  const char *why)
 {
 	(void)arg;
 	(void)pods;

@@ -220,8 +220,8 @@ static void both_directions_of_the_message_agree(void **state)
 /* Of a template, and of the claim that the scheduler makes for limits that a DRA driver serves. */
 static void claims_that_the_status_names_are_the_containers(void **state)
 {
-	/* p in n, whose claim t is x by its status; container m: 2 of a/g and of a/v, all of t, and r of e
-	 * for a/g */
+	/* p in n, whose claim t is x by its status; container m: 2 of a/g and of a/v, all of t, and
+	 * r of e for a/g */
 	static const char pod[] =
 		"\x0a\x06\x0a\x01\x70\x1a\x01\x6e\x12\x2c\xba\x02\x03\x0a\x01\x74\x12\x24\x0a\x01"
 		"\x6d\x42\x1f\x0a\x0a\x0a\x03\x61\x2f\x67\x12\x03\x0a\x01\x32\x0a\x0a\x0a\x03\x61"
@@ -266,8 +266,8 @@ static void bytes_that_are_no_pods_are_refused(void **state)
 		/* a name with a NUL */
 		{ "\x0a\x08\x0a\x06\x0a\x01\x00\x1a\x01n", "NUL", 10 },
 		/* a container without a name */
-		{ "\x0a\x0c\x0a\x06\x0a\x01p\x1a\x01n\x12\x02\x12\x00", "pod n/p: a container has no name",
-		  14 },
+		{ "\x0a\x0c\x0a\x06\x0a\x01p\x1a\x01n\x12\x02\x12\x00",
+		  "pod n/p: a container has no name", 14 },
 		/* its limit of a/b is "x" */
 		{ "\x0a\x1e\x0a\x06\x0a\x01p\x1a\x01n\x12\x14\x12\x12\x0a\x01"
 		  "c\x42\x0d\x0a\x0b\x0a\x03"
@@ -380,13 +380,17 @@ int main(void)
 		cmocka_unit_test(claims_that_the_status_names_are_the_containers),
 		cmocka_unit_test(bytes_that_are_no_pods_are_refused),
 		cmocka_unit_test_setup_teardown(
-			questions_that_come_together_share_an_answer_but_never_an_older_one, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_rate_limited_question_is_asked_again, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_rate_limit_without_an_end_is_told, setup, teardown),
-		cmocka_unit_test_setup_teardown(who_waits_is_told_in_time_and_the_next_one_is_served, setup,
+			questions_that_come_together_share_an_answer_but_never_an_older_one, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(a_rate_limited_question_is_asked_again, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(a_rate_limit_without_an_end_is_told, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(
+			who_waits_is_told_in_time_and_the_next_one_is_served, setup, teardown),
 		cmocka_unit_test_setup_teardown(failures_name_the_socket, setup, teardown),
-		cmocka_unit_test_setup_teardown(questions_under_way_end_when_it_goes, setup, teardown),
+		cmocka_unit_test_setup_teardown(questions_under_way_end_when_it_goes, setup,
+						teardown),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);

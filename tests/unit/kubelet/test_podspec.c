@@ -11,7 +11,8 @@
 
 static void resources_of_device_plugins_are_told_from_those_of_kubernetes(void **state)
 {
-	static const char *const extended[] = { "nvidia.com/gpu", "rdma/vf", "intel.com/mig-1g.5gb" };
+	static const char *const extended[] = { "nvidia.com/gpu", "rdma/vf",
+						"intel.com/mig-1g.5gb" };
 	static const char *const native[] = { "cpu", "hugepages-2Mi", "kubernetes.io/batch-cpu",
 					      "a.kubernetes.io/b", "requests.rdma/vf" };
 

@@ -21,16 +21,17 @@ static void run(struct registration *r, const struct row *rows, size_t n)
 		int timer_ms = 12345;
 		unsigned actions = registration_step(r, rows[i].event, &timer_ms);
 
-		if (r->state != rows[i].next || actions != rows[i].actions || timer_ms != rows[i].timer_ms)
+		if (r->state != rows[i].next || actions != rows[i].actions ||
+		    timer_ms != rows[i].timer_ms)
 			fail_msg("row %zu: state %s, actions %u, timer %d", i,
 				 registration_state_name(r->state), actions, timer_ms);
 	}
 }
 
-#define RUN(r, ...)                                                                                          \
-	do {                                                                                                 \
-		const struct row rows_[] = { __VA_ARGS__ };                                                  \
-		run(r, rows_, ARRAY_LEN(rows_));                                                             \
+#define RUN(r, ...)                                                                                \
+	do {                                                                                       \
+		const struct row rows_[] = { __VA_ARGS__ };                                        \
+		run(r, rows_, ARRAY_LEN(rows_));                                                   \
 	} while (0)
 
 static void kubelet_dials_back_inside_register(void **state)
@@ -39,7 +40,8 @@ static void kubelet_dials_back_inside_register(void **state)
 
 	(void)state;
 	RUN(&r, { REG_EV_SERVING, REG_CALLING, REG_CALL, REG_TIMER_OFF },
-	    { REG_EV_OPENED, REG_DIALLED, 0, REG_TIMER_KEEP }, { REG_EV_OK, REG_REGISTERED, 0, 5000 },
+	    { REG_EV_OPENED, REG_DIALLED, 0, REG_TIMER_KEEP },
+	    { REG_EV_OK, REG_REGISTERED, 0, 5000 },
 	    { REG_EV_TIMER, REG_REGISTERED, 0, REG_TIMER_OFF });
 }
 
@@ -64,11 +66,13 @@ static void first_lost_stream_is_answered_at_once_then_with_back_off(void **stat
 	struct registration r = { REG_REGISTERED, 0, 0 };
 
 	(void)state;
-	RUN(&r, { REG_EV_CLOSED, REG_WAITING, 0, 0 }, { REG_EV_TIMER, REG_CALLING, REG_CALL, REG_TIMER_OFF },
-	    { REG_EV_OPENED, REG_DIALLED, 0, REG_TIMER_KEEP }, { REG_EV_OK, REG_REGISTERED, 0, 5000 },
-	    { REG_EV_CLOSED, REG_WAITING, 0, 10 }, { REG_EV_TIMER, REG_CALLING, REG_CALL, REG_TIMER_OFF },
-	    { REG_EV_OPENED, REG_DIALLED, 0, REG_TIMER_KEEP }, { REG_EV_OK, REG_REGISTERED, 0, 5000 },
-	    { REG_EV_CLOSED, REG_WAITING, 0, 20 });
+	RUN(&r, { REG_EV_CLOSED, REG_WAITING, 0, 0 },
+	    { REG_EV_TIMER, REG_CALLING, REG_CALL, REG_TIMER_OFF },
+	    { REG_EV_OPENED, REG_DIALLED, 0, REG_TIMER_KEEP },
+	    { REG_EV_OK, REG_REGISTERED, 0, 5000 }, { REG_EV_CLOSED, REG_WAITING, 0, 10 },
+	    { REG_EV_TIMER, REG_CALLING, REG_CALL, REG_TIMER_OFF },
+	    { REG_EV_OPENED, REG_DIALLED, 0, REG_TIMER_KEEP },
+	    { REG_EV_OK, REG_REGISTERED, 0, 5000 }, { REG_EV_CLOSED, REG_WAITING, 0, 20 });
 }
 
 static void stream_that_lasted_forgives(void **state)
@@ -76,7 +80,8 @@ static void stream_that_lasted_forgives(void **state)
 	struct registration r = { REG_REGISTERED, 7, 0 };
 
 	(void)state;
-	RUN(&r, { REG_EV_TIMER, REG_REGISTERED, 0, REG_TIMER_OFF }, { REG_EV_CLOSED, REG_WAITING, 0, 0 });
+	RUN(&r, { REG_EV_TIMER, REG_REGISTERED, 0, REG_TIMER_OFF },
+	    { REG_EV_CLOSED, REG_WAITING, 0, 0 });
 }
 
 static void back_off_doubles_up_to_five_seconds(void **state)
@@ -101,9 +106,11 @@ static void socket_that_does_not_listen_yet_is_tried_fast_for_two_seconds(void *
 		RUN(&r, { REG_EV_REFUSED, REG_WAITING, 0, 2 },
 		    { REG_EV_TIMER, REG_CALLING, REG_CALL, REG_TIMER_OFF });
 	RUN(&r, { REG_EV_REFUSED, REG_WAITING, 0, 10 },
-	    { REG_EV_TIMER, REG_CALLING, REG_CALL, REG_TIMER_OFF }, { REG_EV_REFUSED, REG_WAITING, 0, 20 },
+	    { REG_EV_TIMER, REG_CALLING, REG_CALL, REG_TIMER_OFF },
+	    { REG_EV_REFUSED, REG_WAITING, 0, 20 },
 	    /* a new socket file: a new kubelet, tried fast again */
-	    { REG_EV_NEW, REG_CALLING, REG_CALL, REG_TIMER_OFF }, { REG_EV_REFUSED, REG_WAITING, 0, 2 });
+	    { REG_EV_NEW, REG_CALLING, REG_CALL, REG_TIMER_OFF },
+	    { REG_EV_REFUSED, REG_WAITING, 0, 2 });
 }
 
 static void waits_for_a_kubelet_that_is_not_there(void **state)
@@ -111,7 +118,8 @@ static void waits_for_a_kubelet_that_is_not_there(void **state)
 	struct registration r = { REG_CALLING, 3, 0 };
 
 	(void)state;
-	RUN(&r, { REG_EV_GONE, REG_ABSENT, REG_CANCEL, 1000 }, { REG_EV_GONE, REG_ABSENT, 0, REG_TIMER_KEEP },
+	RUN(&r, { REG_EV_GONE, REG_ABSENT, REG_CANCEL, 1000 },
+	    { REG_EV_GONE, REG_ABSENT, 0, REG_TIMER_KEEP },
 	    { REG_EV_TIMER, REG_CALLING, REG_CALL, REG_TIMER_OFF },
 	    { REG_EV_GONE, REG_ABSENT, REG_CANCEL, 1000 },
 	    { REG_EV_NEW, REG_CALLING, REG_CALL, REG_TIMER_OFF });
@@ -123,7 +131,8 @@ static void kubelet_that_restarts_gets_the_old_stream_ended_first(void **state)
 	struct registration r = { REG_REGISTERED, 0, 0 };
 
 	(void)state;
-	RUN(&r, { REG_EV_NEW, REG_DRAINING, REG_END, 1000 }, { REG_EV_NEW, REG_DRAINING, 0, REG_TIMER_KEEP },
+	RUN(&r, { REG_EV_NEW, REG_DRAINING, REG_END, 1000 },
+	    { REG_EV_NEW, REG_DRAINING, 0, REG_TIMER_KEEP },
 	    { REG_EV_CLOSED, REG_CALLING, REG_CALL, REG_TIMER_OFF });
 }
 
@@ -150,7 +159,8 @@ static void stream_lost_within_register_leaves_the_call_alone(void **state)
 	struct registration r = { REG_DIALLED, 0, 0 };
 
 	(void)state;
-	RUN(&r, { REG_EV_CLOSED, REG_CALLING, 0, REG_TIMER_KEEP }, { REG_EV_FAILED, REG_WAITING, 0, 10 });
+	RUN(&r, { REG_EV_CLOSED, REG_CALLING, 0, REG_TIMER_KEEP },
+	    { REG_EV_FAILED, REG_WAITING, 0, 10 });
 }
 
 static void open_stream_counts_though_register_failed(void **state)
@@ -182,7 +192,8 @@ static void every_event_is_legal_in_every_state(void **state)
 			assert_true(r.state < REG_STATE_MAX);
 			assert_non_null(registration_state_name(r.state));
 			assert_true(timer_ms >= REG_TIMER_OFF);
-			/* whoever calls is in the state of calling, whoever waits has a timer or a peer */
+			/* whoever calls is in the state of calling, whoever waits has a timer or a
+			 * peer */
 			assert_int_equal(!!(actions & REG_CALL),
 					 r.state == REG_CALLING && (actions & REG_CALL));
 			if (r.state == REG_WAITING && s != REG_WAITING)

@@ -155,7 +155,8 @@ static void files_are_replaced_whole_and_removed(void **state)
 	assert_int_equal(rundir_write(r, ONE, files, ARRAY_LEN(files), &err), 0);
 	assert_string_equal(text_of("vf-" ONE "/nccl.conf"), "NEW=1\n");
 	assert_int_equal(stat(path("vf-" ONE "/nccl.conf"), &after), 0);
-	assert_true(before.st_ino != after.st_ino); /* who has it open reads the old one to its end */
+	assert_true(before.st_ino !=
+		    after.st_ino); /* who has it open reads the old one to its end */
 	assert_false(exists("vf-" ONE "/cufile.json"));
 	assert_false(exists("vf-" ONE "/.nccl.conf.new"));
 }
@@ -313,15 +314,18 @@ static void directories_go_when_their_vf_is_not_needed(void **state)
 
 static void what_is_not_ours_stays(void **state)
 {
-	static const char *const others[] = { "railmate.sock", "topology.xml",	  "vf-",
-					      "vf-0000:3b:00", "vf-0000:3B:00.1", "vf-0000:3b:00.1x" };
+	static const char *const others[] = {
+		"railmate.sock", "topology.xml",    "vf-",
+		"vf-0000:3b:00", "vf-0000:3B:00.1", "vf-0000:3b:00.1x"
+	};
 
 	(void)state;
 	assert_int_equal(rundir_make(r, ONE, &err), 0);
 	for (size_t i = 0; i < ARRAY_LEN(others); i++)
 		put(others[i], "x");
 	assert_int_equal(mkdir(path("folder"), 0755), 0);
-	assert_int_equal(symlink("folder", path("vf-" TWO)), 0); /* our name, and not what we make */
+	assert_int_equal(symlink("folder", path("vf-" TWO)),
+			 0); /* our name, and not what we make */
 	put("folder/file", "x");
 	rundir_sweep(r, needs, NULL);
 	assert_false(exists("vf-" ONE));
@@ -431,7 +435,8 @@ static void mount_image(void)
 			skip();
 	}
 	if (mount("image", IN("%s/image", top), "overlay", 0,
-		  IN("lowerdir=%s/mem/low,upperdir=%s/mem/up,workdir=%s/mem/work", top, top, top)) < 0)
+		  IN("lowerdir=%s/mem/low,upperdir=%s/mem/up,workdir=%s/mem/work", top, top, top)) <
+	    0)
 		skip();
 }
 
@@ -472,7 +477,8 @@ int main(void)
 		TEST(what_cannot_be_opened_is_not_taken_for_absent),
 		TEST(a_run_directory_that_is_not_there_is_nothing_to_sweep),
 		TEST(a_run_directory_in_the_image_is_known),
-		TEST(a_read_only_run_directory_is_told), /* the last one: its mounts are its own from here on
+		TEST(a_read_only_run_directory_is_told), /* the last one: its mounts are its own
+							  * from here on
 							  */
 	};
 

@@ -71,7 +71,8 @@ static void on_status(void *ctx, struct rpc_call *call, struct bytes request)
 	else if (k.manners == GARBAGE_STATUS)
 		rpc_reply(call, RPC_OK, NULL, (struct bytes) { (const uint8_t *)"\xff", 1 });
 	else
-		rpc_reply(call, RPC_OK, NULL, msg_encode_runtime_status(&k.status, rpc_call_arena(call)));
+		rpc_reply(call, RPC_OK, NULL,
+			  msg_encode_runtime_status(&k.status, rpc_call_arena(call)));
 }
 
 static void serve(void *arg)
@@ -82,7 +83,8 @@ static void serve(void *arg)
 	};
 	struct err err = { 0 };
 
-	if (rpc_server_open(rpc, arg, methods, k.manners == NOT_CRI ? 0 : 2, NULL, &k.server, &err) < 0)
+	if (rpc_server_open(rpc, arg, methods, k.manners == NOT_CRI ? 0 : 2, NULL, &k.server,
+			    &err) < 0)
 		fail_msg("%s", err.msg);
 }
 
@@ -164,7 +166,8 @@ static int teardown(void **state)
 
 static char *make_below(const char *folder, const char *name)
 {
-	_cleanup_free_ char *run = xasprintf("%s/run", dir), *path = xasprintf("%s/run/%s", dir, folder);
+	_cleanup_free_ char *run = xasprintf("%s/run", dir),
+			    *path = xasprintf("%s/run/%s", dir, folder);
 
 	mkdir(run, 0755);
 	mkdir(path, 0755);
@@ -232,15 +235,18 @@ static void runtimes_are_judged_by_version_and_configuration(void **state)
 		{ "containerd", "2.2.1", "{\"enableCDI\": true}", RUNTIME_CDI, NULL },
 		{ "containerd", "2.2.1", "{\"enableCDI\": false}", RUNTIME_NO_CDI,
 		  "CDI is switched off in containerd 2.2.1: set enable_cdi = true in its configuration" },
-		{ "cri-o", "1.22.5", NULL, RUNTIME_NO_CDI, "cri-o 1.22.5 has no CDI, which came with 1.28" },
+		{ "cri-o", "1.22.5", NULL, RUNTIME_NO_CDI,
+		  "cri-o 1.22.5 has no CDI, which came with 1.28" },
 		{ "cri-o", "1.24.1", NULL, RUNTIME_CDI_UNKNOWN,
 		  "cri-o 1.24.1 takes CDI devices only from kubelets before 1.32" },
 		{ "cri-o", "1.28.0", NULL, RUNTIME_CDI, NULL },
 		{ "cri-o", "1.34.0", "{\"enableCDI\": false}", RUNTIME_CDI,
 		  NULL }, /* it has no such setting */
-		{ "docker", "25.0.3", NULL, RUNTIME_CDI_UNKNOWN, "docker 25.0.3 is not known here" },
+		{ "docker", "25.0.3", NULL, RUNTIME_CDI_UNKNOWN,
+		  "docker 25.0.3 is not known here" },
 		{ "containerd", "", NULL, RUNTIME_CDI_UNKNOWN, "containerd  is not known here" },
-		{ "containerd", "main", NULL, RUNTIME_CDI_UNKNOWN, "containerd main is not known here" },
+		{ "containerd", "main", NULL, RUNTIME_CDI_UNKNOWN,
+		  "containerd main is not known here" },
 		{ "", "1.2.3", NULL, RUNTIME_CDI_UNKNOWN,
 		  "a runtime without a name 1.2.3 is not known here" },
 	};
@@ -249,8 +255,8 @@ static void runtimes_are_judged_by_version_and_configuration(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		_cleanup_arena_ struct arena *a = arena_new(1024);
 		const char *sentence;
-		enum runtime_cdi answer =
-			runtime_judge(cases[i].name, cases[i].version, cases[i].config, a, &sentence);
+		enum runtime_cdi answer = runtime_judge(cases[i].name, cases[i].version,
+							cases[i].config, a, &sentence);
 
 		if (answer != cases[i].answer)
 			fail_msg("%s %s: %d", cases[i].name, cases[i].version, (int)answer);
@@ -261,10 +267,11 @@ static void runtimes_are_judged_by_version_and_configuration(void **state)
 	}
 }
 
-#define PLUGIN(type)	 "{\"Network\": {\"type\": \"" type "\"}, \"Source\": \"{}\"}"
-#define NETWORK(plugins) "{\"Config\": {\"Name\": \"x\", \"Plugins\": [" plugins "]}, \"IFName\": \"eth0\"}"
-#define CNI(networks)	 "{\"PluginConfDir\": \"/etc/cni/net.d\", \"Networks\": [" networks "]}"
-#define LOOPBACK	 NETWORK(PLUGIN("loopback"))
+#define PLUGIN(type) "{\"Network\": {\"type\": \"" type "\"}, \"Source\": \"{}\"}"
+#define NETWORK(plugins)                                                                           \
+	"{\"Config\": {\"Name\": \"x\", \"Plugins\": [" plugins "]}, \"IFName\": \"eth0\"}"
+#define CNI(networks) "{\"PluginConfDir\": \"/etc/cni/net.d\", \"Networks\": [" networks "]}"
+#define LOOPBACK      NETWORK(PLUGIN("loopback"))
 
 static void its_cni_plugins_are_judged_by_type(void **state)
 {
@@ -274,12 +281,12 @@ static void its_cni_plugins_are_judged_by_type(void **state)
 		enum runtime_cni answer;
 		const char *sentence;
 	} cases[] = {
-		{ CNI(LOOPBACK "," NETWORK(PLUGIN("calico") "," PLUGIN("portmap"))), RUNTIME_CNI_KEEPS_IDS,
-		  NULL },
+		{ CNI(LOOPBACK "," NETWORK(PLUGIN("calico") "," PLUGIN("portmap"))),
+		  RUNTIME_CNI_KEEPS_IDS, NULL },
 		{ CNI(LOOPBACK "," NETWORK(PLUGIN("multus-shim"))), RUNTIME_CNI_PASSES_IDS,
 		  "the CNI plugin multus-shim hands device ids on to others" },
-		{ CNI(NETWORK(PLUGIN("multus")) "," LOOPBACK "," NETWORK("{}")), RUNTIME_CNI_PASSES_IDS,
-		  "the CNI plugin multus hands device ids on to others" },
+		{ CNI(NETWORK(PLUGIN("multus")) "," LOOPBACK "," NETWORK("{}")),
+		  RUNTIME_CNI_PASSES_IDS, "the CNI plugin multus hands device ids on to others" },
 		{ CNI(NETWORK(PLUGIN("tuning") "," PLUGIN("danm"))), RUNTIME_CNI_PASSES_IDS,
 		  "the CNI plugin danm hands device ids on to others" },
 		{ CNI(LOOPBACK), RUNTIME_CNI_UNKNOWN, "it has no CNI network yet" },
@@ -320,7 +327,8 @@ static void its_name_and_its_cni_plugins_are_told(void **state)
 	k.manners = NO_STATUS;
 	ask_within(TIMEOUT_MS);
 	assert_int_equal(got.cni, RUNTIME_CNI_UNKNOWN);
-	assert_string_equal(got.cni_sentence, "containerd 2.1.0 does not tell which CNI plugins it uses");
+	assert_string_equal(got.cni_sentence,
+			    "containerd 2.1.0 does not tell which CNI plugins it uses");
 }
 
 static void the_usual_socket_is_found_below_the_root(void **state)
@@ -470,19 +478,25 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(runtimes_are_judged_by_version_and_configuration),
 		cmocka_unit_test(its_cni_plugins_are_judged_by_type),
-		cmocka_unit_test_setup_teardown(its_name_and_its_cni_plugins_are_told, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_usual_socket_is_found_below_the_root, setup, teardown),
+		cmocka_unit_test_setup_teardown(its_name_and_its_cni_plugins_are_told, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(the_usual_socket_is_found_below_the_root, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(the_configuration_is_asked_for, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_socket_that_is_named_is_the_only_one, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_socket_that_is_named_is_the_only_one, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(no_socket_is_an_answer, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_socket_that_nobody_listens_on_is_silent, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_socket_that_nobody_listens_on_is_silent, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(a_runtime_that_hangs_is_silent, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_silent_socket_does_not_hide_the_next_one, setup, teardown),
-		cmocka_unit_test_setup_teardown(one_that_speaks_no_cri_is_not_the_runtime, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_silent_socket_does_not_hide_the_next_one, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(one_that_speaks_no_cri_is_not_the_runtime, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(nonsense_is_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_error_is_told, setup, teardown),
-		cmocka_unit_test_setup_teardown(without_its_configuration_the_version_has_to_do, setup,
-						teardown),
+		cmocka_unit_test_setup_teardown(without_its_configuration_the_version_has_to_do,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_asked_ends_with_us, setup, teardown),
 	};
 

@@ -1,5 +1,5 @@
-/* The records beside the ledger: read at the start before anything is given or removed, and swept when they
- * are no longer needed. */
+/* The records beside the ledger: read at the start before anything is given or removed, and swept
+ * when they are no longer needed. */
 #include "unit/kubelet/machine.h"
 #include "unit/kubelet/onrpc.h"
 
@@ -12,8 +12,9 @@
 
 #define MACHINE	 "numa:1 switch:1 gpu:1 pf:1 vf:4"
 #define RESOURCE "rdma/vf"
-#define MAP(pod, more)                                                                                       \
-	"{\"pod\": \"" pod "\", \"uid\": \"u1\", \"container\": \"main\", \"gpus\": [{\"vf\": \"%s\", "      \
+#define MAP(pod, more)                                                                             \
+	"{\"pod\": \"" pod                                                                         \
+	"\", \"uid\": \"u1\", \"container\": \"main\", \"gpus\": [{\"vf\": \"%s\", "               \
 	"\"resource\": \"rdma/vf\"" more "}]}"
 
 static struct pool_config pool_cfg = {
@@ -45,9 +46,11 @@ static void put_map(size_t i, const char *text)
 
 static void begin(void *arg)
 {
-	k = keeper_new(rpc, holds_new(arg, &holds_default_pace, keeper_now()), NULL, m.root, NULL, NULL);
+	k = keeper_new(rpc, holds_new(arg, &holds_default_pace, keeper_now()), NULL, m.root, NULL,
+		       NULL);
 	keeper_update(k, m.node);
-	s = sweeper_new(&(struct sweeper_env) { .rpc = rpc, .rundir = rundir, .keeper = k, .retry_ms = 5 });
+	s = sweeper_new(
+		&(struct sweeper_env) { .rpc = rpc, .rundir = rundir, .keeper = k, .retry_ms = 5 });
 }
 
 static void end(void *arg)
@@ -106,8 +109,9 @@ static const struct ledger_hold *hold_of(size_t i)
 static void a_map_says_who_holds_a_vf_when_the_ledger_is_lost(void **state)
 {
 	(void)state;
-	put_map(0, arena_printf(a, MAP("default/web-0", ", \"slot\": \"rdma_vf-n0-1\", \"decision\": 7"),
-				vf(0)));
+	put_map(0, arena_printf(
+			   a, MAP("default/web-0", ", \"slot\": \"rdma_vf-n0-1\", \"decision\": 7"),
+			   vf(0)));
 	on_rpc(read_fn, NULL);
 	assert_string_equal(hold_of(0)->owner.ns, "default");
 	assert_string_equal(hold_of(0)->owner.pod, "web-0");
@@ -122,12 +126,14 @@ static void a_map_says_who_holds_a_vf_when_the_ledger_is_lost(void **state)
 
 static void a_map_that_is_not_understood_says_nothing(void **state)
 {
-	static const char *const texts[] = { "",
-					     "{",
-					     "[]",
-					     "{\"gpus\": 7}",
-					     "{\"pod\": 7, \"gpus\": []}",
-					     "{\"pod\": \"default/p\", \"gpus\": [7, null, {\"vf\": 3}]}" };
+	static const char *const texts[] = {
+		"",
+		"{",
+		"[]",
+		"{\"gpus\": 7}",
+		"{\"pod\": 7, \"gpus\": []}",
+		"{\"pod\": \"default/p\", \"gpus\": [7, null, {\"vf\": 3}]}"
+	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
@@ -163,7 +169,8 @@ static bool is_held(void)
 
 static void a_directory_that_cannot_be_read_is_read_again(void **state)
 {
-	const char *run = arena_printf(a, "%s/run", m.dir), *away = arena_printf(a, "%s/away", m.dir);
+	const char *run = arena_printf(a, "%s/run", m.dir),
+		   *away = arena_printf(a, "%s/away", m.dir);
 
 	(void)state;
 	put_map(0, arena_printf(a, MAP("default/web-0", ""), vf(0)));

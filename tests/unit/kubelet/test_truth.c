@@ -1,4 +1,5 @@
-/* Looks at VFs on threads of their own: what comes back, what comes too late, and who goes first. */
+/* Looks at VFs on threads of their own: what comes back, what comes too late, and who goes first.
+ */
 #include "unit/kubelet/onrpc.h"
 
 #include <errno.h>
@@ -18,7 +19,8 @@ static struct truth_env env;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static unsigned waiting, most_waiting, looked, passes; /* how many may go through the gate; guarded by lock */
+static unsigned waiting, most_waiting, looked,
+	passes; /* how many may go through the gate; guarded by lock */
 static bool on_rpc_thread;
 static pthread_t rpc_thread;
 
@@ -55,8 +57,8 @@ static void wait_for(const unsigned *value, unsigned at_least)
 	pthread_mutex_unlock(&lock);
 }
 
-static int fake_look(const struct sysroot *root, const char *netns_dir, const struct bdf *bdfs, size_t n,
-		     struct arena *arena, struct vf_state *ret, struct err *err)
+static int fake_look(const struct sysroot *root, const char *netns_dir, const struct bdf *bdfs,
+		     size_t n, struct arena *arena, struct vf_state *ret, struct err *err)
 {
 	gate();
 	if (!root || strcmp(netns_dir, "/run/netns") != 0)
@@ -146,9 +148,11 @@ static int set_up(void **state)
 {
 	(void)state;
 	assert_int_equal(rpc_start(&rpc, NULL), 0);
-	env = (struct truth_env) {
-		.rpc = rpc, .root = "/", .netns_dir = "/run/netns", .timeout_ms = 60000, .look = fake_look
-	};
+	env = (struct truth_env) { .rpc = rpc,
+				   .root = "/",
+				   .netns_dir = "/run/netns",
+				   .timeout_ms = 60000,
+				   .look = fake_look };
 	waiting = most_waiting = looked = passes = 0;
 	on_rpc_thread = false;
 	memset(answers, 0, sizeof(answers));
@@ -321,19 +325,21 @@ static void who_is_told_may_ask_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(the_states_come_to_the_rpc_thread_in_the_order_asked, set_up,
-						tear_down),
+		cmocka_unit_test_setup_teardown(
+			the_states_come_to_the_rpc_thread_in_the_order_asked, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_look_that_fails_says_why, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_root_that_is_gone_is_told, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_look_that_takes_too_long_is_answered_all_the_same, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(no_more_threads_than_allowed_look_at_once, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(those_that_wait_for_a_thread_wait_no_longer_than_others,
+		cmocka_unit_test_setup_teardown(a_look_that_takes_too_long_is_answered_all_the_same,
 						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			who_asks_is_answered_when_all_ends_and_the_thread_goes_on_alone, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(an_answer_on_its_way_does_not_outlive_the_end, set_up,
+		cmocka_unit_test_setup_teardown(no_more_threads_than_allowed_look_at_once, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(
+			those_that_wait_for_a_thread_wait_no_longer_than_others, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			who_asks_is_answered_when_all_ends_and_the_thread_goes_on_alone, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(an_answer_on_its_way_does_not_outlive_the_end,
+						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(who_is_told_may_ask_again, set_up, tear_down),
 	};
 

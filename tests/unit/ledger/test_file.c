@@ -264,7 +264,8 @@ static void a_second_one_waits_and_is_refused_with_the_pid_of_the_first(void **s
 	clock_gettime(CLOCK_MONOTONIC, &before);
 	assert_int_equal(ledger_file_open(folder, 120, &second, &err), -EBUSY);
 	clock_gettime(CLOCK_MONOTONIC, &after);
-	assert_true((after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1000000 >=
+	assert_true((after.tv_sec - before.tv_sec) * 1000 +
+			    (after.tv_nsec - before.tv_nsec) / 1000000 >=
 		    100);
 	snprintf(pid, sizeof(pid), "pid %d", (int)getpid());
 	assert_non_null(strstr(err.msg, pid));
@@ -320,8 +321,8 @@ static void limit_files(rlim_t bytes)
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-/* A limit on the size of files ends a write half-way, as a full disk does. No ledger is better than an old
- * one. */
+/* A limit on the size of files ends a write half-way, as a full disk does. No ledger is better than
+ * an old one. */
 static void a_full_disk_leaves_no_ledger_and_no_rubbish(void **state)
 {
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
@@ -529,7 +530,8 @@ static void store_without_a_thread(void)
 	ledger_writer_put(w, strdup("x"), 1, keep_sentence, said);
 	ledger_writer_stop(w);
 	ledger_file_close(f);
-	_exit(!str_starts(said, "start the thread that writes the ledger: Resource temporarily unavailable"));
+	_exit(!str_starts(
+		said, "start the thread that writes the ledger: Resource temporarily unavailable"));
 }
 
 static void a_thread_that_cannot_start_is_a_store_that_failed(void **state)
@@ -549,37 +551,40 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_missing_file_is_no_ledger, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_was_stored_is_loaded_and_seen_without_the_lock, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(a_file_torn_at_any_byte_is_set_aside, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_later_version_is_set_aside_under_a_name_that_says_so,
+		cmocka_unit_test_setup_teardown(what_was_stored_is_loaded_and_seen_without_the_lock,
 						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_file_torn_at_any_byte_is_set_aside, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_later_version_is_set_aside_under_a_name_that_says_so, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_no_file_is_set_aside, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(of_the_files_set_aside_the_newest_four_are_kept, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(a_file_that_is_too_large_is_set_aside_unread, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(the_folder_is_made_and_a_file_in_its_place_is_named, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(a_second_one_waits_and_is_refused_with_the_pid_of_the_first,
+		cmocka_unit_test_setup_teardown(of_the_files_set_aside_the_newest_four_are_kept,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_file_that_is_too_large_is_set_aside_unread,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_folder_is_made_and_a_file_in_its_place_is_named,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
-			a_holder_on_another_host_is_named_with_it_and_one_without_a_name_without, set_up,
+			a_second_one_waits_and_is_refused_with_the_pid_of_the_first, set_up,
 			tear_down),
-		cmocka_unit_test_setup_teardown(a_second_one_gets_the_lock_when_the_first_one_leaves, set_up,
-						tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_holder_on_another_host_is_named_with_it_and_one_without_a_name_without,
+			set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_second_one_gets_the_lock_when_the_first_one_leaves, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_full_disk_leaves_no_ledger_and_no_rubbish, set_up,
 						tear_down),
-		cmocka_unit_test_setup_teardown(a_folder_that_is_gone_is_an_error_with_its_name, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(a_daemon_killed_at_any_moment_leaves_a_whole_ledger, set_up,
-						tear_down),
+		cmocka_unit_test_setup_teardown(a_folder_that_is_gone_is_an_error_with_its_name,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_daemon_killed_at_any_moment_leaves_a_whole_ledger,
+						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
-			everybody_is_told_once_in_order_and_the_newest_text_is_on_disk, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_thread_that_cannot_start_is_a_store_that_failed, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(a_store_that_fails_tells_everybody_who_waited_for_it, set_up,
-						tear_down),
+			everybody_is_told_once_in_order_and_the_newest_text_is_on_disk, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(a_thread_that_cannot_start_is_a_store_that_failed,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_store_that_fails_tells_everybody_who_waited_for_it, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -261,7 +261,8 @@ static void a_later_version_is_told_from_rubbish(void **state)
 
 	(void)state;
 	assert_int_equal(read_text(later, strlen(later), &again, &err), -ENOTSUP);
-	assert_string_equal(err.msg, "ledger.json: is a ledger of version 7; this railmate reads version 1");
+	assert_string_equal(err.msg,
+			    "ledger.json: is a ledger of version 7; this railmate reads version 1");
 }
 
 static void texts_of_others_are_refused(void **state)
@@ -357,7 +358,8 @@ static void a_name_that_is_not_utf8_does_not_make_a_ledger_that_cannot_be_read(v
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(holds_are_found_by_vf_and_by_slot_and_stand_in_the_order_of_addresses),
+		cmocka_unit_test(
+			holds_are_found_by_vf_and_by_slot_and_stand_in_the_order_of_addresses),
 		cmocka_unit_test(a_vf_has_one_hold_and_the_last_one_counts),
 		cmocka_unit_test(a_slot_that_gets_another_vf_leaves_the_first_one_draining),
 		cmocka_unit_test(a_hold_may_be_changed_through_what_the_ledger_returned),
@@ -372,7 +374,8 @@ int main(void)
 		cmocka_unit_test(a_later_version_is_told_from_rubbish),
 		cmocka_unit_test(texts_of_others_are_refused),
 		cmocka_unit_test(values_that_do_not_fit_are_refused_even_under_a_right_checksum),
-		cmocka_unit_test(a_name_that_is_not_utf8_does_not_make_a_ledger_that_cannot_be_read),
+		cmocka_unit_test(
+			a_name_that_is_not_utf8_does_not_make_a_ledger_that_cannot_be_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* Whose answer is it, and has it ended? By datagrams as the kernel, and as somebody else, would send them. */
+/* Whose answer is it, and has it ended? By datagrams as the kernel, and as somebody else, would
+ * send them. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -122,7 +123,8 @@ static void a_datagram_cut_anywhere_is_never_read_beyond_its_end(void **state)
 /* As a number with a sign, which libmnl makes of it, each is less than what is left. */
 static void a_message_longer_than_its_datagram_ends_it(void **state)
 {
-	static const uint32_t lengths[] = { 0, 15, 24, 0x7fffffff, 0x80000000, 0xfffffff0, 0xffffffff };
+	static const uint32_t lengths[] = { 0,		15,	    24,	       0x7fffffff,
+					    0x80000000, 0xfffffff0, 0xffffffff };
 	int seen;
 
 	(void)state;
@@ -173,7 +175,8 @@ static void a_question_without_an_answer_names_what_was_asked(void **state)
 	/* The kernel says at once that it does not know this type of message. */
 	m = mnl_nlmsg_put_header(request);
 	m->nlmsg_type = 4000;
-	assert_int_equal(netlink_ask(NETLINK_ROUTE, m, count, &seen, "an odd message", &err), -ENOTSUP);
+	assert_int_equal(netlink_ask(NETLINK_ROUTE, m, count, &seen, "an odd message", &err),
+			 -ENOTSUP);
 	assert_int_equal(seen, 0);
 }
 

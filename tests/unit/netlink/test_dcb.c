@@ -1,4 +1,5 @@
-/* DCB of a PF, from answers laid out as Linux 6.12 lays them out; and the question itself on this kernel. */
+/* DCB of a PF, from answers laid out as Linux 6.12 lays them out; and the question itself on this
+ * kernel. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* What RDMA netlink says, by messages laid out as Linux 6.12 lays them out; and the socket, where this kernel
- * has it. */
+/* What RDMA netlink says, by messages laid out as Linux 6.12 lays them out; and the socket, where
+ * this kernel has it. */
 #include <errno.h>
 #include <limits.h>
 #include <setjmp.h>
@@ -123,8 +123,8 @@ static void a_message_names_its_device(void **state)
 	assert_int_equal(index, 7);
 }
 
-/* A kernel without RDMA (most test machines) says it cannot know; one with it knows that this device is not
- * there. */
+/* A kernel without RDMA (most test machines) says it cannot know; one with it knows that this
+ * device is not there. */
 static void the_socket_says_what_this_kernel_can(void **state)
 {
 	struct rdma_users *u = NULL;

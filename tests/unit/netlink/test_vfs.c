@@ -1,4 +1,5 @@
-/* VFs of a PF, from RTM_NEWLINK laid out as Linux 6.12 lays it out; and the question itself on this kernel.
+/* VFs of a PF, from RTM_NEWLINK laid out as Linux 6.12 lays it out; and the question itself on this
+ * kernel.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -48,10 +49,10 @@ static struct nlmsghdr *begin(void)
 	return m;
 }
 
-#define PUT(m, type, name, ...)                                                                              \
-	do {                                                                                                 \
-		const struct name value = { __VA_ARGS__ };                                                   \
-		mnl_attr_put(m, type, sizeof(value), &value);                                                \
+#define PUT(m, type, name, ...)                                                                    \
+	do {                                                                                       \
+		const struct name value = { __VA_ARGS__ };                                         \
+		mnl_attr_put(m, type, sizeof(value), &value);                                      \
 	} while (0)
 
 static void put_whole_vf(struct nlmsghdr *m, uint32_t vf, uint32_t rate)
@@ -64,7 +65,8 @@ static void put_whole_vf(struct nlmsghdr *m, uint32_t vf, uint32_t rate)
 	PUT(m, IFLA_VF_RATE, ifla_vf_rate, .vf = vf, .min_tx_rate = 5, .max_tx_rate = rate);
 	PUT(m, IFLA_VF_TX_RATE, ifla_vf_tx_rate, .vf = vf, .rate = rate);
 	PUT(m, IFLA_VF_SPOOFCHK, ifla_vf_spoofchk, .vf = vf, .setting = 1);
-	PUT(m, IFLA_VF_LINK_STATE, ifla_vf_link_state, .vf = vf, .link_state = IFLA_VF_LINK_STATE_DISABLE);
+	PUT(m, IFLA_VF_LINK_STATE, ifla_vf_link_state, .vf = vf,
+	    .link_state = IFLA_VF_LINK_STATE_DISABLE);
 	PUT(m, IFLA_VF_TRUST, ifla_vf_trust, .vf = vf, .setting = 0);
 	PUT(m, IFLA_VF_IB_NODE_GUID, ifla_vf_guid, .vf = vf, .guid = 0x1122334455667788);
 	PUT(m, IFLA_VF_IB_PORT_GUID, ifla_vf_guid, .vf = vf, .guid = 0);
@@ -173,7 +175,8 @@ static void other_messages_have_no_vfs(void **state)
 	assert_int_equal(link_message_vfs(m, arena, &vfs), 0);
 }
 
-/* The largest PF of mlx5; and every shorter message, on the heap and of the exact size for the sanitizer. */
+/* The largest PF of mlx5; and every shorter message, on the heap and of the exact size for the
+ * sanitizer. */
 static void a_large_message_is_read_and_a_cut_one_is_not(void **state)
 {
 	struct nlmsghdr *m = begin();
@@ -207,7 +210,8 @@ static void the_kernel_answers(void **state)
 	assert_int_equal(n, 0);
 	assert_int_equal(netlink_vfs("no_such_netdev", arena, &vfs, &n, &err), -ENODEV);
 	assert_true(str_starts(err.msg, "VFs of no_such_netdev: "));
-	assert_int_equal(netlink_vfs("a_name_that_no_netdev_can_have", arena, &vfs, &n, &err), -ENODEV);
+	assert_int_equal(netlink_vfs("a_name_that_no_netdev_can_have", arena, &vfs, &n, &err),
+			 -ENODEV);
 }
 
 int main(void)

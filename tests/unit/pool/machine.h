@@ -57,7 +57,8 @@ static inline void machine_take_rdma(struct hw_inventory *inv, const char *addre
 
 	assert_true(at >= 0);
 	inv->n_rdma--;
-	memmove(&inv->rdma[at], &inv->rdma[at + 1], (inv->n_rdma - (size_t)at) * sizeof(*inv->rdma));
+	memmove(&inv->rdma[at], &inv->rdma[at + 1],
+		(inv->n_rdma - (size_t)at) * sizeof(*inv->rdma));
 }
 
 /* Pulls a function that has no VFs. Indices behind it move, as in a new scan. */
@@ -76,10 +77,12 @@ static inline void machine_take_pci(struct hw_inventory *inv, const char *addres
 		inv->rdma[i].pci -= inv->rdma[i].pci > at;
 }
 
-static inline void machine_add(struct hw_inventory *inv, const char *address, uint32_t class_code, int physfn,
-			       int vf_index, enum hw_link link)
+static inline void machine_add(struct hw_inventory *inv, const char *address, uint32_t class_code,
+			       int physfn, int vf_index, enum hw_link link)
 {
-	struct hw_port port = { .number = 1, .state = "ACTIVE", .phys_state = "LinkUp", .link = link };
+	struct hw_port port = {
+		.number = 1, .state = "ACTIVE", .phys_state = "LinkUp", .link = link
+	};
 	struct hw_pci *fn = &inv->pci[inv->n_pci++];
 
 	*fn = (struct hw_pci) {

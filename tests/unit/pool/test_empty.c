@@ -21,10 +21,11 @@ static void names_that_are_not_here_are_said_beside_those_that_are(void **state)
 		"\"0000:af:00.0\"]}]}]}");
 
 	(void)state;
-	assert_says(machine(), cfg,
-		    "rdma/a has no device on this node, so pods that ask for it cannot run here. Not here: "
-		    "rail0, rail1, 0000:c0:00.0. Network cards here: ens1f0 (3 VFs), ens2f0 (2 VFs), eno1 "
-		    "(no VFs).");
+	assert_says(
+		machine(), cfg,
+		"rdma/a has no device on this node, so pods that ask for it cannot run here. Not here: "
+		"rail0, rail1, 0000:c0:00.0. Network cards here: ens1f0 (3 VFs), ens2f0 (2 VFs), eno1 "
+		"(no VFs).");
 }
 
 static void names_that_are_here_are_not_blamed(void **state)
@@ -34,10 +35,11 @@ static void names_that_are_here_are_not_blamed(void **state)
 		"\"pfNames\": [\"ENS1F0\"], \"rootDevices\": [\"0000:5e:00.0\"]}}]}");
 
 	(void)state;
-	assert_says(machine(), cfg,
-		    "rdma/a has no device on this node, so pods that ask for it cannot run here. Network "
-		    "cards here: "
-		    "ens1f0 (3 VFs), ens2f0 (2 VFs), eno1 (no VFs).");
+	assert_says(
+		machine(), cfg,
+		"rdma/a has no device on this node, so pods that ask for it cannot run here. Network "
+		"cards here: "
+		"ens1f0 (3 VFs), ens2f0 (2 VFs), eno1 (no VFs).");
 }
 
 static void vfs_without_their_pf_and_cards_without_an_interface_are_listed(void **state)
@@ -107,8 +109,8 @@ static void an_rdma_device_of_no_card_does_not_count(void **state)
 
 static bool is_idle(struct hw_inventory *inv, const char *selectors)
 {
-	_cleanup_free_ char *text =
-		xasprintf("{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": %s}]}", selectors);
+	_cleanup_free_ char *text = xasprintf(
+		"{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": %s}]}", selectors);
 	_cleanup_config_ struct config *cfg = machine_config(text);
 	_cleanup_node_ struct node *node = node_new(inv, cfg, NULL);
 

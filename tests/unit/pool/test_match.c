@@ -11,8 +11,8 @@ struct row {
 
 static void check(struct hw_inventory *inv, const char *selectors, const char *devices)
 {
-	_cleanup_free_ char *text =
-		xasprintf("{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": %s}]}", selectors);
+	_cleanup_free_ char *text = xasprintf(
+		"{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": %s}]}", selectors);
 	_cleanup_config_ struct config *cfg = machine_config(text);
 	_cleanup_node_ struct node *node = node_new(inv, cfg, NULL);
 
@@ -27,7 +27,9 @@ static void check_all(const struct row *rows, size_t n)
 
 static void without_selectors_every_vf_and_every_nic_without_vfs(void **state)
 {
-	static const struct row rows[] = { { "null", ALL }, { "{}", ALL }, { "{\"vendors\": []}", ALL } };
+	static const struct row rows[] = { { "null", ALL },
+					   { "{}", ALL },
+					   { "{\"vendors\": []}", ALL } };
 
 	(void)state;
 	check_all(rows, ARRAY_LEN(rows));
@@ -159,8 +161,10 @@ static void members_of_a_selector_narrow_and_selectors_add_up(void **state)
 		{ "{\"pfNames\": [\"ens1f0\"], \"devices\": [\"101d\"]}", "" },
 		{ "{\"pfNames\": [\"ens1f0\"], \"pciAddresses\": [\"0000:3b:00.2\", \"0000:5e:00.1\"]}",
 		  "3b:00.2" },
-		{ "[{\"pfNames\": [\"ens1f0#0\"]}, {\"pfNames\": [\"ens1f0#2\"]}]", "3b:00.1 3b:00.3" },
-		{ "[{\"linkTypes\": [\"infiniband\"]}, {\"devices\": [\"101d\"]}]", VFS_IB " af:00.0" },
+		{ "[{\"pfNames\": [\"ens1f0#0\"]}, {\"pfNames\": [\"ens1f0#2\"]}]",
+		  "3b:00.1 3b:00.3" },
+		{ "[{\"linkTypes\": [\"infiniband\"]}, {\"devices\": [\"101d\"]}]",
+		  VFS_IB " af:00.0" },
 		{ "[{\"pfNames\": [\"no\"]}, {}]", ALL },
 	};
 
@@ -197,7 +201,8 @@ static void candidates_are_vfs_and_nics_without_vfs(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-		assert_int_equal(pool_candidate(inv, machine_find(inv, rows[i].address)), rows[i].candidate);
+		assert_int_equal(pool_candidate(inv, machine_find(inv, rows[i].address)),
+				 rows[i].candidate);
 	assert_false(pool_candidate(inv, -1));
 	hw_inventory_free(inv);
 }

@@ -50,7 +50,8 @@ static void the_first_pool_that_matches_owns(void **state)
 	assert_pool(node, "rdma/ib", "3b:00.1 3b:00.2 3b:00.3");
 	assert_pool(node, "rdma/all", "5e:00.1 5e:00.2 af:00.0");
 	assert_int_equal(node->n_notes, 1);
-	assert_note(node, "rdma/all: matches 3 functions (first 0000:3b:00.1) that belong to rdma/ib");
+	assert_note(node,
+		    "rdma/all: matches 3 functions (first 0000:3b:00.1) that belong to rdma/ib");
 }
 
 static bool is_rdma(const struct node *node, const char *id)
@@ -62,10 +63,10 @@ static bool is_rdma(const struct node *node, const char *id)
 
 static void the_item_that_selected_it_says_if_it_is_rdma(void **state)
 {
-	_cleanup_config_ struct config *cfg =
-		machine_config("{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": ["
-			       "{\"pfNames\": [\"ens1f0#0\"]}, {\"pfNames\": [\"ens1f0\"], \"isRdma\": true},"
-			       "{\"pfNames\": [\"ens2f0\"]}]}]}");
+	_cleanup_config_ struct config *cfg = machine_config(
+		"{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": ["
+		"{\"pfNames\": [\"ens1f0#0\"]}, {\"pfNames\": [\"ens1f0\"], \"isRdma\": true},"
+		"{\"pfNames\": [\"ens2f0\"]}]}]}");
 	struct hw_inventory *inv = machine();
 	_cleanup_node_ struct node *first = NULL, *second = NULL;
 
@@ -94,9 +95,10 @@ static void a_node_without_vhost_net_is_noted(void **state)
 	_cleanup_node_ struct node *without = node_new(machine(), cfg, NULL), *with = NULL;
 
 	(void)state;
-	assert_note(without,
-		    "rdma/a: needVhostNet is true and this node has no /dev/vhost-net or no /dev/net/tun "
-		    "(modprobe vhost_net tun): containers get neither");
+	assert_note(
+		without,
+		"rdma/a: needVhostNet is true and this node has no /dev/vhost-net or no /dev/net/tun "
+		"(modprobe vhost_net tun): containers get neither");
 	inv->has_vhost_net = true;
 	with = node_new(inv, cfg, NULL);
 	assert_int_equal(with->n_notes, without->n_notes - 1);
@@ -120,14 +122,19 @@ static void a_pkey_is_remembered_while_the_rdma_device_is_away(void **state)
 
 static void shared_hcas_are_those_that_no_container_holds(void **state)
 {
-	_cleanup_config_ struct config *cfg = machine_config("{\"resourceList\": [{\"resourceName\": \"a\", "
-							     "\"selectors\": {\"pfNames\": [\"ens1f0\"]}}]}");
+	_cleanup_config_ struct config *cfg =
+		machine_config("{\"resourceList\": [{\"resourceName\": \"a\", "
+			       "\"selectors\": {\"pfNames\": [\"ens1f0\"]}}]}");
 	static const uint16_t vendors[] = { 0x15b3 };
 	const struct selector all = { .vendors = vendors, .n_vendors = 1, .is_rdma = true };
 	const char *const names[] = { "ens2f0", "eno1" };
 	const struct selector named = { .if_names = names, .n_if_names = 2, .is_rdma = true };
 	const struct pool_config shared[] = {
-		{ .resource = "rdma/all", .shares = 3, .is_rdma = true, .selectors = &all, .n_selectors = 1 },
+		{ .resource = "rdma/all",
+		  .shares = 3,
+		  .is_rdma = true,
+		  .selectors = &all,
+		  .n_selectors = 1 },
 		{ .resource = "rdma/named",
 		  .shares = 3,
 		  .is_rdma = true,
@@ -215,9 +222,9 @@ static void selectors_that_do_nothing_are_noted(void **state)
 
 static void two_pfs_of_one_name_both_match_with_a_note(void **state)
 {
-	_cleanup_config_ struct config *cfg =
-		machine_config("{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": {\"pfNames\": "
-			       "[\"ens1f0#1\"]}}]}");
+	_cleanup_config_ struct config *cfg = machine_config(
+		"{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": {\"pfNames\": "
+		"[\"ens1f0#1\"]}}]}");
 	struct hw_inventory *inv = machine();
 	_cleanup_node_ struct node *node = NULL;
 
@@ -225,7 +232,9 @@ static void two_pfs_of_one_name_both_match_with_a_note(void **state)
 	machine_fn(inv, "0000:5e:00.0")->netdev = "ens1f0";
 	node = node_new(inv, cfg, NULL);
 	assert_pool(node, "rdma/a", "3b:00.2 5e:00.2");
-	assert_note(node, "0000:3b:00.0 and 0000:5e:00.0 have one netdev name, ens1f0: pfNames matches both");
+	assert_note(
+		node,
+		"0000:3b:00.0 and 0000:5e:00.0 have one netdev name, ens1f0: pfNames matches both");
 }
 
 static void a_vanished_device_stays_listed(void **state)
@@ -278,7 +287,8 @@ static void an_address_that_became_another_thing_is_gone(void **state)
 static void a_device_that_lost_its_driver_stays_listed(void **state)
 {
 	_cleanup_config_ struct config *cfg = machine_config(two_pools);
-	_cleanup_node_ struct node *first = node_new(machine(), cfg, NULL), *second = NULL, *third = NULL;
+	_cleanup_node_ struct node *first = node_new(machine(), cfg, NULL), *second = NULL,
+				   *third = NULL;
 	struct hw_inventory *inv = machine();
 
 	(void)state;
@@ -294,7 +304,8 @@ static void a_device_that_lost_its_driver_stays_listed(void **state)
 			    "0000:3b:00.2: is bound to vfio-pci and has no RDMA device");
 	assert_true(pool_find(node_pool(second, "rdma/ib"), "0000:3b:00.1")->pci >= 0);
 
-	/* Bound again, but the RDMA device has not come: it is not in a container, it is not there. */
+	/* Bound again, but the RDMA device has not come: it is not in a container, it is not there.
+	 */
 	inv = machine();
 	machine_take_rdma(inv, "0000:3b:00.1");
 	machine_take_rdma(inv, "0000:3b:00.2");
@@ -326,11 +337,13 @@ static void an_rdma_device_in_a_container_does_not_make_unhealthy(void **state)
 	}
 }
 
-/* As when the namespace of a container ends that had made a soft RDMA device of its own in there. */
+/* As when the namespace of a container ends that had made a soft RDMA device of its own in there.
+ */
 static void a_netdev_that_came_back_without_its_rdma_device_tells_that_it_is_gone(void **state)
 {
 	_cleanup_config_ struct config *cfg = machine_config(two_pools);
-	_cleanup_node_ struct node *first = node_new(machine(), cfg, NULL), *second = NULL, *third = NULL;
+	_cleanup_node_ struct node *first = node_new(machine(), cfg, NULL), *second = NULL,
+				   *third = NULL;
 	struct hw_inventory *inv = machine();
 
 	(void)state;
@@ -383,8 +396,8 @@ static void what_was_held_before_a_restart_stays_listed(void **state)
 static void a_scan_in_the_middle_of_a_move_is_forgotten(void **state)
 {
 	_cleanup_config_ struct config *cfg = machine_config(two_pools);
-	_cleanup_node_ struct node *first = node_new(machine(), cfg, NULL), *second = NULL, *third = NULL,
-				   *fourth = NULL;
+	_cleanup_node_ struct node *first = node_new(machine(), cfg, NULL), *second = NULL,
+				   *third = NULL, *fourth = NULL;
 	struct hw_inventory *inv = machine();
 
 	(void)state;
@@ -411,7 +424,7 @@ static void what_is_held_comes_to_light_later(void **state)
 	static const struct node_seed seeds[] = {
 		{ "rdma/ib", "0000:3b:00.1", NULL, "mlx5_core" }, /* RDMA device away */
 		{ "rdma/ib", "0000:3b:00.2", NULL, "mlx5_core" }, /* listed already */
-		{ "rdma/ib", "0000:77:00.1", NULL, NULL },	  /* not on the bus, and never was */
+		{ "rdma/ib", "0000:77:00.1", NULL, NULL }, /* not on the bus, and never was */
 	};
 	_cleanup_config_ struct config *cfg = machine_config(two_pools);
 	_cleanup_node_ struct node *first = NULL, *second = NULL, *third = NULL;
@@ -437,10 +450,10 @@ static void what_is_held_comes_to_light_later(void **state)
 
 static void a_device_that_is_not_selected_any_more_stays_listed(void **state)
 {
-	_cleanup_config_ struct config *cfg =
-		machine_config("{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": [{\"pfNames\": "
-			       "[\"ens1f0\"]}, {\"pciAddresses\": [\"0000:af:00.0\"]}]},"
-			       "{\"resourceName\": \"b\", \"selectors\": {\"pfNames\": [\"ens9\"]}}]}");
+	_cleanup_config_ struct config *cfg = machine_config(
+		"{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": [{\"pfNames\": "
+		"[\"ens1f0\"]}, {\"pciAddresses\": [\"0000:af:00.0\"]}]},"
+		"{\"resourceName\": \"b\", \"selectors\": {\"pfNames\": [\"ens9\"]}}]}");
 	_cleanup_node_ struct node *first = node_new(machine(), cfg, NULL), *second = NULL;
 	struct hw_inventory *inv = machine();
 
@@ -452,16 +465,17 @@ static void a_device_that_is_not_selected_any_more_stays_listed(void **state)
 	assert_pool(second, "rdma/b", "");
 	assert_string_equal(reason(second, "rdma/a", "0000:3b:00.1"),
 			    "0000:3b:00.1: the selectors of rdma/a do not match it any more");
-	assert_note(second, "rdma/b: matches 3 functions (first 0000:3b:00.1) that belong to rdma/a");
+	assert_note(second,
+		    "rdma/b: matches 3 functions (first 0000:3b:00.1) that belong to rdma/a");
 }
 
 static void a_new_configuration_keeps_pools_of_the_same_name(void **state)
 {
 	_cleanup_config_ struct config *before = machine_config(two_pools);
-	_cleanup_config_ struct config *after =
-		machine_config("{\"resourceList\": [{\"resourceName\": \"new\", \"selectors\": {\"pfNames\": "
-			       "[\"ens1f0\", \"ens2f0\"]}},"
-			       "{\"resourceName\": \"all\"}]}");
+	_cleanup_config_ struct config *after = machine_config(
+		"{\"resourceList\": [{\"resourceName\": \"new\", \"selectors\": {\"pfNames\": "
+		"[\"ens1f0\", \"ens2f0\"]}},"
+		"{\"resourceName\": \"all\"}]}");
 	_cleanup_node_ struct node *first = node_new(machine(), before, NULL);
 	_cleanup_node_ struct node *second = node_new(machine(), after, first);
 
@@ -537,9 +551,9 @@ static void a_nic_without_vfs_is_judged_by_its_own_carrier(void **state)
 
 static void a_pool_without_rdma_takes_any_driver(void **state)
 {
-	_cleanup_config_ struct config *cfg =
-		machine_config("{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": {\"drivers\": "
-			       "[\"vfio-pci\"]}}]}");
+	_cleanup_config_ struct config *cfg = machine_config(
+		"{\"resourceList\": [{\"resourceName\": \"a\", \"selectors\": {\"drivers\": "
+		"[\"vfio-pci\"]}}]}");
 	struct hw_inventory *inv = machine();
 	_cleanup_node_ struct node *node = NULL;
 
@@ -684,7 +698,8 @@ int main(void)
 		cmocka_unit_test(an_address_that_became_another_thing_is_gone),
 		cmocka_unit_test(a_device_that_lost_its_driver_stays_listed),
 		cmocka_unit_test(an_rdma_device_in_a_container_does_not_make_unhealthy),
-		cmocka_unit_test(a_netdev_that_came_back_without_its_rdma_device_tells_that_it_is_gone),
+		cmocka_unit_test(
+			a_netdev_that_came_back_without_its_rdma_device_tells_that_it_is_gone),
 		cmocka_unit_test(what_was_held_before_a_restart_stays_listed),
 		cmocka_unit_test(a_scan_in_the_middle_of_a_move_is_forgotten),
 		cmocka_unit_test(what_is_held_comes_to_light_later),

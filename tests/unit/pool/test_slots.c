@@ -83,7 +83,8 @@ static void ids_are_read_back(void **state)
 			unsigned number = 99;
 			int got = 99;
 
-			assert_true(slot_parse(names[i], slot_id(names[i], numa, 17, a), &got, &number));
+			assert_true(slot_parse(names[i], slot_id(names[i], numa, 17, a), &got,
+					       &number));
 			assert_int_equal(got, numa);
 			assert_int_equal(number, 17);
 		}
@@ -274,7 +275,8 @@ static void a_vf_that_is_gone_takes_no_slot_from_the_others(void **state)
 	assert_int_equal(healthy(l), N_DEVS - 1);
 }
 
-/* Slot of node 0, VF of node 1: there is one VF more than slots on node 0, and one less on node 1. */
+/* Slot of node 0, VF of node 1: there is one VF more than slots on node 0, and one less on node 1.
+ */
 static void a_vf_of_another_node_keeps_the_sum(void **state)
 {
 	struct slot_use held = { "rdma_vf-n0-0", devs[8].id };

@@ -40,7 +40,8 @@ static void a_slot_names_its_device_and_file(void **state)
 	(void)state;
 	assert_string_equal(cdi_device("rdma_vf-n0-3", a), "railmate.io/vf=rdma_vf-n0-3");
 	assert_string_equal(cdi_file_name("rdma_vf-n0-3", a), "railmate.io-vf_rdma_vf-n0-3.json");
-	assert_string_equal(cdi_slot_of_file("railmate.io-vf_rdma_vf-n0-3.json", a), "rdma_vf-n0-3");
+	assert_string_equal(cdi_slot_of_file("railmate.io-vf_rdma_vf-n0-3.json", a),
+			    "rdma_vf-n0-3");
 }
 
 static void files_of_others_name_no_slot(void **state)

@@ -19,7 +19,8 @@
 #include "pool/node.h"
 #include "render/render.h"
 
-/* Functions in address order: two PFs, two GPUs, VFs; the last one is on a further bus than its PF. */
+/* Functions in address order: two PFs, two GPUs, VFs; the last one is on a further bus than its PF.
+ */
 enum { PF_18, VF_18_2, VF_18_3, GPU_19, PF_3B, VF_3B_2, VF_3B_3, VF_3C, GPU_5D, FUNCTIONS };
 enum { A_18_2, A_18_3, A_3B_2, POOL_A, B_3B_3 = 0, B_3C, POOL_B, VFS = POOL_A + POOL_B };
 
@@ -46,28 +47,30 @@ static const struct {
 	int pci;
 	const char *id, *rdma, *uverbs;
 } vfs[VFS] = {
-	{ VF_18_2, "0000:18:00.2", "mlx5_2", "uverbs2" }, { VF_18_3, "0000:18:00.3", "mlx5_3", "uverbs3" },
-	{ VF_3B_2, "0000:3b:00.2", "mlx5_6", "uverbs6" }, { VF_3B_3, "0000:3b:00.3", "mlx5_7", "uverbs7" },
+	{ VF_18_2, "0000:18:00.2", "mlx5_2", "uverbs2" },
+	{ VF_18_3, "0000:18:00.3", "mlx5_3", "uverbs3" },
+	{ VF_3B_2, "0000:3b:00.2", "mlx5_6", "uverbs6" },
+	{ VF_3B_3, "0000:3b:00.3", "mlx5_7", "uverbs7" },
 	{ VF_3C, "0000:3c:02.1", "mlx5_9", "uverbs9" },
 };
 
-#define LL(i, type)                                                                                          \
-	{                                                                                                    \
-		(i), { 0xfe, 0x80, [15] = 1 }, (type), "net1"                                                \
+#define LL(i, type)                                                                                \
+	{                                                                                          \
+		(i), { 0xfe, 0x80, [15] = 1 }, (type), "net1"                                      \
 	}
-#define V4(i, type, d)                                                                                       \
-	{                                                                                                    \
-		(i), { [10] = 0xff, [11] = 0xff, 10, 0, 0, (d) }, (type), "net1"                             \
+#define V4(i, type, d)                                                                             \
+	{                                                                                          \
+		(i), { [10] = 0xff, [11] = 0xff, 10, 0, 0, (d) }, (type), "net1"                   \
 	}
-#define V6(i, type, d)                                                                                       \
-	{                                                                                                    \
-		(i), { 0xfd, [15] = (d) }, (type), "net1"                                                    \
+#define V6(i, type, d)                                                                             \
+	{                                                                                          \
+		(i), { 0xfd, [15] = (d) }, (type), "net1"                                          \
 	}
 
-static const struct gid_entry usual[] = { LL(0, "IB/RoCE v1"), LL(1, "RoCE v2"), V4(2, "IB/RoCE v1", 7),
-					  V4(3, "RoCE v2", 7) };
-static const struct gid_entry later[] = { LL(0, "IB/RoCE v1"), LL(1, "RoCE v2"), V4(4, "IB/RoCE v1", 7),
-					  V4(5, "RoCE v2", 7) };
+static const struct gid_entry usual[] = { LL(0, "IB/RoCE v1"), LL(1, "RoCE v2"),
+					  V4(2, "IB/RoCE v1", 7), V4(3, "RoCE v2", 7) };
+static const struct gid_entry later[] = { LL(0, "IB/RoCE v1"), LL(1, "RoCE v2"),
+					  V4(4, "IB/RoCE v1", 7), V4(5, "RoCE v2", 7) };
 static const struct gid_entry only_v6[] = { LL(0, "RoCE v2"), V6(1, "RoCE v2", 7) };
 static const struct gid_entry v6_later[] = { LL(0, "RoCE v2"), V6(2, "RoCE v2", 7) };
 static const struct ip_addr own[] = { { { [10] = 0xff, [11] = 0xff, 10, 0, 0, 7 }, 120, "net1" },
@@ -99,9 +102,11 @@ static void set_vf(struct bench *b, int i)
 					.uverbs = vfs[i].uverbs,
 					.ports = &b->ports[i],
 					.n_ports = 1 };
-	b->devs[i] = (struct pool_dev) {
-		.id = vfs[i].id, .pci = vfs[i].pci, .rdma = i, .numa = i < POOL_A ? 0 : -1, .healthy = true
-	};
+	b->devs[i] = (struct pool_dev) { .id = vfs[i].id,
+					 .pci = vfs[i].pci,
+					 .rdma = i,
+					 .numa = i < POOL_A ? 0 : -1,
+					 .healthy = true };
 	b->states[i] = (struct vf_state) { .seen = VF_SEEN_POD,
 					   .netns = "cni-1",
 					   .netdev = "net1",
@@ -114,9 +119,10 @@ static void set_vf(struct bench *b, int i)
 					   .gids = usual,
 					   .n_gids = ARRAY_LEN(usual),
 					   .gid_table_len = 16 };
-	b->grant_devs[i] = (struct grant_dev) {
-		.dev = &b->devs[i], .rdma = vfs[i].rdma, .uverbs = vfs[i].uverbs, .state = &b->states[i]
-	};
+	b->grant_devs[i] = (struct grant_dev) { .dev = &b->devs[i],
+						.rdma = vfs[i].rdma,
+						.uverbs = vfs[i].uverbs,
+						.state = &b->states[i] };
 }
 
 static void set_pool(struct bench *b, int i)
@@ -146,9 +152,11 @@ static int setup(void **state)
 		set_vf(b, i);
 	for (int i = 0; i < 2; i++)
 		set_pool(b, i);
-	b->inv = (struct hw_inventory) {
-		.pci = b->pci, .n_pci = FUNCTIONS, .rdma = b->rdma, .n_rdma = VFS, .has_rdma_cm = true
-	};
+	b->inv = (struct hw_inventory) { .pci = b->pci,
+					 .n_pci = FUNCTIONS,
+					 .rdma = b->rdma,
+					 .n_rdma = VFS,
+					 .has_rdma_cm = true };
 	b->node = (struct node) { .inv = &b->inv, .pools = b->pools, .n_pools = 2 };
 	b->c = (struct container) {
 		.ns = "ml", .pod = "train-0", .name = "trainer", .grants = b->grants, .n = 1
@@ -213,7 +221,8 @@ static const char *refused(struct bench *b)
 	struct edits e;
 
 	err = (struct err) { 0 };
-	assert_int_equal(render_container(&b->c, b->arena, &e, &b->notes, &b->n_notes, &err), -EINVAL);
+	assert_int_equal(render_container(&b->c, b->arena, &e, &b->notes, &b->n_notes, &err),
+			 -EINVAL);
 	return err.msg;
 }
 
@@ -408,23 +417,26 @@ static void notes_of_one_cause_are_one_note(void **state)
 	give(b, 0, A_18_3);
 	give(b, 0, A_3B_2);
 	b->c.n = 2; /* the second pool has another VF of 3b */
-	b->states[A_18_2].port_state = b->states[A_18_3].port_state = b->states[A_3B_2].port_state = "DOWN";
+	b->states[A_18_2].port_state = b->states[A_18_3].port_state = b->states[A_3B_2].port_state =
+		"DOWN";
 	value(b, "NCCL_IB_HCA");
 	assert_int_equal(b->n_notes, 2);
 	assert_string_equal(
 		b->notes[0],
 		"port 1 of mlx5_2 (VF 0000:18:00.2) is DOWN, port 1 of mlx5_3 (VF 0000:18:00.3) is DOWN "
 		"and port 1 of mlx5_6 (VF 0000:3b:00.2) is DOWN: NCCL leaves them out");
-	assert_string_equal(b->notes[1],
-			    "VFs 0000:18:00.2 and 0000:18:00.3; 0000:3b:00.2 and 0000:3b:00.3 share one "
-			    "port of their PF each time: NCCL takes each VF for a link of the full rate");
+	assert_string_equal(
+		b->notes[1],
+		"VFs 0000:18:00.2 and 0000:18:00.3; 0000:3b:00.2 and 0000:3b:00.3 share one "
+		"port of their PF each time: NCCL takes each VF for a link of the full rate");
 	for (int i = 0; i < VFS; i++) {
 		b->states[i].port_state = "ACTIVE";
 		b->states[i].seen = VF_SEEN_NOTHING;
 	}
 	value(b, "NCCL_IB_HCA");
 	assert_note(
-		b, "the GIDs of VFs 0000:18:00.2, 0000:18:00.3, 0000:3b:00.2 and 0000:3b:00.3 are not known");
+		b,
+		"the GIDs of VFs 0000:18:00.2, 0000:18:00.3, 0000:3b:00.2 and 0000:3b:00.3 are not known");
 	for (int i = 0; i < VFS; i++)
 		b->states[i].seen = VF_SEEN_HOST;
 	b->cfg[0].network = b->cfg[1].network = NETWORK_POD;
@@ -437,13 +449,14 @@ static void notes_of_one_cause_are_one_note(void **state)
 
 static void first_addresses_of_different_networks_are_noted(void **state)
 {
-#define AT(i, net, d)                                                                                        \
-	{                                                                                                    \
-		(i), { [10] = 0xff, [11] = 0xff, 10, (net), 0, (d) }, "RoCE v2", "net1"                      \
+#define AT(i, net, d)                                                                              \
+	{                                                                                          \
+		(i), { [10] = 0xff, [11] = 0xff, 10, (net), 0, (d) }, "RoCE v2", "net1"            \
 	}
 	static const struct gid_entry one[] = { AT(3, 0, 7), AT(5, 9, 7) },
 				      other[] = { AT(3, 9, 8), AT(5, 0, 8) },
-				      same[] = { AT(3, 0, 8), AT(5, 9, 8) }, alone[] = { AT(3, 9, 8) };
+				      same[] = { AT(3, 0, 8), AT(5, 9, 8) },
+				      alone[] = { AT(3, 9, 8) };
 	static const char words[] =
 		"NCCL takes 10.0.0.7 on VF 0000:18:00.2 and 10.9.0.8 on VF 0000:3b:00.2, which are of "
 		"different networks, though both VFs have addresses of either: gidRange in the pool "
@@ -562,8 +575,8 @@ static void ipv6_is_named_where_it_is_all_there_is(void **state)
 
 static void addresses_of_others_do_not_count(void **state)
 {
-	static const struct gid_entry shared[] = { LL(0, "RoCE v2"), V4(1, "RoCE v2", 6), V4(2, "RoCE v2", 7),
-						   V4(3, "RoCE v2", 8) };
+	static const struct gid_entry shared[] = { LL(0, "RoCE v2"), V4(1, "RoCE v2", 6),
+						   V4(2, "RoCE v2", 7), V4(3, "RoCE v2", 8) };
 	struct bench *b = *state;
 
 	SET_GIDS(&b->states[A_18_2], shared);
@@ -595,11 +608,13 @@ static void a_vf_that_stayed_on_the_host_has_no_gid_for_a_pod(void **state)
 	b->states[A_3B_2].seen = VF_SEEN_HOST;
 	b->states[A_3B_2].netns = NULL;
 	assert_null(value(b, "NCCL_IB_GID_INDEX"));
-	assert_note(b, "VF 0000:3b:00.2 has only GIDs of addresses that are not in the container's");
+	assert_note(b,
+		    "VF 0000:3b:00.2 has only GIDs of addresses that are not in the container's");
 	assert_note(b, "the network interface of VF 0000:3b:00.2 is still the host's");
 	b->states[A_18_2].seen = VF_SEEN_HOST;
 	b->states[A_18_2].netns = NULL;
-	assert_string_equal(value(b, "NCCL_IB_GID_INDEX"), "3"); /* a container on the host's network */
+	assert_string_equal(value(b, "NCCL_IB_GID_INDEX"),
+			    "3"); /* a container on the host's network */
 }
 
 static void tables_that_are_not_known_leave_the_words_of_the_operator(void **state)
@@ -679,16 +694,18 @@ static void pools_that_contradict_each_other_leave_gids_to_nccl(void **state)
 	assert_string_equal(value(b, "NCCL_IB_GID_INDEX"), "3");
 	SET_GIDS(&b->states[POOL_A + B_3B_3], later);
 	assert_null(value(b, "NCCL_IB_GID_INDEX"));
-	assert_note(b,
-		    "fixed:3 in the pool rdma/a, which is not right for VF 0000:3b:00.3 of the pool rdma/b");
+	assert_note(
+		b,
+		"fixed:3 in the pool rdma/a, which is not right for VF 0000:3b:00.3 of the pool rdma/b");
 	b->cfg[1].gid = GID_FIXED;
 	b->cfg[1].gid_index = 5;
 	assert_null(value(b, "NCCL_IB_GID_INDEX"));
 	assert_note(b, "fixed:");
 	b->cfg[0].gid = GID_OFF;
 	assert_null(value(b, "NCCL_IB_GID_INDEX"));
-	assert_note(b,
-		    "gid is off in the pool rdma/a: no GID is chosen for NCCL, for those of the pool rdma/b");
+	assert_note(
+		b,
+		"gid is off in the pool rdma/a: no GID is chosen for NCCL, for those of the pool rdma/b");
 	b->cfg[0].gid = b->cfg[1].gid = GID_AUTO;
 	b->cfg[0].roce_version = 1;
 	b->states[A_18_2].seen = VF_SEEN_NOTHING;
@@ -779,16 +796,18 @@ static void nccl_conf_holds_what_nccl_reads(void **state)
 
 	assert_int_equal(text[0], '#');
 	assert_null(memchr(text, '=', strcspn(text, "\n")));
-	assert_string_equal(strchr(text, '\n'), "\nNCCL_IB_HCA==mlx5_2:1,mlx5_6:1\nNCCL_NET=\nRCCL_X=1\n");
+	assert_string_equal(strchr(text, '\n'),
+			    "\nNCCL_IB_HCA==mlx5_2:1,mlx5_6:1\nNCCL_NET=\nRCCL_X=1\n");
 }
 
 /* 1023 characters of a value are read. */
 static void nccl_conf_holds_no_value_that_would_be_cut(void **state)
 {
 	_cleanup_strbuf_ struct strbuf hcas = STRBUF_INIT, longest = STRBUF_INIT;
-	struct kv kv[] = {
-		{ "NCCL_A", NULL }, { "NCCL_B", NULL }, { "NCCL_C", "a\nNCCL_D=1" }, { "NCCL_IB_HCA", NULL }
-	};
+	struct kv kv[] = { { "NCCL_A", NULL },
+			   { "NCCL_B", NULL },
+			   { "NCCL_C", "a\nNCCL_D=1" },
+			   { "NCCL_IB_HCA", NULL } };
 	struct edits e = { .envs = kv, .n_envs = ARRAY_LEN(kv) };
 	struct bench *b = *state;
 	const char *text, *list;
@@ -807,7 +826,8 @@ static void nccl_conf_holds_no_value_that_would_be_cut(void **state)
 	assert_non_null(strstr(text, "# NCCL_C is left out"));
 	assert_null(strstr(text, "NCCL_D=1"));
 	list = strstr(text, "NCCL_IB_HCA=") + strlen("NCCL_IB_HCA=");
-	assert_int_equal(strcspn(list, "\n"), 22 * 46); /* '=' or ',', 43 characters of a name, ":1" */
+	assert_int_equal(strcspn(list, "\n"),
+			 22 * 46); /* '=' or ',', 43 characters of a name, ":1" */
 	assert_true(!strncmp(list + 22 * 46 - 5, "_21:1", 5));
 }
 
@@ -847,10 +867,12 @@ static void a_map_says_null_where_nothing_is_known(void **state)
 	b->grant_devs[0].state = NULL;
 	b->grant_devs[0].rdma = NULL;
 	text = render_map(&b->c, b->arena);
-	assert_non_null(strstr(text, "\"pod\": null,\n \"container\": null,\n \"binding\": \"early\""));
 	assert_non_null(
-		strstr(text, "\"hca\": null,\n   \"port\": null,\n   \"netdev\": null,\n   \"path\": null,\n"
-			     "   \"gid\": null"));
+		strstr(text, "\"pod\": null,\n \"container\": null,\n \"binding\": \"early\""));
+	assert_non_null(strstr(
+		text,
+		"\"hca\": null,\n   \"port\": null,\n   \"netdev\": null,\n   \"path\": null,\n"
+		"   \"gid\": null"));
 }
 
 static void a_map_has_the_rate_that_a_vf_can_send(void **state)

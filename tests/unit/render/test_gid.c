@@ -1,6 +1,6 @@
 /*
- * The GID rule. What NCCL does is written here a second time, close to its source and from its own variables'
- * text, so that the renderer's picture of it is held against something.
+ * The GID rule. What NCCL does is written here a second time, close to its source and from its own
+ * variables' text, so that the renderer's picture of it is held against something.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -75,8 +75,8 @@ static int nccl_version(const struct gid_vf *vf, int index)
 
 static uint32_t word(const uint8_t *gid, int i)
 {
-	return (uint32_t)gid[4 * i] << 24 | (uint32_t)gid[4 * i + 1] << 16 | (uint32_t)gid[4 * i + 2] << 8 |
-	       gid[4 * i + 3];
+	return (uint32_t)gid[4 * i] << 24 | (uint32_t)gid[4 * i + 1] << 16 |
+	       (uint32_t)gid[4 * i + 2] << 8 | gid[4 * i + 3];
 }
 
 static int nccl_family(const uint8_t *gid)
@@ -150,7 +150,8 @@ static int nccl_index(const struct gid_vf *vf, const struct nccl_env *env, int l
 		const uint8_t *gid = nccl_gid(vf, index), *candidate = nccl_gid(vf, next);
 		bool match = nccl_matches(family, prefix, bits, candidate);
 
-		if (nccl_family(candidate) != nccl_family(gid) && nccl_family(candidate) == family && match) {
+		if (nccl_family(candidate) != nccl_family(gid) &&
+		    nccl_family(candidate) == family && match) {
 			index = next;
 			continue;
 		}
@@ -172,7 +173,8 @@ static struct nccl_env told(const struct gid_env *env)
 	struct env_set set = { .arena = a };
 
 	put_gid_env(&decision, &set);
-	return (struct nccl_env) { env_get(&set, "NCCL_IB_GID_INDEX"), env_get(&set, "NCCL_IB_ADDR_FAMILY"),
+	return (struct nccl_env) { env_get(&set, "NCCL_IB_GID_INDEX"),
+				   env_get(&set, "NCCL_IB_ADDR_FAMILY"),
 				   env_get(&set, "NCCL_IB_ROCE_VERSION_NUM"),
 				   env_get(&set, "NCCL_IB_ADDR_RANGE") };
 }
@@ -198,13 +200,15 @@ static bool is_candidate(const struct gid_vf *vf, size_t i)
 	const struct gid_entry *g = &vf->gids[i];
 	static const uint8_t empty[16];
 
-	if (!memcmp(g->gid, empty, 16) || g->gid[0] == 0xff || (g->gid[0] == 0xfe && g->gid[1] >> 6 == 2))
+	if (!memcmp(g->gid, empty, 16) || g->gid[0] == 0xff ||
+	    (g->gid[0] == 0xfe && g->gid[1] >> 6 == 2))
 		return false;
 	if (strcmp(g->type, vf->want.roce_version == 2 ? "RoCE v2" : "IB/RoCE v1") != 0)
 		return false;
 	if (vf->here && !vf->here[i])
 		return false;
-	if (vf->want.family != GID_FAMILY_ANY && (vf->want.family == GID_FAMILY_IPV4) != is_v4(g->gid))
+	if (vf->want.family != GID_FAMILY_ANY &&
+	    (vf->want.family == GID_FAMILY_IPV4) != is_v4(g->gid))
 		return false;
 	return !vf->want.range || in_prefix(g->gid, vf->want.range, vf->want.range_bits);
 }
@@ -234,8 +238,8 @@ static int only_index(const struct gid_vf *vf, enum gid_family family)
 	int index = -1;
 
 	for (size_t i = 0; i < vf->n_gids; i++) {
-		if (!is_candidate(vf, i) ||
-		    (family != GID_FAMILY_ANY && (family == GID_FAMILY_IPV4) != is_v4(vf->gids[i].gid)))
+		if (!is_candidate(vf, i) || (family != GID_FAMILY_ANY &&
+					     (family == GID_FAMILY_IPV4) != is_v4(vf->gids[i].gid)))
 			continue;
 		if (index >= 0)
 			return -1;
@@ -255,14 +259,16 @@ static bool share_only_index(const struct gid_vf *vfs, size_t n, enum gid_family
 	return index >= 0;
 }
 
-/* One candidate of every VF: that NCCL stays at index 0, and this happens to be right, is not built upon. */
+/* One candidate of every VF: that NCCL stays at index 0, and this happens to be right, is not built
+ * upon. */
 static bool all_within(const struct gid_vf *vfs, size_t n, const uint8_t *range, int bits)
 {
 	for (size_t v = 0; v < n; v++) {
 		bool any = false;
 
 		for (size_t i = 0; i < vfs[v].n_gids; i++)
-			any |= is_candidate(&vfs[v], i) && in_prefix(vfs[v].gids[i].gid, range, bits);
+			any |= is_candidate(&vfs[v], i) &&
+			       in_prefix(vfs[v].gids[i].gid, range, bits);
 		if (!any)
 			return false;
 	}
@@ -304,7 +310,8 @@ static bool all_have(const struct gid_vf *vfs, size_t n, enum gid_family family)
 	return true;
 }
 
-/* The length of the shortest range that works, that of the operator to begin with; -1: none does. */
+/* The length of the shortest range that works, that of the operator to begin with; -1: none does.
+ */
 static int shortest_range(const struct gid_vf *vfs, size_t n, enum gid_family family)
 {
 	const struct gid_want *want = &vfs[0].want;
@@ -319,7 +326,8 @@ static int shortest_range(const struct gid_vf *vfs, size_t n, enum gid_family fa
 	if (all_right(vfs, n, &env))
 		return env.range_bits;
 	for (int bits = env.range_bits + 1; bits <= 128; bits++) {
-		if ((family == GID_FAMILY_IPV6 || bits > 96) && some_range_works(vfs, n, family, bits))
+		if ((family == GID_FAMILY_IPV6 || bits > 96) &&
+		    some_range_works(vfs, n, family, bits))
 			return bits;
 	}
 	return -1;
@@ -394,11 +402,12 @@ static void draw_tables(struct tables *t)
 	t->n = 1 + draw(VFS_MAX);
 	inet_pton(AF_INET6, ranges[family == GID_FAMILY_IPV6], t->range);
 	for (size_t v = 0; v < t->n; v++) {
-		t->vfs[v] = (struct gid_vf) { .id = "0000:3b:00.2",
-					      .rdma = "mlx5_4",
-					      .gids = t->gids[v],
-					      .here = known ? t->here[v] : NULL,
-					      .want = { .family = family, .roce_version = version } };
+		t->vfs[v] =
+			(struct gid_vf) { .id = "0000:3b:00.2",
+					  .rdma = "mlx5_4",
+					  .gids = t->gids[v],
+					  .here = known ? t->here[v] : NULL,
+					  .want = { .family = family, .roce_version = version } };
 		if (ranged) {
 			t->vfs[v].want.range = t->range;
 			t->vfs[v].want.range_bits = family == GID_FAMILY_IPV4 ? 96 + 16 : 16;
@@ -423,7 +432,8 @@ static void check_nothing(const struct tables *t, const char *why)
 	}
 }
 
-/* What is told is right on every VF, an index is the only one, a range the shortest; silence has a reason. */
+/* What is told is right on every VF, an index is the only one, a range the shortest; silence has a
+ * reason. */
 static enum outcome check(const struct tables *t)
 {
 	const struct gid_want *want = &t->vfs[0].want;
@@ -526,7 +536,8 @@ static void the_length_of_the_table_is_without_influence(void **state)
 			continue;
 		text = told(&env);
 		for (size_t v = 0; v < t.n; v++)
-			assert_true(is_right(&t.vfs[v], nccl_index(&t.vfs[v], &text, GID_TABLE_MAX)));
+			assert_true(
+				is_right(&t.vfs[v], nccl_index(&t.vfs[v], &text, GID_TABLE_MAX)));
 	}
 }
 
@@ -541,13 +552,15 @@ static void the_scan_is_that_of_nccl(void **state)
 
 		draw_tables(&t);
 		env.family = draw(2) ? GID_FAMILY_IPV4 : GID_FAMILY_IPV6;
-		inet_pton(AF_INET6, addresses[draw(4) + (env.family == GID_FAMILY_IPV6 ? 5 : 0)], env.range);
+		inet_pton(AF_INET6, addresses[draw(4) + (env.family == GID_FAMILY_IPV6 ? 5 : 0)],
+			  env.range);
 		env.range_bits = draw(2)			 ? 0
 				 : env.family == GID_FAMILY_IPV4 ? 96 + (int)draw(33)
 								 : (int)draw(129);
 		t.vfs[0].table_len = SLOTS;
 		text = told(&env);
-		assert_int_equal(gid_nccl_picks(&t.vfs[0], &env), nccl_index(&t.vfs[0], &text, SLOTS));
+		assert_int_equal(gid_nccl_picks(&t.vfs[0], &env),
+				 nccl_index(&t.vfs[0], &text, SLOTS));
 		if (i % 500 == 499) {
 			arena_free(a);
 			a = arena_new(0);
@@ -557,17 +570,17 @@ static void the_scan_is_that_of_nccl(void **state)
 
 /* --- tables as they are met --- */
 
-#define LL(i, type)                                                                                          \
-	{                                                                                                    \
-		(i), { 0xfe, 0x80, [15] = 1 }, (type), "net1"                                                \
+#define LL(i, type)                                                                                \
+	{                                                                                          \
+		(i), { 0xfe, 0x80, [15] = 1 }, (type), "net1"                                      \
 	}
-#define V4(i, type, c, d)                                                                                    \
-	{                                                                                                    \
-		(i), { [10] = 0xff, [11] = 0xff, 10, 0, (c), (d) }, (type), "net1"                           \
+#define V4(i, type, c, d)                                                                          \
+	{                                                                                          \
+		(i), { [10] = 0xff, [11] = 0xff, 10, 0, (c), (d) }, (type), "net1"                 \
 	}
-#define V6(i, type, last)                                                                                    \
-	{                                                                                                    \
-		(i), { 0xfd, [15] = (last) }, (type), "net1"                                                 \
+#define V6(i, type, last)                                                                          \
+	{                                                                                          \
+		(i), { 0xfd, [15] = (last) }, (type), "net1"                                       \
 	}
 #define ROCE1 "IB/RoCE v1"
 #define ROCE2 "RoCE v2"
@@ -577,7 +590,8 @@ static const struct gid_entry usual[] = { LL(0, ROCE1), LL(1, ROCE2), V4(2, ROCE
 static const struct gid_entry added_again[] = { LL(0, ROCE1), LL(1, ROCE2), V4(4, ROCE1, 0, 1),
 						V4(5, ROCE2, 0, 1) };
 static const struct gid_entry v2_only[] = { LL(0, ROCE2), V4(1, ROCE2, 0, 1) };
-static const struct gid_entry only_v6[] = { LL(0, ROCE1), LL(1, ROCE2), V6(2, ROCE1, 1), V6(3, ROCE2, 1) };
+static const struct gid_entry only_v6[] = { LL(0, ROCE1), LL(1, ROCE2), V6(2, ROCE1, 1),
+					    V6(3, ROCE2, 1) };
 static const struct gid_entry both[] = { LL(0, ROCE1),	  LL(1, ROCE2),	      V6(2, ROCE1, 1),
 					 V6(3, ROCE2, 1), V4(4, ROCE1, 0, 1), V4(5, ROCE2, 0, 1) };
 static const struct gid_entry link_local[] = { LL(0, ROCE1), LL(1, ROCE2) };
@@ -586,12 +600,12 @@ static const struct gid_entry two_addresses[] = { LL(0, ROCE1),		LL(1, ROCE2),
 						  V4(4, ROCE1, 1, 200), V4(5, ROCE2, 1, 200) };
 static const struct gid_entry only_v1[] = { LL(0, ROCE1), V4(1, ROCE1, 0, 1) };
 
-#define VF(table)                                                                                            \
-	{                                                                                                    \
-		.id = "0000:3b:00.2", .rdma = "mlx5_4", .gids = (table), .n_gids = ARRAY_LEN(table),         \
-		.want = {                                                                                    \
-			.roce_version = 2                                                                    \
-		}                                                                                            \
+#define VF(table)                                                                                  \
+	{                                                                                          \
+		.id = "0000:3b:00.2", .rdma = "mlx5_4", .gids = (table),                           \
+		.n_gids = ARRAY_LEN(table), .want = {                                              \
+			.roce_version = 2                                                          \
+		}                                                                                  \
 	}
 
 static void assert_told(const struct gid_vf *vfs, size_t n, const char *index, const char *family,
@@ -690,7 +704,8 @@ static void several_addresses_are_left_to_nccl_and_to_the_range_of_the_operator(
 
 static void what_nccl_leaves_to_chance_is_not_relied_on(void **state)
 {
-	static const struct gid_entry odd[] = { V4(0, "", 0, 9), V4(1, ROCE2, 0, 1), V4(2, ROCE2, 0, 2) };
+	static const struct gid_entry odd[] = { V4(0, "", 0, 9), V4(1, ROCE2, 0, 1),
+						V4(2, ROCE2, 0, 2) };
 	struct gid_vf vf = VF(odd);
 	struct gid_env env = { .index = -1, .family = GID_FAMILY_IPV4, .roce_version = 2 };
 
@@ -781,7 +796,8 @@ static void a_fixed_index_that_cannot_work_is_refused_with_the_reason(void **sta
 
 static void addresses_and_ranges_read_as_nccl_reads_them(void **state)
 {
-	static const uint8_t v4[16] = { [10] = 0xff, [11] = 0xff, 10, 1, 2, 3 }, v6[16] = { 0xfd, [15] = 1 };
+	static const uint8_t v4[16] = { [10] = 0xff, [11] = 0xff, 10, 1, 2, 3 },
+			     v6[16] = { 0xfd, [15] = 1 };
 
 	(void)state;
 	assert_string_equal(gid_format(v4, a), "10.1.2.3");

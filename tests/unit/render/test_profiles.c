@@ -49,7 +49,8 @@ static void set_vf(struct bench *b, int i)
 	b->pci[GPUS + i] = (struct hw_pci) { .bdf = { 0, (uint8_t)(0x11 + i), 0, 2 } };
 	b->ports[i] = (struct hw_port) { 1, "ACTIVE", "LinkUp", HW_LINK_ETHERNET, 200000 };
 	b->rdma[i] = (struct hw_rdma) { .pci = GPUS + i, .ports = &b->ports[i], .n_ports = 1 };
-	b->devs[i] = (struct pool_dev) { .id = ids[i], .pci = GPUS + i, .rdma = i, .healthy = true };
+	b->devs[i] =
+		(struct pool_dev) { .id = ids[i], .pci = GPUS + i, .rdma = i, .healthy = true };
 	b->grant_devs[i] = (struct grant_dev) { .dev = &b->devs[i] };
 }
 
@@ -92,7 +93,8 @@ static int teardown(void **state)
 
 static void pair(struct bench *b, int grant, int gpu, int dev, enum topo_class class)
 {
-	b->pairs[grant][b->grants[grant].n_pairs++] = (struct choose_pair) { gpu, dev, { class, -1, false } };
+	b->pairs[grant][b->grants[grant].n_pairs++] =
+		(struct choose_pair) { gpu, dev, { class, -1, false } };
 }
 
 static struct edits render(struct bench *b, unsigned profiles, size_t n_grants, int gid_index)
@@ -140,7 +142,8 @@ static void ucx_gets_every_vf_with_its_port_and_the_interfaces_of_the_operator(v
 	assert_string_equal(env(&e, "UCX_NET_DEVICES"), "mlx5_0:1,mlx5_1:2,mlx5_2:1,mlx5_3:1,eth0");
 	b->cfg[1].ucx_devices = "net1,eth1";
 	e = render(b, PROFILE_UCX, 2, -1);
-	assert_string_equal(env(&e, "UCX_NET_DEVICES"), "mlx5_0:1,mlx5_1:2,mlx5_2:1,mlx5_3:1,eth0,net1,eth1");
+	assert_string_equal(env(&e, "UCX_NET_DEVICES"),
+			    "mlx5_0:1,mlx5_1:2,mlx5_2:1,mlx5_3:1,eth0,net1,eth1");
 }
 
 static void pools_in_any_order_give_the_same(void **state)
@@ -182,7 +185,9 @@ static void a_pool_without_rdma_and_vfs_without_rdma_device_are_not_named(void *
 	assert_string_equal(env(&e, "UCX_NET_DEVICES"), "mlx5_2:1");
 	b->grant_devs[2].rdma = NULL;
 	assert_int_equal(
-		render(b, PROFILE_UCX | PROFILE_ONECCL | PROFILE_MSCCLPP | PROFILE_NVSHMEM, 2, 3).n_envs, 0);
+		render(b, PROFILE_UCX | PROFILE_ONECCL | PROFILE_MSCCLPP | PROFILE_NVSHMEM, 2, 3)
+			.n_envs,
+		0);
 }
 
 static void ucx_is_told_the_partition_by_its_value_without_the_membership_bit(void **state)
@@ -233,7 +238,8 @@ static void ucx_is_told_no_partition_on_ethernet_or_when_pools_differ(void **sta
 
 static void nvshmem_needs_help_only_when_names_are_not_its_default(void **state)
 {
-	static const char *const roce[VFS] = { "rocep59s0v0", "rocep60s0v1", "rocep175s0v0", "rocep176s0v3" };
+	static const char *const roce[VFS] = { "rocep59s0v0", "rocep60s0v1", "rocep175s0v0",
+					       "rocep176s0v3" };
 	static const char *const mixed[VFS] = { "mlx5_0", "mlx5_1", "bnxt_re0", "bnxt_re1" };
 	static const char *const digits[VFS] = { "0a", "0b", "0c", "0d" };
 	struct bench *b = *state;
@@ -299,7 +305,8 @@ static void mscclpp_gets_the_vf_of_each_gpu_in_gpu_order(void **state)
 	assert_null(env(&e, "MSCCLPP_IB_GID_INDEX"));
 }
 
-/* Every pool of a container pairs its VFs with all the GPUs: only one of them is a GPU's nearest. */
+/* Every pool of a container pairs its VFs with all the GPUs: only one of them is a GPU's nearest.
+ */
 static void mscclpp_takes_the_nearest_vf_of_all_pools(void **state)
 {
 	struct bench *b = *state;
@@ -412,7 +419,8 @@ static void rdma_cm_goes_to_pools_that_name_no_profile_or_one_that_connects_by_i
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		struct pool_config cfg = { .profiles = cases[i].profiles, .profiles_named = cases[i].named };
+		struct pool_config cfg = { .profiles = cases[i].profiles,
+					   .profiles_named = cases[i].named };
 
 		assert_int_equal(pool_wants_rdma_cm(&cfg), cases[i].wants);
 	}
@@ -445,7 +453,8 @@ static void rdma_cm_is_told_of_where_it_is_given(void **state)
 		b->cfg[0].profiles_named = named;
 		assert_int_equal(render_grant(&b->grants[0], b->arena, &e, &err), 0);
 		assert_int_equal(has_node(&e, "/dev/infiniband/rdma_cm"), !named);
-		assert_int_equal(strstr(env(&e, "PCIDEVICE_RDMA_A_INFO"), "rdma_cm") != NULL, !named);
+		assert_int_equal(strstr(env(&e, "PCIDEVICE_RDMA_A_INFO"), "rdma_cm") != NULL,
+				 !named);
 	}
 }
 
@@ -474,7 +483,8 @@ int main(void)
 		TEST(oneccl_gets_the_names_beside_what_libfabric_gets),
 		TEST(all_profiles_together_have_room),
 		TEST(rdma_cm_is_told_of_where_it_is_given),
-		cmocka_unit_test(rdma_cm_goes_to_pools_that_name_no_profile_or_one_that_connects_by_it),
+		cmocka_unit_test(
+			rdma_cm_goes_to_pools_that_name_no_profile_or_one_that_connects_by_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,7 +40,8 @@ static int setup(void **state)
 
 	b->arena = arena_new(4096);
 	for (int i = 0; i < 4; i++)
-		b->pci[i] = (struct hw_pci) { .bdf = { 0, 0x1a, 0, (uint8_t)i }, .physfn = i >= 2 ? 1 : -1 };
+		b->pci[i] = (struct hw_pci) { .bdf = { 0, 0x1a, 0, (uint8_t)i },
+					      .physfn = i >= 2 ? 1 : -1 };
 	for (int i = 0; i < 2; i++) {
 		b->ports[i] = (struct hw_port) { 1, "ACTIVE", "LinkUp", HW_LINK_ETHERNET, 200000 };
 		b->rdma[i] = (struct hw_rdma) { .name = i ? "mlx5_9" : "mlx5_4",
@@ -71,7 +72,9 @@ static int setup(void **state)
 					.extra = b->extra };
 	b->pool = (struct pool) { &b->cfg, b->devs, 2 };
 	b->node = (struct node) { .inv = &b->inv, .pools = &b->pool, .n_pools = 1 };
-	b->grant = (struct grant) { .node = &b->node, .pool = &b->pool, .devs = b->grant_devs, .n_devs = 2 };
+	b->grant = (struct grant) {
+		.node = &b->node, .pool = &b->pool, .devs = b->grant_devs, .n_devs = 2
+	};
 	*state = b;
 	return 0;
 }
@@ -108,13 +111,14 @@ static void sets_the_peers_variables_bit_for_bit(void **state)
 	struct edits e = rendered(*state);
 
 	assert_string_equal(env(&e, "PCIDEVICE_MY_ORG_RAIL-0"), "0000:1a:00.2,0000:1a:00.3");
-	assert_string_equal(env(&e, "PCIDEVICE_MY_ORG_RAIL-0_INFO"),
-			    "{\"0000:1a:00.2\":{\"generic\":{\"deviceID\":\"0000:1a:00.2\"},"
-			    "\"rdma\":{\"rdma_cm\":\"/dev/infiniband/rdma_cm\",\"rdma_dev\":\"mlx5_4\","
-			    "\"uverbs\":\"/dev/infiniband/uverbs4\"}},"
-			    "\"0000:1a:00.3\":{\"generic\":{\"deviceID\":\"0000:1a:00.3\"},"
-			    "\"rdma\":{\"rdma_cm\":\"/dev/infiniband/rdma_cm\",\"rdma_dev\":\"mlx5_9\","
-			    "\"uverbs\":\"/dev/infiniband/uverbs9\"}}}");
+	assert_string_equal(
+		env(&e, "PCIDEVICE_MY_ORG_RAIL-0_INFO"),
+		"{\"0000:1a:00.2\":{\"generic\":{\"deviceID\":\"0000:1a:00.2\"},"
+		"\"rdma\":{\"rdma_cm\":\"/dev/infiniband/rdma_cm\",\"rdma_dev\":\"mlx5_4\","
+		"\"uverbs\":\"/dev/infiniband/uverbs4\"}},"
+		"\"0000:1a:00.3\":{\"generic\":{\"deviceID\":\"0000:1a:00.3\"},"
+		"\"rdma\":{\"rdma_cm\":\"/dev/infiniband/rdma_cm\",\"rdma_dev\":\"mlx5_9\","
+		"\"uverbs\":\"/dev/infiniband/uverbs9\"}}}");
 }
 
 static void additional_info_of_the_device_overrides_the_star(void **state)
@@ -128,11 +132,12 @@ static void additional_info_of_the_device_overrides_the_star(void **state)
 	b->cfg.n_extra = 3;
 	b->grant.n_devs = 2;
 	e = rendered(b);
-	assert_non_null(
-		strstr(env(&e, "PCIDEVICE_MY_ORG_RAIL-0_INFO"),
-		       "{\"0000:1a:00.2\":{\"extra\":{\"rail\":\"zero\",\"zone\":\"a\"},\"generic\""));
-	assert_non_null(strstr(env(&e, "PCIDEVICE_MY_ORG_RAIL-0_INFO"),
-			       "\"0000:1a:00.3\":{\"extra\":{\"rail\":\"any\",\"zone\":\"a\"},\"generic\""));
+	assert_non_null(strstr(
+		env(&e, "PCIDEVICE_MY_ORG_RAIL-0_INFO"),
+		"{\"0000:1a:00.2\":{\"extra\":{\"rail\":\"zero\",\"zone\":\"a\"},\"generic\""));
+	assert_non_null(strstr(
+		env(&e, "PCIDEVICE_MY_ORG_RAIL-0_INFO"),
+		"\"0000:1a:00.3\":{\"extra\":{\"rail\":\"any\",\"zone\":\"a\"},\"generic\""));
 }
 
 static void names_hcas_exactly_with_their_port(void **state)
@@ -150,7 +155,8 @@ static void names_hcas_exactly_with_their_port(void **state)
 static void names_the_active_port_of_a_dual_port_device(void **state)
 {
 	static const struct hw_port ports[] = { { 1, "DOWN", "Polling", HW_LINK_ETHERNET, 0 },
-						{ 2, "ACTIVE", "LinkUp", HW_LINK_ETHERNET, 100000 } };
+						{ 2, "ACTIVE", "LinkUp", HW_LINK_ETHERNET,
+						  100000 } };
 	struct bench *b = *state;
 	struct edits e;
 
@@ -199,9 +205,10 @@ static void maps_gpus_to_vfs_when_they_are_known(void **state)
 	b->grant.pairs = b->pairs;
 	b->grant.n_pairs = 2;
 	e = rendered(b);
-	assert_string_equal(env(&e, "RAILMATE_MY_ORG_RAIL_0_MAP"),
-			    "[{\"gpu\":\"0000:1a:00.0\",\"vf\":\"0000:1a:00.2\",\"class\":\"PIX\"},"
-			    "{\"gpu\":\"0000:1a:00.0\",\"vf\":\"0000:1a:00.3\",\"class\":\"PIX\"}]");
+	assert_string_equal(
+		env(&e, "RAILMATE_MY_ORG_RAIL_0_MAP"),
+		"[{\"gpu\":\"0000:1a:00.0\",\"vf\":\"0000:1a:00.2\",\"class\":\"PIX\"},"
+		"{\"gpu\":\"0000:1a:00.0\",\"vf\":\"0000:1a:00.3\",\"class\":\"PIX\"}]");
 }
 
 static void environment_is_sorted(void **state)
@@ -253,7 +260,8 @@ static void gives_no_rdma_to_a_vf_whose_selector_does_not_say_so(void **state)
 	assert_null(env(&e, "RAILMATE_MY_ORG_RAIL_0_HCAS"));
 	assert_null(strstr(env(&e, "PCIDEVICE_MY_ORG_RAIL-0_INFO"), "mlx5_4"));
 	assert_non_null(strstr(env(&e, "PCIDEVICE_MY_ORG_RAIL-0_INFO"), "mlx5_9"));
-	assert_null(strstr(render_devinfo(&b->node, &b->pool, &b->devs[0], b->arena), "rdma-device"));
+	assert_null(
+		strstr(render_devinfo(&b->node, &b->pool, &b->devs[0], b->arena), "rdma-device"));
 	b->devs[1].plain = true;
 	e = rendered(b);
 	assert_int_equal(e.n_devs, 0);
@@ -273,9 +281,9 @@ static void gives_vhost_net_and_tun_where_the_selector_needs_them(void **state)
 	assert_int_equal(e.n_devs, 5);
 	assert_string_equal(e.devs[3].host, "/dev/vhost-net");
 	assert_string_equal(e.devs[4].host, "/dev/net/tun");
-	assert_non_null(
-		strstr(env(&e, "PCIDEVICE_MY_ORG_RAIL-0_INFO"),
-		       "\"vhost\":{\"net-mount\":\"/dev/vhost-net\",\"tun-mount\":\"/dev/net/tun\"}}}"));
+	assert_non_null(strstr(
+		env(&e, "PCIDEVICE_MY_ORG_RAIL-0_INFO"),
+		"\"vhost\":{\"net-mount\":\"/dev/vhost-net\",\"tun-mount\":\"/dev/net/tun\"}}}"));
 }
 
 static void refuses_a_device_name_that_would_change_a_list(void **state)

@@ -98,10 +98,12 @@ static void a_refusal_names_the_line_and_the_thing(void **state)
 		{ "<system version=\"2\"/>", "line 1: '2' is no version" },
 		{ "<system/>", "line 1: <system> without version" },
 		{ "<system version=\"1\">\n<pci/></system>", "line 2: <pci> has no place here" },
-		{ "<system version=\"1\"/>\n<system version=\"1\"/>", "line 2: <system> has no place here" },
+		{ "<system version=\"1\"/>\n<system version=\"1\"/>",
+		  "line 2: <system> has no place here" },
 		{ "<system version=\"1\" version=\"1\"/>",
 		  "line 1: the attribute version twice in one element" },
-		{ "<system version=\"1\">\n<cpu numaid=\"0\"" CPU "/>\n<cpu numaid=\"0\"" CPU "/></system>",
+		{ "<system version=\"1\">\n<cpu numaid=\"0\"" CPU "/>\n<cpu numaid=\"0\"" CPU
+		  "/></system>",
 		  "line 3: the numaid '0' for a second time" },
 		{ "<system version=\"1\">\n<cpu numaid=\"0\" arch=\"arm64\"/></system>",
 		  "line 2: <cpu> without affinity" },
@@ -113,7 +115,8 @@ static void a_refusal_names_the_line_and_the_thing(void **state)
 		  "line 2: <cpu> without vendor" },
 		{ "<system version=\"1\">\n<cpu numaid=\"0\" rank=\"1\"/></system>",
 		  "line 2: <cpu> has no attribute 'rank' here" },
-		{ "<system version=\"1\">\n</cpu></system>", "line 2: </cpu> closes what is not open" },
+		{ "<system version=\"1\">\n</cpu></system>",
+		  "line 2: </cpu> closes what is not open" },
 		{ "<system version=\"1\">\nx</system>", "line 2: text between elements" },
 	};
 
@@ -121,7 +124,8 @@ static void a_refusal_names_the_line_and_the_thing(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		struct err err = { 0 };
 
-		assert_int_equal(topofile_check(rows[i].text, strlen(rows[i].text), 1, &err), -EINVAL);
+		assert_int_equal(topofile_check(rows[i].text, strlen(rows[i].text), 1, &err),
+				 -EINVAL);
 		assert_string_equal(err.msg, rows[i].sentence);
 	}
 }
@@ -218,8 +222,9 @@ static void groups_get_switches_of_invented_addresses(void **state)
 	const char *text = render(&m, 1).text;
 
 	(void)state;
-	assert_int_equal(count(text, "busid=\"ffff:ff:01.0\" class=\"0x060400\" link_speed=\"32.0 GT/s "
-				     "PCIe\" link_width=\"16\""),
+	assert_int_equal(count(text,
+			       "busid=\"ffff:ff:01.0\" class=\"0x060400\" link_speed=\"32.0 GT/s "
+			       "PCIe\" link_width=\"16\""),
 			 1);
 	assert_int_equal(count(text, "busid=\"ffff:ff:02.0\""), 1);
 	assert_int_equal(count(text, "<cpu "), 2);
@@ -303,7 +308,8 @@ static void without_the_processor_there_is_no_file(void **state)
 		m.inv->cpu = rows[i].cpu;
 		assert_int_equal(topofile_render(&in, a, &out, &err), rows[i].known ? 0 : -ENODATA);
 		if (!rows[i].known)
-			assert_non_null(strstr(err.msg, "/proc/cpuinfo does not name the processor"));
+			assert_non_null(
+				strstr(err.msg, "/proc/cpuinfo does not name the processor"));
 	}
 }
 
@@ -322,7 +328,8 @@ static const char *repeated(size_t n, const char *word)
 
 static void every_node_has_its_cpus(void **state)
 {
-	_cleanup_machine_ struct machine m = machine_of(synth_inventory("numa:1 gpu:1 pf:1 vf:1"), NULL);
+	_cleanup_machine_ struct machine m =
+		machine_of(synth_inventory("numa:1 gpu:1 pf:1 vf:1"), NULL);
 	const char *zeros = repeated(20, "00000000"), *ones = repeated(20, "ffffffff");
 	const struct {
 		const char *cpumap, *affinity;
@@ -338,14 +345,16 @@ static void every_node_has_its_cpus(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		_cleanup_free_ char *want = xasprintf("<cpu numaid=\"0\" affinity=\"%s\" ", rows[i].affinity);
+		_cleanup_free_ char *want =
+			xasprintf("<cpu numaid=\"0\" affinity=\"%s\" ", rows[i].affinity);
 
 		m.inv->numa[0].cpumap = rows[i].cpumap;
 		assert_non_null(strstr(render(&m, 1).text, want));
 	}
 }
 
-/* What a rank would add to its own switches only makes them others than in the other ranks' trees. */
+/* What a rank would add to its own switches only makes them others than in the other ranks' trees.
+ */
 static void a_switch_leaves_no_id_to_nccl(void **state)
 {
 	_cleanup_machine_ struct machine m =
@@ -529,7 +538,8 @@ static void vfs_a_bus_further_need_a_file(void **state)
 
 static void one_node_is_told_of_everybody_or_nobody(void **state)
 {
-	_cleanup_machine_ struct machine nobody = machine_of(synth_inventory("numa:0 gpu:1 pf:1 vf:1"), NULL);
+	_cleanup_machine_ struct machine nobody =
+		machine_of(synth_inventory("numa:0 gpu:1 pf:1 vf:1"), NULL);
 	_cleanup_machine_ struct machine some =
 		machine_of(synth_inventory("numa:0 gpu:1 pf:1 vf:1; numa:1 gpu:1 pf:1 vf:1"), NULL);
 
@@ -541,7 +551,8 @@ static void one_node_is_told_of_everybody_or_nobody(void **state)
 
 /* --- for whom --- */
 
-static const char *name_for(const char *vendor, unsigned profiles, enum topology_file want, int *ret_version)
+static const char *name_for(const char *vendor, unsigned profiles, enum topology_file want,
+			    int *ret_version)
 {
 	struct hw_inventory *inv = synth_inventory("numa:1 switch:1 gpu:1 pf:1 vf:1");
 	const struct pool_config pool = { .profiles = profiles, .topology_file = want };
@@ -570,7 +581,8 @@ static void a_pool_gets_its_librarys_version(void **state)
 		{ "NVIDIA", PROFILE_NCCL | PROFILE_RCCL, TOPOLOGY_FILE_ALWAYS, 1, "topology.xml" },
 		{ "NVIDIA", PROFILE_RCCL, TOPOLOGY_FILE_ALWAYS, 2, "topology-rccl.xml" },
 		{ "AMD", PROFILE_NCCL, TOPOLOGY_FILE_ALWAYS, 2, "topology-rccl.xml" },
-		{ "AMD", PROFILE_NCCL | PROFILE_RCCL, TOPOLOGY_FILE_ALWAYS, 2, "topology-rccl.xml" },
+		{ "AMD", PROFILE_NCCL | PROFILE_RCCL, TOPOLOGY_FILE_ALWAYS, 2,
+		  "topology-rccl.xml" },
 		{ "NVIDIA", PROFILE_UCX, TOPOLOGY_FILE_ALWAYS, 0, NULL },
 		{ "NVIDIA", 0, TOPOLOGY_FILE_ALWAYS, 0, NULL },
 		{ "NVIDIA", PROFILE_NCCL, TOPOLOGY_FILE_NEVER, 0, NULL },
@@ -580,7 +592,8 @@ static void a_pool_gets_its_librarys_version(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		int version;
-		const char *name = name_for(rows[i].vendor, rows[i].profiles, rows[i].want, &version);
+		const char *name =
+			name_for(rows[i].vendor, rows[i].profiles, rows[i].want, &version);
 
 		assert_int_equal(version, rows[i].version);
 		if (rows[i].name)
@@ -594,7 +607,8 @@ static void what_cannot_be_made_has_no_name(void **state)
 {
 	_cleanup_machine_ struct machine m =
 		machine_of(synth_inventory("numa:2 root:4 switch:8 gpu:2 pf:2 vf:1"), NULL);
-	const struct pool_config pool = { .profiles = PROFILE_NCCL, .topology_file = TOPOLOGY_FILE_ALWAYS };
+	const struct pool_config pool = { .profiles = PROFILE_NCCL,
+					  .topology_file = TOPOLOGY_FILE_ALWAYS };
 	const struct node node = { .inv = m.inv, .topo = m.topo };
 
 	(void)state;

@@ -1,4 +1,5 @@
-/* What the tests of this room share: a folder, an rpc thread, an echo server on it, and calls that wait. */
+/* What the tests of this room share: a folder, an rpc thread, an echo server on it, and calls that
+ * wait. */
 #ifndef RAILMATE_TESTS_RPC_PEER_H
 #define RAILMATE_TESTS_RPC_PEER_H
 
@@ -54,7 +55,8 @@ static inline void refuse(void *ctx, struct rpc_call *call, struct bytes request
 {
 	(void)ctx;
 	rpc_reply(call, RPC_FAILED_PRECONDITION,
-		  arena_printf(rpc_call_arena(call), "no %.*s", (int)request.len, (const char *)request.data),
+		  arena_printf(rpc_call_arena(call), "no %.*s", (int)request.len,
+			       (const char *)request.data),
 		  request);
 }
 
@@ -211,7 +213,8 @@ struct answer {
 	size_t len;
 };
 
-static inline void answered(void *arg, enum rpc_status status, const char *message, struct bytes body)
+static inline void answered(void *arg, enum rpc_status status, const char *message,
+			    struct bytes body)
 {
 	struct answer *a = arg;
 
@@ -233,7 +236,8 @@ static inline void begin_call(void *arg)
 	rpc_call_unary(a->p->channel, a->path, a->request, a->timeout_ms, answered, a);
 }
 
-static inline void call_begin(struct answer *a, struct peer *p, const char *path, struct bytes request)
+static inline void call_begin(struct answer *a, struct peer *p, const char *path,
+			      struct bytes request)
 {
 	*a = (struct answer) { .p = p, .path = path, .request = request, .timeout_ms = 30000 };
 	sem_init(&a->done, 0, 0);
@@ -249,7 +253,8 @@ static inline enum rpc_status call_end(struct answer *a)
 }
 
 /* The caller frees a->body. */
-static inline enum rpc_status call(struct answer *a, struct peer *p, const char *path, struct bytes request)
+static inline enum rpc_status call(struct answer *a, struct peer *p, const char *path,
+				   struct bytes request)
 {
 	call_begin(a, p, path, request);
 	return call_end(a);
@@ -299,8 +304,8 @@ static inline size_t count_fds(void)
 	return n;
 }
 
-/* Connections come and end behind the back of the caller, and some are not accepted yet: wait until no more than
- * `limit` are left, for a while. */
+/* Connections come and end behind the back of the caller, and some are not accepted yet: wait until
+ * no more than `limit` are left, for a while. */
 static inline void assert_fds_fall_to(size_t limit)
 {
 	int calm = 0;

@@ -1,4 +1,5 @@
-/* Peers that break the rules: the server lives on, answers others, and gives back what they held. */
+/* Peers that break the rules: the server lives on, answers others, and gives back what they held.
+ */
 #include "peer.h"
 
 #include <pthread.h>
@@ -72,7 +73,8 @@ static void http1_request(void **state)
 	assert_alive(p);
 }
 
-/* An empty SETTINGS frame and the headers of POST /t.T/<4 letters>, uncompressed; the message never comes. */
+/* An empty SETTINGS frame and the headers of POST /t.T/<4 letters>, uncompressed; the message never
+ * comes. */
 static void begin_raw_call(int fd, const char *letters)
 {
 	uint8_t headers[128];
@@ -80,8 +82,9 @@ static void begin_raw_call(int fd, const char *letters)
 	static const struct {
 		const char *name, *value;
 	} table[] = {
-		{ ":method", "POST" }, { ":scheme", "http" }, { ":path", NULL },
-		{ ":authority", "x" }, { "te", "trailers" },  { "content-type", "application/grpc" },
+		{ ":method", "POST" }, { ":scheme", "http" },
+		{ ":path", NULL },     { ":authority", "x" },
+		{ "te", "trailers" },  { "content-type", "application/grpc" },
 	};
 	char path[16];
 
@@ -103,12 +106,14 @@ static void begin_raw_call(int fd, const char *letters)
 	write_all(fd, headers, n);
 }
 
-/* DATA of stream 1: a message whose bytes are the text, and the end of the client's side if wanted. */
+/* DATA of stream 1: a message whose bytes are the text, and the end of the client's side if wanted.
+ */
 static void write_raw_message(int fd, const char *body, bool end)
 {
 	uint8_t len = (uint8_t)strlen(body);
 
-	write_all(fd, (uint8_t[]) { 0, 0, (uint8_t)(len + 5), 0, end, 0, 0, 0, 1, 0, 0, 0, 0, len }, 14);
+	write_all(fd, (uint8_t[]) { 0, 0, (uint8_t)(len + 5), 0, end, 0, 0, 0, 1, 0, 0, 0, 0, len },
+		  14);
 	write_all(fd, body, len);
 }
 
@@ -231,7 +236,8 @@ static void reader_that_never_reads_costs_little_memory(void **state)
 static void silent_and_unread_connections_do_not_delay_the_close(void **state)
 {
 	struct peer *p = *state;
-	int silent = raw_connect(p->path), half = raw_connect(p->path), unread = raw_connect(p->path);
+	int silent = raw_connect(p->path), half = raw_connect(p->path),
+	    unread = raw_connect(p->path);
 
 	begin_raw_call(half, "Echo");
 	begin_raw_call(unread, "Watch");

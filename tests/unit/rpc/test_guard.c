@@ -26,7 +26,8 @@ static int setup(void **state)
 	struct ends *e = xcalloc(1, sizeof(*e));
 	int pair[2];
 
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair),
+			 0);
 	e->peer = pair[0];
 	e->guard = guard_new(pair[1], &e->grpc);
 	assert_non_null(e->guard);

@@ -3,8 +3,10 @@
 
 static void processes_are_told_apart(void **state)
 {
-	const struct rpc_peer kubelet = { .pid = 7 }, other = { .pid = 8 }, user = { .uid = 1, .pid = 7 };
-	const struct rpc_peer outside = { .number = 5 }, outside2 = { .number = 6 }, unknown = { .pid = 0 };
+	const struct rpc_peer kubelet = { .pid = 7 }, other = { .pid = 8 },
+			      user = { .uid = 1, .pid = 7 };
+	const struct rpc_peer outside = { .number = 5 }, outside2 = { .number = 6 },
+			      unknown = { .pid = 0 };
 
 	(void)state;
 	assert_int_equal(rpc_peer_compare(&kubelet, &kubelet), RPC_PEER_SAME);

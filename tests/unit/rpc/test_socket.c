@@ -1,4 +1,5 @@
-/* The listening socket: whose it is, what is in its way, and what happens when the kubelet wipes its folder.
+/* The listening socket: whose it is, what is in its way, and what happens when the kubelet wipes
+ * its folder.
  */
 #include "peer.h"
 

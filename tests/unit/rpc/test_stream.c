@@ -36,7 +36,8 @@ static void subscribe(void *arg)
 {
 	struct reader *r = arg;
 
-	r->handle = rpc_call_stream(r->p->channel, "/t.T/Watch", text("first"), read_message, read_end, r);
+	r->handle = rpc_call_stream(r->p->channel, "/t.T/Watch", text("first"), read_message,
+				    read_end, r);
 }
 
 static void reader_begin(struct reader *r, struct peer *p)
@@ -134,7 +135,8 @@ static void end_comes_after_the_newest_message_and_only_once(void **state)
 	assert_int_equal(p->n_closed, 1);
 }
 
-/* 1000 states of 64 KiB: what the sockets hold arrives, the rest is skipped, the last one is not. */
+/* 1000 states of 64 KiB: what the sockets hold arrives, the rest is skipped, the last one is not.
+ */
 static void paused_reader_skips_states_and_gets_the_last(void **state)
 {
 	struct peer *p = *state;

@@ -290,7 +290,8 @@ static void open_paused_stream(void *arg)
 {
 	struct peer *p = arg;
 
-	paused = rpc_call_stream(p->channel, "/t.T/Watch", text("x"), stream_message, stream_over, &p->event);
+	paused = rpc_call_stream(p->channel, "/t.T/Watch", text("x"), stream_message, stream_over,
+				 &p->event);
 	rpc_subscription_pause(paused, true);
 }
 
@@ -302,7 +303,8 @@ static void flood_stream(void *arg)
 	rpc_stream_send(p->streams[0], (struct bytes) { big, sizeof(big) });
 }
 
-/* Nothing is closed by hand: a held call, a stream that nobody reads, a silent client, a far timer. */
+/* Nothing is closed by hand: a held call, a stream that nobody reads, a silent client, a far timer.
+ */
 static void stop_ends_everything_that_is_open(void **state)
 {
 	struct peer *p = *state;
@@ -341,7 +343,8 @@ static void owner_server_gone(void *arg)
 	o->closed++;
 }
 
-static void owner_called_back(void *arg, enum rpc_status status, const char *message, struct bytes body)
+static void owner_called_back(void *arg, enum rpc_status status, const char *message,
+			      struct bytes body)
 {
 	struct owner *o = arg;
 	struct rpc_server *refused = NULL;
@@ -351,7 +354,8 @@ static void owner_called_back(void *arg, enum rpc_status status, const char *mes
 	(void)body;
 	assert_int_not_equal(status, RPC_OK);
 	if (o->tries++ < 3) {
-		rpc_call_unary(o->p->channel, "/t.T/Hold", text("again"), 30000, owner_called_back, o);
+		rpc_call_unary(o->p->channel, "/t.T/Hold", text("again"), 30000, owner_called_back,
+			       o);
 		return;
 	}
 	assert_int_equal(rpc_server_open(o->rpc, "/nowhere/x", peer_methods, 1, o, &refused, &err),

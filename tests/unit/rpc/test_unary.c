@@ -18,7 +18,8 @@ static void carries_bytes_that_are_not_text(void **state)
 	static const uint8_t raw[] = { 0, 255, 10, 0, 128 };
 	struct answer a;
 
-	assert_int_equal(call(&a, *state, "/t.T/Echo", (struct bytes) { raw, sizeof(raw) }), RPC_OK);
+	assert_int_equal(call(&a, *state, "/t.T/Echo", (struct bytes) { raw, sizeof(raw) }),
+			 RPC_OK);
 	assert_int_equal(a.len, sizeof(raw));
 	assert_memory_equal(a.body, raw, sizeof(raw));
 	free(a.body);
@@ -28,7 +29,8 @@ static void error_arrives_with_code_and_sentence_and_without_body(void **state)
 {
 	struct answer a;
 
-	assert_int_equal(call(&a, *state, "/t.T/Refuse", text("VF \xc3\xa4")), RPC_FAILED_PRECONDITION);
+	assert_int_equal(call(&a, *state, "/t.T/Refuse", text("VF \xc3\xa4")),
+			 RPC_FAILED_PRECONDITION);
 	assert_string_equal(a.message, "no VF \xc3\xa4");
 	assert_int_equal(a.len, 0);
 	free(a.body);
@@ -60,7 +62,8 @@ static void unknown_path_is_unimplemented_and_named(void **state)
 {
 	struct answer a;
 
-	assert_int_equal(call(&a, *state, "/v1beta1.DevicePlugin/Fly", text("x")), RPC_UNIMPLEMENTED);
+	assert_int_equal(call(&a, *state, "/v1beta1.DevicePlugin/Fly", text("x")),
+			 RPC_UNIMPLEMENTED);
 	assert_string_equal(a.message, "unknown method /v1beta1.DevicePlugin/Fly");
 	free(a.body);
 	assert_echo(*state, "still alive");
@@ -192,10 +195,12 @@ static void big_limited_answer(void *ctx, struct rpc_call *call, struct bytes re
 {
 	(void)ctx;
 	(void)request;
-	rpc_reply(call, RPC_OK, NULL, (struct bytes) { arena_alloc(rpc_call_arena(call), 5000), 5000 });
+	rpc_reply(call, RPC_OK, NULL,
+		  (struct bytes) { arena_alloc(rpc_call_arena(call), 5000), 5000 });
 }
 
-static const struct rpc_method big_methods[] = { { .path = "/t.T/Big", .unary = big_limited_answer } };
+static const struct rpc_method big_methods[] = { { .path = "/t.T/Big",
+						   .unary = big_limited_answer } };
 
 static void open_big(void *arg)
 {
@@ -203,7 +208,8 @@ static void open_big(void *arg)
 	struct err err;
 
 	snprintf(p->path, sizeof(p->path), "%s/big %%23#?.sock", p->dir);
-	if (rpc_server_open(p->rpc, p->path, big_methods, ARRAY_LEN(big_methods), p, &p->server, &err) < 0)
+	if (rpc_server_open(p->rpc, p->path, big_methods, ARRAY_LEN(big_methods), p, &p->server,
+			    &err) < 0)
 		fail_msg("%s", err.msg);
 	p->channel = rpc_channel_open(p->rpc, p->path, 4999);
 }
@@ -333,11 +339,11 @@ int main(void)
 		SERVED(closing_the_server_ends_calls_that_wait),
 		SERVED(missing_socket_is_unavailable_at_once),
 		SERVED(socket_that_came_back_is_reached_at_once),
-		cmocka_unit_test_setup_teardown(answer_above_the_clients_limit_is_refused, peer_setup,
-						peer_teardown),
+		cmocka_unit_test_setup_teardown(answer_above_the_clients_limit_is_refused,
+						peer_setup, peer_teardown),
 		SERVED(connections_given_up_half_way_are_closed),
-		cmocka_unit_test_setup_teardown(stop_closes_connections_given_up_half_way, peer_setup,
-						peer_teardown),
+		cmocka_unit_test_setup_teardown(stop_closes_connections_given_up_half_way,
+						peer_setup, peer_teardown),
 		SERVED(request_of_512_kibibytes_passes_and_one_byte_more_does_not),
 		cmocka_unit_test(errno_maps_to_status),
 	};

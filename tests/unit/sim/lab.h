@@ -1,4 +1,5 @@
-/* A machine for the simulator's tests, and brute force over small choices that knows nothing of align. */
+/* A machine for the simulator's tests, and brute force over small choices that knows nothing of
+ * align. */
 #ifndef RAILMATE_TESTS_SIM_LAB_H
 #define RAILMATE_TESTS_SIM_LAB_H
 
@@ -83,7 +84,8 @@ static inline void brute_keep(struct brute *b, int total, uint64_t code)
 		b->codes[b->n_codes++] = code;
 }
 
-/* Every way to give each item of the larger side one of the smaller, loads differing by at most one. */
+/* Every way to give each item of the larger side one of the smaller, loads differing by at most
+ * one. */
 static inline void brute_deal(struct brute *b, int item, int total)
 {
 	bool more_gpus = b->gpus > b->vfs;
@@ -111,7 +113,8 @@ static inline void brute_deal(struct brute *b, int item, int total)
 	}
 }
 
-static inline struct brute brute_assign(const struct lab *lab, const int *gpus, int n_gpus, const int *vfs, int n_vfs)
+static inline struct brute brute_assign(const struct lab *lab, const int *gpus, int n_gpus,
+					const int *vfs, int n_vfs)
 {
 	struct brute b = { .gpus = n_gpus, .vfs = n_vfs, .best = INT32_MAX };
 
@@ -127,8 +130,8 @@ static inline struct brute brute_assign(const struct lab *lab, const int *gpus, 
 }
 
 /* Over every choice of `want` of the free VFs. */
-static inline struct brute brute_choose(const struct lab *lab, const int *gpus, int n_gpus, const int *free_vfs, int n_free,
-					int want)
+static inline struct brute brute_choose(const struct lab *lab, const int *gpus, int n_gpus,
+					const int *free_vfs, int n_free, int want)
 {
 	struct brute best = { .best = INT32_MAX };
 
@@ -163,7 +166,8 @@ static inline bool brute_has(const struct brute *b, const struct score_classes *
 }
 
 /* As score.h defines it. */
-static inline int brute_at_best(const struct brute *got, uint64_t got_code, const struct brute *optimum, uint64_t optimum_code)
+static inline int brute_at_best(const struct brute *got, uint64_t got_code,
+				const struct brute *optimum, uint64_t optimum_code)
 {
 	int same = 0, all = 0;
 

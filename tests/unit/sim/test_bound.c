@@ -20,8 +20,8 @@ static int gpu_list(const struct lab *lab, int *ret)
 }
 
 /* Pairs at their best, over every set of k of the GPUs; ret_sets: how many sets. */
-static int over_draws(const struct lab *lab, const int *gpus, int n_gpus, int k, const int *free_vfs,
-		      int n_free, const int *vfs, int v, int *ret_sets)
+static int over_draws(const struct lab *lab, const int *gpus, int n_gpus, int k,
+		      const int *free_vfs, int n_free, const int *vfs, int v, int *ret_sets)
 {
 	int sum = 0;
 
@@ -44,8 +44,8 @@ static int over_draws(const struct lab *lab, const int *gpus, int n_gpus, int k,
 	return sum;
 }
 
-static double best_over_draws(const struct lab *lab, const int *gpus, int n_gpus, int k, const int *free_vfs,
-			      int n_free, int v)
+static double best_over_draws(const struct lab *lab, const int *gpus, int n_gpus, int k,
+			      const int *free_vfs, int n_free, int v)
 {
 	int best = 0, sets = 1;
 
@@ -73,10 +73,13 @@ static void equals_brute_force(void **state)
 	(void)state;
 	for (int i = 0; i < CASES; i++) {
 		_cleanup_lab_ struct lab lab = lab_new(machines[i % 3]);
-		int gpus[16], positions[16], free_vfs[64], free_gpus[16], n_gpus = gpu_list(&lab, gpus), sets;
+		int gpus[16], positions[16], free_vfs[64], free_gpus[16],
+			n_gpus = gpu_list(&lab, gpus), sets;
 		int n_free_gpus, n_free, v, k, n_vfs = (int)lab.pool->n_devs;
 		struct bound *b = bound_new(lab.node, lab.pool, gpus, (size_t)n_gpus, lab.arena);
-		struct bound_in in = { .free_gpus = positions, .free_vfs = free_vfs, .chosen = free_vfs };
+		struct bound_in in = { .free_gpus = positions,
+				       .free_vfs = free_vfs,
+				       .chosen = free_vfs };
 		double expected, bound;
 
 		for (int g = 0; g < n_gpus; g++)
@@ -97,12 +100,14 @@ static void equals_brute_force(void **state)
 		in.gpus = (size_t)k;
 		assert_true(bound_judge(b, &in, &expected, &bound));
 		assert_float_equal(expected,
-				   (double)over_draws(&lab, free_gpus, n_free_gpus, k, free_vfs, n_free,
-						      free_vfs, v, &sets) /
+				   (double)over_draws(&lab, free_gpus, n_free_gpus, k, free_vfs,
+						      n_free, free_vfs, v, &sets) /
 					   sets,
 				   1e-9);
 		assert_float_equal(
-			bound, best_over_draws(&lab, free_gpus, n_free_gpus, k, free_vfs, n_free, v), 1e-9);
+			bound,
+			best_over_draws(&lab, free_gpus, n_free_gpus, k, free_vfs, n_free, v),
+			1e-9);
 	}
 }
 
@@ -140,22 +145,24 @@ static void what_is_too_much_to_enumerate_is_said(void **state)
 	_cleanup_lab_ struct lab many = lab_new("numa:2 root:10 switch:1 gpu:1 pf:1 vf:4");
 	_cleanup_lab_ struct lab wide = lab_new("numa:2 root:8 switch:1 gpu:1 pf:1 vf:8");
 	int gpus[32], vfs[64];
-	struct bound_in in = { .free_gpus = gpus, .free_vfs = vfs, .chosen = vfs, .n_chosen = 1, .gpus = 1 };
+	struct bound_in in = {
+		.free_gpus = gpus, .free_vfs = vfs, .chosen = vfs, .n_chosen = 1, .gpus = 1
+	};
 	double expected, bound;
 
 	(void)state;
-	assert_false(
-		bound_judge(bound_new(many.node, many.pool, gpus, (size_t)gpu_list(&many, gpus), many.arena),
-			    &in, &expected, &bound));
+	assert_false(bound_judge(
+		bound_new(many.node, many.pool, gpus, (size_t)gpu_list(&many, gpus), many.arena),
+		&in, &expected, &bound));
 	in.n_chosen = 8;
 	in.gpus = 8;
-	assert_false(
-		bound_judge(bound_new(wide.node, wide.pool, gpus, (size_t)gpu_list(&wide, gpus), wide.arena),
-			    &in, &expected, &bound));
+	assert_false(bound_judge(
+		bound_new(wide.node, wide.pool, gpus, (size_t)gpu_list(&wide, gpus), wide.arena),
+		&in, &expected, &bound));
 	in.n_chosen = 9;
-	assert_false(
-		bound_judge(bound_new(wide.node, wide.pool, gpus, (size_t)gpu_list(&wide, gpus), wide.arena),
-			    &in, &expected, &bound));
+	assert_false(bound_judge(
+		bound_new(wide.node, wide.pool, gpus, (size_t)gpu_list(&wide, gpus), wide.arena),
+		&in, &expected, &bound));
 }
 
 int main(void)

@@ -49,7 +49,9 @@ static void stockroom_done(struct stockroom *s)
 
 static enum devman_step begin(struct stockroom *s, size_t count, int affinity)
 {
-	struct devman_stock stock = { .devices = &s->list, .taken = &s->taken, .reusable = &s->reusable };
+	struct devman_stock stock = { .devices = &s->list,
+				      .taken = &s->taken,
+				      .reusable = &s->reusable };
 	uint64_t mask = (uint64_t)affinity;
 
 	return devman_begin(&s->pick, &stock, &s->taken, count, affinity ? &mask : NULL, &s->random,
@@ -209,7 +211,9 @@ static void too_few_are_refused(void **state)
 static void hints_tell_nodes_of_all_and_of_what_is_free(void **state)
 {
 	_cleanup_stockroom_ struct stockroom s = stockroom(6);
-	struct devman_stock stock = { .devices = &s.list, .taken = &s.taken, .reusable = &s.reusable };
+	struct devman_stock stock = { .devices = &s.list,
+				      .taken = &s.taken,
+				      .reusable = &s.reusable };
 	struct numa_ask ask;
 
 	(void)state;

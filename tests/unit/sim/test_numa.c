@@ -15,11 +15,14 @@
 static const uint64_t eight[] = { 1, 1, 1, 1, 2, 2, 2, 2 };
 static const uint64_t nowhere[] = { 0, 0, 0, 0 };
 
-static struct numa_ask ask(const uint64_t *all, size_t n, size_t first_free, size_t n_free, size_t count)
+static struct numa_ask ask(const uint64_t *all, size_t n, size_t first_free, size_t n_free,
+			   size_t count)
 {
-	return (struct numa_ask) {
-		.all = all, .n_all = n, .available = all + first_free, .n_available = n_free, .count = count
-	};
+	return (struct numa_ask) { .all = all,
+				   .n_all = n,
+				   .available = all + first_free,
+				   .n_available = n_free,
+				   .count = count };
 }
 
 static void policy_none_admits_without_affinity(void **state)
@@ -109,7 +112,8 @@ static void reusable_devices_pin_the_node(void **state)
 
 static void unpreferred_merge_stays_as_narrow_as_the_widest_minimum(void **state)
 {
-	struct numa_ask asks[] = { ask(eight, 8, 0, 4, 2), ask(eight, 8, 4, 4, 2), ask(eight, 8, 0, 8, 6) };
+	struct numa_ask asks[] = { ask(eight, 8, 0, 4, 2), ask(eight, 8, 4, 4, 2),
+				   ask(eight, 8, 0, 8, 6) };
 	struct numa_verdict v = numa_judge(NUMA_BEST_EFFORT, BOTH, asks, 3);
 
 	(void)state;

@@ -34,12 +34,14 @@ static struct question draw(const struct lab *lab, uint64_t *random)
 		gpus[i] = inv->gpu[i].pci;
 	for (int i = 0; i < n_vfs; i++)
 		vfs[i] = i;
-	q.n_gpus = draw_some(random, gpus, (int)inv->n_gpu, 1 + (int)random_below(random, 4), q.gpus);
+	q.n_gpus =
+		draw_some(random, gpus, (int)inv->n_gpu, 1 + (int)random_below(random, 4), q.gpus);
 	most = n_vfs < 7 ? n_vfs : 7;
-	q.n_free = draw_some(random, vfs, n_vfs, 1 + (int)random_below(random, (uint64_t)most), q.free_vfs);
+	q.n_free = draw_some(random, vfs, n_vfs, 1 + (int)random_below(random, (uint64_t)most),
+			     q.free_vfs);
 	most = q.n_free < 4 ? q.n_free : 4;
-	q.n_vfs =
-		draw_some(random, q.free_vfs, q.n_free, 1 + (int)random_below(random, (uint64_t)most), q.vfs);
+	q.n_vfs = draw_some(random, q.free_vfs, q.n_free,
+			    1 + (int)random_below(random, (uint64_t)most), q.vfs);
 	return q;
 }
 

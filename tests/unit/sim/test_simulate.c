@@ -25,7 +25,8 @@ static struct day run(const char *machine, uint64_t seed)
 	const struct sim_policy *all = sim_policies(&d.n);
 	struct sim_in in = { .node = d.lab.node,
 			     .pool = d.lab.pool,
-			     .day = { .pods = PODS, .seed = seed, .load_min = 60, .load_max = 95 } };
+			     .day = {
+				     .pods = PODS, .seed = seed, .load_min = 60, .load_max = 95 } };
 
 	for (size_t i = 0; i < d.n; i++)
 		d.policies[i] = &all[i];
@@ -140,7 +141,8 @@ static void gpus_that_are_drawn_are_the_same_under_every_policy(void **state)
 
 	(void)state;
 	assert_memory_equal(&kubelet->optimum, &early->optimum, sizeof(early->optimum));
-	assert_memory_not_equal(&kubelet->optimum, &result(d, "kubelet")->optimum, sizeof(early->optimum));
+	assert_memory_not_equal(&kubelet->optimum, &result(d, "kubelet")->optimum,
+				sizeof(early->optimum));
 }
 
 static void nobody_could_expect_more_of_drawn_gpus(void **state)
@@ -154,7 +156,8 @@ static void nobody_could_expect_more_of_drawn_gpus(void **state)
 		assert_true(r->expected <= r->bound + 1e-6);
 		assert_true(r->expected >= 0.999 * r->bound);
 		/* what came is what could be expected, but for luck */
-		assert_true((double)r->best > 0.93 * r->expected && (double)r->best < 1.07 * r->expected);
+		assert_true((double)r->best > 0.93 * r->expected &&
+			    (double)r->best < 1.07 * r->expected);
 		assert_int_equal(bar.proven, 100 * r->bound < 80 * (double)r->pairs);
 	}
 }

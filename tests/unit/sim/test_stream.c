@@ -66,7 +66,8 @@ static void the_load_is_between_its_bounds_in_the_mean(void **state)
 
 static void every_shape_comes(void **state)
 {
-	static const size_t shapes[][2] = { { 1, 1 }, { 2, 2 }, { 4, 4 }, { 8, 8 }, { 4, 2 }, { 2, 4 } };
+	static const size_t shapes[][2] = { { 1, 1 }, { 2, 2 }, { 4, 4 },
+					    { 8, 8 }, { 4, 2 }, { 2, 4 } };
 	_cleanup_arena_ struct arena *arena = arena_new(1 << 16);
 	struct stream day = stream_new(&machine, arena);
 	size_t seen[ARRAY_LEN(shapes)] = { 0 }, known = 0;
@@ -74,7 +75,8 @@ static void every_shape_comes(void **state)
 	(void)state;
 	for (size_t i = 0; i < PODS; i++) {
 		for (size_t s = 0; s < ARRAY_LEN(shapes); s++)
-			seen[s] += day.pods[i].gpus == shapes[s][0] && day.pods[i].vfs == shapes[s][1];
+			seen[s] +=
+				day.pods[i].gpus == shapes[s][0] && day.pods[i].vfs == shapes[s][1];
 	}
 	for (size_t s = 0; s < ARRAY_LEN(shapes); s++) {
 		assert_true(seen[s] > PODS / 20);

@@ -16,7 +16,8 @@
 static void prefers(unsigned free, unsigned must, int size, unsigned want)
 {
 	_cleanup_lab_ struct lab lab = lab_new(MACHINE);
-	const struct vendor *v = vendor_new(lab.node->inv, lab.node->topo, "nvidia.com/gpu", lab.arena);
+	const struct vendor *v =
+		vendor_new(lab.node->inv, lab.node->topo, "nvidia.com/gpu", lab.arena);
 	const char *available[8], *musts[8], *nonsense = "GPU-of-another-node";
 	struct preferred_container ask = { .available = { .v = available },
 					   .must = { .v = musts },
@@ -79,14 +80,18 @@ static void a_vendors_resource_lists_its_gpus_only(void **state)
 	(void)state;
 	assert_string_equal(vendor_resource(lab.node->inv), "nvidia.com/gpu");
 	assert_string_equal(vendor_resource(nothing.node->inv), "gpu");
-	assert_int_equal(vendor_new(lab.node->inv, lab.node->topo, "amd.com/gpu", lab.arena)->list.n, 0);
-	assert_int_equal(vendor_new(lab.node->inv, lab.node->topo, "some/gpu", lab.arena)->list.n, 8);
+	assert_int_equal(
+		vendor_new(lab.node->inv, lab.node->topo, "amd.com/gpu", lab.arena)->list.n, 0);
+	assert_int_equal(vendor_new(lab.node->inv, lab.node->topo, "some/gpu", lab.arena)->list.n,
+			 8);
 }
 
 static void gpus_tell_their_numa_node(void **state)
 {
-	_cleanup_lab_ struct lab lab = lab_new(MACHINE), nowhere = lab_new("numa:0 root:1 gpu:1 pf:1 vf:1");
-	const struct vendor *v = vendor_new(lab.node->inv, lab.node->topo, "nvidia.com/gpu", lab.arena);
+	_cleanup_lab_ struct lab lab = lab_new(MACHINE),
+				 nowhere = lab_new("numa:0 root:1 gpu:1 pf:1 vf:1");
+	const struct vendor *v =
+		vendor_new(lab.node->inv, lab.node->topo, "nvidia.com/gpu", lab.arena);
 
 	(void)state;
 	assert_int_equal(v->list.v[7].n_nodes, 1);

@@ -261,7 +261,8 @@ static void add_p4d_switch(struct guest *g, uint8_t bus)
 {
 	add_function(g, (struct bdf) { .bus = bus, .dev = 0x1b }, 0x1d0f, 0xefa0, 0x020000);
 	for (uint8_t dev = 0x1c; dev <= 0x1d; dev++) {
-		g->gpu[g->inv.n_gpu++] = (struct hw_gpu) { .pci = (int)g->inv.n_pci, .vendor = "NVIDIA" };
+		g->gpu[g->inv.n_gpu++] =
+			(struct hw_gpu) { .pci = (int)g->inv.n_pci, .vendor = "NVIDIA" };
 		add_function(g, (struct bdf) { .bus = bus, .dev = dev }, 0x10de, 0x20b0, 0x030200);
 	}
 }
@@ -306,7 +307,8 @@ static void vfs_merge_where_their_pf_is(void **state)
 	} rows[] = {
 		{ { 0, 0x19, 0, 0 }, { 0, 0x19, 0, 3 }, true },
 		{ { 0, 0x19, 0, 0 }, { 0, 0x19, 1, 3 }, true },
-		{ { 0, 0x19, 0, 1 }, { 0, 0x19, 2, 3 }, false }, /* no function 0: 19:00.0 is not there */
+		{ { 0, 0x19, 0, 1 }, { 0, 0x19, 2, 3 }, false }, /* no function 0: 19:00.0 is not
+								    there */
 		{ { 0, 0x19, 0, 0 }, { 0, 0x1a, 1, 3 }, false }, /* a bus further */
 		{ { 0, 0x19, 0, 0 }, { 0, 0x1a, 0, 3 }, true },	 /* there it makes no difference */
 		{ { 0, 0x00, 5, 0 }, { 0, 0x00, 5, 3 }, false }, /* 00:00.0 is the host bridge */

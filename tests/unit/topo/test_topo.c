@@ -113,12 +113,15 @@ static void a_vf_without_visible_pf_has_its_own_place(void **state)
 	expect(&m, synth_gpu(m.inv, 0), synth_vf(m.inv, 1), "PIX", 1);
 }
 
-/* Two NICs far from both GPUs; the first one's data direct function is on the switch of the first GPU. */
+/* Two NICs far from both GPUs; the first one's data direct function is on the switch of the first
+ * GPU. */
 static void a_nic_with_data_direct_is_where_that_function_is(void **state)
 {
-	struct hw_inventory *inv = synth_inventory("pf:2 vf:2;switch:1 upf:1 sub:1 gpu:1;switch:1 gpu:1");
+	struct hw_inventory *inv =
+		synth_inventory("pf:2 vf:2;switch:1 upf:1 sub:1 gpu:1;switch:1 gpu:1");
 	int nic = synth_pf(inv, 0), direct = synth_pf(inv, 2);
-	struct hw_card cards[] = { { .pci = nic, .direct = direct }, { .pci = direct, .direct = -1 } };
+	struct hw_card cards[] = { { .pci = nic, .direct = direct },
+				   { .pci = direct, .direct = -1 } };
 
 	(void)state;
 	inv->card = cards;
@@ -217,8 +220,8 @@ static void broadcom_switches_with_other_subsystem_ids_are_not_fused(void **stat
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		_cleanup_machine_ struct machine m =
-			machine_of(with_switch_id(rows[i].line, rows[i].subvendor, rows[i].subdevice));
+		_cleanup_machine_ struct machine m = machine_of(
+			with_switch_id(rows[i].line, rows[i].subvendor, rows[i].subdevice));
 
 		expect(&m, synth_gpu(m.inv, 0), synth_pf(m.inv, 1), "PXB", 3);
 	}
@@ -233,7 +236,8 @@ static void other_subsystem_devices_of_gen4_are_fused_too(void **state)
 	expect(&m, synth_gpu(m.inv, 0), synth_pf(m.inv, 1), "PIX", 1);
 }
 
-/* A chain of bridges by hand: root port, then `levels` times (upstream, downstream), then a device. */
+/* A chain of bridges by hand: root port, then `levels` times (upstream, downstream), then a device.
+ */
 static int add_chain(struct hw_inventory *inv, int parent, int levels, uint16_t device)
 {
 	for (int i = 0; i < 2 * levels + 1; i++) {

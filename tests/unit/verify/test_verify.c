@@ -15,12 +15,13 @@
 #include "base/str.h"
 #include "verify/verify.h"
 
-#define P	  "p-0:1:20 [0] NCCL INFO "
-#define W	  "p-0:1:20 [0] net.cc:1 NCCL WARN "
-#define NET	  P "Using network IB\n"
-#define USE	  P "NET/IB : Using [0]mlx5_4:1/RoCE [1]mlx5_5:1/RoCE [RO]; OOB eth0:10.1.0.4<0>\n"
-#define ONE	  P "comm 0x1 rank 0 nRanks 2 nNodes 2 localRanks 1 localRank 0 MNNVL 0"
-#define TWO	  ONE " q-0:1:20 [0] NCCL INFO comm 0x1 rank 1 nRanks 2 nNodes 2 localRanks 1 localRank 0 MNNVL 0\n"
+#define P   "p-0:1:20 [0] NCCL INFO "
+#define W   "p-0:1:20 [0] net.cc:1 NCCL WARN "
+#define NET P "Using network IB\n"
+#define USE P "NET/IB : Using [0]mlx5_4:1/RoCE [1]mlx5_5:1/RoCE [RO]; OOB eth0:10.1.0.4<0>\n"
+#define ONE P "comm 0x1 rank 0 nRanks 2 nNodes 2 localRanks 1 localRank 0 MNNVL 0"
+#define TWO                                                                                        \
+	ONE " q-0:1:20 [0] NCCL INFO comm 0x1 rank 1 nRanks 2 nNodes 2 localRanks 1 localRank 0 MNNVL 0\n"
 #define BUS	  P "comm 0x1 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x1 - Init START\n"
 #define SEND	  P "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA\n"
 #define RECV	  P "Channel 00/0 : 1[0] -> 0[0] [receive] via NET/IB/0/GDRDMA\n"
@@ -59,7 +60,8 @@ static void assert_says(const struct verify *v, const char *words)
 	}
 }
 
-static void assert_verdict(const char *map, const char *log, enum verdict verdict, const char *words)
+static void assert_verdict(const char *map, const char *log, enum verdict verdict,
+			   const char *words)
 {
 	_cleanup_verify_ struct verify *v = verify_new();
 
@@ -96,13 +98,15 @@ static const struct sample {
 	  "version 2.19.3+cuda12.3|ib-0 GPU 0 rank 0 0000:9d:00.0  mlx5_12:1" },
 	{ "nccl-2.20-einval", VERDICT_FAIL,
 	  "FAIL modify-qp-einval|Invalid argument errno 22|note gid-index-fixed" },
-	{ "nccl-2.21-socket", VERDICT_FAIL, "FAIL socket|FAIL no-device|log:5: Using network Socket" },
+	{ "nccl-2.21-socket", VERDICT_FAIL,
+	  "FAIL socket|FAIL no-device|log:5: Using network Socket" },
 	{ "nccl-2.21-completion", VERDICT_FAIL, "FAIL completion-retry-exceeded" },
 	{ "nccl-2.22-far", VERDICT_NOGDR,
 	  "w-0 GPU 1 rank 1 0000:9d:00.0  mlx5_0:1  no GDR: too far: distance 8, limit 5|no GDR gdr-too-far|"
 	  "why      log:6: GPU Direct RDMA Disabled|w-0 GPU 0 rank 0  mlx5_0:1  GDRDMA" },
 	{ "nccl-2.23-merged", VERDICT_WARN, "mlx5_0:1+mlx5_1:1  GDRDMA|WARN fused" },
-	{ "nccl-2.24-etimedout", VERDICT_FAIL, "FAIL modify-qp-etimedout\n|log:9: Call to ibv_modify_qp" },
+	{ "nccl-2.24-etimedout", VERDICT_FAIL,
+	  "FAIL modify-qp-etimedout\n|log:9: Call to ibv_modify_qp" },
 	{ "nccl-2.25-gid-changed", VERDICT_WARN,
 	  "WARN gid-table-changed|log:9: NET/IB : mlx5_4:1 GID table" },
 	{ "nccl-2.26-nogdr", VERDICT_NOGDR,
@@ -113,10 +117,12 @@ static const struct sample {
 	{ "nccl-2.29-far", VERDICT_NOGDR,
 	  "w-0 GPU 1 rank 3 0000:9d:00.0  mlx5_7:1  no GDR: too far: distance 9, limit 6  (0 of 2|why      "
 	  "log:8" },
-	{ "nccl-2.30-etimedout", VERDICT_FAIL, "FAIL modify-qp-etimedout\n|log:7: Call to ibv_modify_qp" },
+	{ "nccl-2.30-etimedout", VERDICT_FAIL,
+	  "FAIL modify-qp-etimedout\n|log:7: Call to ibv_modify_qp" },
 	{ "nccl-2.30-completion", VERDICT_FAIL,
 	  "FAIL completion-retry-exceeded|log:6: NET/IB: Got completion" },
-	{ "nccl-2.30-ib-pass", VERDICT_PASS, "ib-0 GPU 0 rank 0 0000:9d:00.0  mlx5_12:1,mlx5_20:1  GDRDMA" },
+	{ "nccl-2.30-ib-pass", VERDICT_PASS,
+	  "ib-0 GPU 0 rank 0 0000:9d:00.0  mlx5_12:1,mlx5_20:1  GDRDMA" },
 	{ "nccl-2.30-topology-xml", VERDICT_FAIL, "FAIL topology-xml|log:7: XML Parse error" },
 	{ "nccl-2.30-notpci", VERDICT_WARN,
 	  "WARN not-a-pci-device|WARN link-local-gid|no GDR gdr-misplaced" },
@@ -126,7 +132,8 @@ static const struct sample {
 	  "version 2.21.5-HEAD:0cbce2a|mi300-a GPU 3 rank 3  mlx5_1:1  GDRDMA  (2 of 2" },
 	{ "rccl-2.18-pass", VERDICT_PASS,
 	  "version 2.18.3+hip6.0|mi250-a GPU 0 rank 0  mlx5_0:1  GDRDMA  (2 of 2" },
-	{ "rccl-2.22-merged", VERDICT_WARN, "version 2.22.3-HEAD|bnxt_re0:1+bnxt_re1:1  GDRDMA|WARN fused" },
+	{ "rccl-2.22-merged", VERDICT_WARN,
+	  "version 2.22.3-HEAD|bnxt_re0:1+bnxt_re1:1  GDRDMA|WARN fused" },
 	{ "rccl-2.27-pass", VERDICT_PASS,
 	  "version 2.27.7-HEAD|mi355-a GPU 0 rank 0  rdma0:1  GDRDMA  (2 of 2|note numa-balancing" },
 	{ "rccl-2.21-nogdr", VERDICT_NOGDR, "no peermem, no dmabuf|memory_peers|note iommu" },
@@ -145,7 +152,8 @@ static void every_log_of_the_corpus_has_its_verdict(void **state)
 		print_message("%s\n", samples[i].name);
 		read_log(samples[i].name, &log);
 		feed(v, strbuf_str(&log), log.len);
-		assert_string_equal(verdict_name(verify_judge(v)), verdict_name(samples[i].verdict));
+		assert_string_equal(verdict_name(verify_judge(v)),
+				    verdict_name(samples[i].verdict));
 		assert_says(v, samples[i].words);
 	}
 }
@@ -163,7 +171,8 @@ static void pieces_of_any_size_give_the_same_answer(void **state)
 
 			verify_begin(v, "log");
 			for (size_t at = 0; at < log.len; at += step)
-				verify_feed(v, log.s + at, log.len - at < step ? log.len - at : step);
+				verify_feed(v, log.s + at,
+					    log.len - at < step ? log.len - at : step);
 			verify_end(v);
 			verify_judge(v);
 			verify_text(v, &out);
@@ -212,7 +221,8 @@ static void every_prefix_leads_to_host_process_and_device(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++) {
 		const char *prefix = prefixes[i];
-		_cleanup_free_ char *log = xasprintf("%s%s%s%s%s%s", prefix, NET, prefix, TWO, prefix, SEND);
+		_cleanup_free_ char *log =
+			xasprintf("%s%s%s%s%s%s", prefix, NET, prefix, TWO, prefix, SEND);
 
 		assert_verdict(NULL, log, VERDICT_PASS, "p-0 GPU 0 rank 0  #0  GDRDMA");
 	}
@@ -243,23 +253,26 @@ static void two_records_in_one_line_are_two(void **state)
 	(void)state;
 	assert_verdict(NULL, TWO P "Using network IB " SEND, VERDICT_PASS, "p-0 GPU 0 rank 0");
 	assert_verdict(NULL,
-		       NET P "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA q:1:1 [0] NCCL INFO "
-			     "Channel 01/0 : 1[0] -> 0[0] [send] via NET/IB/0\n",
+		       NET P
+		       "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA q:1:1 [0] NCCL INFO "
+		       "Channel 01/0 : 1[0] -> 0[0] [send] via NET/IB/0\n",
 		       VERDICT_NOGDR, "p-0 GPU 0 rank 0  #0  GDRDMA|q GPU 0 rank 1  #0  no GDR");
 }
 
-/* Two processes write into one line; colours, CR LF, and the end of the file in the middle of a channel. */
+/* Two processes write into one line; colours, CR LF, and the end of the file in the middle of a
+ * channel. */
 static void what_is_glued_or_cut_is_left_out(void **state)
 {
 	(void)state;
-	assert_verdict(NULL,
-		       P "Using network IB\033[0m\r\n" SEND TWO P
-			 "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0" P
-			 "Channel 01/0 : 2[1] -> 1[1] [receive] via NET/IB/0/GDRDMA\n" P
-			 "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0",
-		       VERDICT_PASS,
-		       "network IB,|2 channels between nodes, 2 with GDRDMA|(1 of 1 channels, log:2)|note "
-		       "damaged-lines");
+	assert_verdict(
+		NULL,
+		P "Using network IB\033[0m\r\n" SEND TWO P
+		  "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0" P
+		  "Channel 01/0 : 2[1] -> 1[1] [receive] via NET/IB/0/GDRDMA\n" P
+		  "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0",
+		VERDICT_PASS,
+		"network IB,|2 channels between nodes, 2 with GDRDMA|(1 of 1 channels, log:2)|note "
+		"damaged-lines");
 }
 
 static const struct failure {
@@ -267,25 +280,33 @@ static const struct failure {
 } failures[] = {
 	{ W "Call to ibv_modify_qp failed with 22 Invalid argument, on dev mlx5_4:1",
 	  "FAIL modify-qp-einval" },
-	{ W "Call to ibv_modify_qp failed with 19 No such device, on dev mlx5_4:1", "FAIL modify-qp-enodev" },
+	{ W "Call to ibv_modify_qp failed with 19 No such device, on dev mlx5_4:1",
+	  "FAIL modify-qp-enodev" },
 	{ W "Call to ibv_modify_qp failed with 101 Network is unreachable, on dev mlx5_4:1",
 	  "FAIL modify-qp-enetunreach" },
 	{ W "Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_4:1",
 	  "FAIL modify-qp-etimedout" },
-	{ W "Call to ibv_modify_qp failed with error No such device errno 19", "FAIL modify-qp-enodev" },
-	{ W "Call to ibv_modify_qp failed with 5 Input/output error, on dev mlx5_4:1", "FAIL modify-qp\n" },
+	{ W "Call to ibv_modify_qp failed with error No such device errno 19",
+	  "FAIL modify-qp-enodev" },
+	{ W "Call to ibv_modify_qp failed with 5 Input/output error, on dev mlx5_4:1",
+	  "FAIL modify-qp\n" },
 	{ W "NET/IB: Got completion from peer 10.0.0.2<1> with status=IBV_WC_RETRY_EXC_ERR(12) "
 	    "opcode=IBV_WC_SEND(0) vendor_err=129 hca mlx5_4",
 	  "FAIL completion-retry-exceeded" },
-	{ W "NET/IB: Got completion from peer 10.0.0.2<1> with status=5 opcode=129 len=0 vendor err 244 "
-	    "(Send) hca mlx5_0",
+	{ W
+	  "NET/IB: Got completion from peer 10.0.0.2<1> with status=5 opcode=129 len=0 vendor err 244 "
+	  "(Send) hca mlx5_0",
 	  "FAIL completion-flushed" },
-	{ W "NET/IB: Got completion from peer 10.0.0.2<1> with status=13 opcode=0", "FAIL completion-rnr" },
-	{ W "NET/IB: Got completion from peer 10.0.0.2<1> with status=4 opcode=0", "FAIL completion-error" },
-	{ W "NET/IB : Got completion from peer 10.0.0.2<1> with error 12, opcode 0, len 0, vendor err 129 "
-	    "(Recv)",
+	{ W "NET/IB: Got completion from peer 10.0.0.2<1> with status=13 opcode=0",
+	  "FAIL completion-rnr" },
+	{ W "NET/IB: Got completion from peer 10.0.0.2<1> with status=4 opcode=0",
+	  "FAIL completion-error" },
+	{ W
+	  "NET/IB : Got completion from peer 10.0.0.2<1> with error 12, opcode 0, len 0, vendor err 129 "
+	  "(Recv)",
 	  "FAIL completion-retry-exceeded" },
-	{ W "NET/IB : Got completion from peer 10.0.0.2<1> with error 13, opcode 1, len 0, vendor err 135",
+	{ W
+	  "NET/IB : Got completion from peer 10.0.0.2<1> with error 13, opcode 1, len 0, vendor err 135",
 	  "FAIL completion-rnr" },
 	{ W "NET/IB : Got completion with error 5, opcode 0, len 0, vendor err 249",
 	  "FAIL completion-flushed" },
@@ -297,7 +318,8 @@ static const struct failure {
 	{ W "XML Parse error : expected <, got x", "FAIL topology-xml" },
 	{ W "Call to ibv_reg_mr failed with error Cannot allocate memory", "FAIL register-memory" },
 	{ W "Call to ibv_create_qp failed with error Cannot allocate memory", "FAIL create-qp" },
-	{ W "NET/IB: read failed in ncclIbRoceGetVersionNum: Invalid argument", "FAIL roce-version" },
+	{ W "NET/IB: read failed in ncclIbRoceGetVersionNum: Invalid argument",
+	  "FAIL roce-version" },
 	{ P "NET/IB : No device found.", "FAIL no-device" },
 	{ P "Channel 00/0 : 0[0] -> 1[0] [send] via NET/Socket/0", "FAIL socket" },
 };
@@ -307,7 +329,8 @@ static void every_failure_has_its_cause_and_fix(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(failures); i++) {
 		_cleanup_free_ char *log = xasprintf("%s%s\n", NET USE TWO SEND, failures[i].line);
-		_cleanup_free_ char *words = xasprintf("%s|proof: log:5: |cause: |fix: ", failures[i].id);
+		_cleanup_free_ char *words =
+			xasprintf("%s|proof: log:5: |cause: |fix: ", failures[i].id);
 
 		assert_verdict(NULL, log, VERDICT_FAIL, words);
 	}
@@ -317,8 +340,9 @@ static const struct failure warnings[] = {
 	{ W "NET/IB : mlx5_4:1 GID table changed", "WARN gid-table-changed" },
 	{ W "NET/IB : mlx5_4:1 Got non-fatal async event: port error(10)", "WARN async-event" },
 	{ W "Could not find real path of /sys/class/infiniband/mlx5_4/device", "WARN no-pci-path" },
-	{ P "Topology detection: network path /sys/devices/pci0000:15/0000:1c:00.0 is not a PCI device "
-	    "(0000:1c:00.0). Attaching to first CPU",
+	{ P
+	  "Topology detection: network path /sys/devices/pci0000:15/0000:1c:00.0 is not a PCI device "
+	  "(0000:1c:00.0). Attaching to first CPU",
 	  "WARN not-a-pci-device" },
 	{ P "Could not open XML topology file /etc/t.xml : No such file or directory",
 	  "WARN no-topology-file" },
@@ -336,9 +360,11 @@ static void a_plugin_proves_rdma_or_does_not(void **state)
 	} rows[] = {
 		{ USING("FastSocket") TWO PLAIN("FastSocket"), VERDICT_FAIL,
 		  "FAIL tcp-plugin|network FastSocket" },
-		{ P "Assigned NET plugin FastSocket to comm\n" TWO, VERDICT_FAIL, "FAIL tcp-plugin" },
+		{ P "Assigned NET plugin FastSocket to comm\n" TWO, VERDICT_FAIL,
+		  "FAIL tcp-plugin" },
 		{ TWO PLAIN("FastSocket"), VERDICT_FAIL, "FAIL tcp-plugin" },
-		{ USING("GPUDirectTCPX_v7") TWO PLAIN("GPUDirectTCPX_v7"), VERDICT_FAIL, "FAIL tcp-plugin" },
+		{ USING("GPUDirectTCPX_v7") TWO PLAIN("GPUDirectTCPX_v7"), VERDICT_FAIL,
+		  "FAIL tcp-plugin" },
 		{ P "NET/OFI Selected Provider is tcp;ofi_rxm\n" USING("AWS Libfabric")
 			  TWO PLAIN("AWS Libfabric"),
 		  VERDICT_FAIL, "FAIL tcp-plugin|log:1: NET/OFI Selected" },
@@ -350,7 +376,8 @@ static void a_plugin_proves_rdma_or_does_not(void **state)
 		{ P "NET/OFI Selected Provider is efa (found 4 nics)\n" USING("AWS Libfabric")
 			  TWO PLAIN("AWS Libfabric"),
 		  VERDICT_NOGDR, "no GDR gdr-off" },
-		{ USING("Fancy") TWO P "Channel 00/0 : 0[0] -> 1[0] [send] via NET/Fancy/0/GDRDMA\n",
+		{ USING("Fancy") TWO P
+		  "Channel 00/0 : 0[0] -> 1[0] [send] via NET/Fancy/0/GDRDMA\n",
 		  VERDICT_PASS, "note plugin" },
 		{ USING("IBext_v8") TWO PLAIN("IBext_v8"), VERDICT_NOGDR, "no GDR gdr-off" },
 	};
@@ -373,7 +400,8 @@ static void what_may_break_is_a_warning(void **state)
 /* A line more in a good log: what is said of it, and whether the log is good still. */
 static void what_else_a_log_tells_is_said(void **state)
 {
-	static const char map[] = MAP("{\"hca\": \"mlx5_4\", \"netdev\": \"net1\"}, {\"hca\": \"mlx5_5\"}");
+	static const char map[] =
+		MAP("{\"hca\": \"mlx5_4\", \"netdev\": \"net1\"}, {\"hca\": \"mlx5_5\"}");
 	static const struct {
 		const char *line, *words;
 		enum verdict verdict;
@@ -385,11 +413,12 @@ static void what_else_a_log_tells_is_said(void **state)
 		{ P " Pattern 4, crossNic 0, nChannels 16, bw 45.000000/45.000000, type NVL/PIX, "
 		    "sameChannels 1",
 		  "inside   log:5:  Pattern 4", VERDICT_PASS },
-		{ P "Channel 00 : 0[0] -> 2[2] via SHM/direct/direct", "note shared-memory|log:5: Channel",
+		{ P "Channel 00 : 0[0] -> 2[2] via SHM/direct/direct",
+		  "note shared-memory|log:5: Channel", VERDICT_PASS },
+		{ P "Bootstrap : Using net1:10.56.0.4<0>",
+		  "note bootstrap-on-a-rail|log:5: Bootstrap", VERDICT_PASS },
+		{ P "Bootstrap: Using net1:10.56.0.4<0>", "note bootstrap-on-a-rail",
 		  VERDICT_PASS },
-		{ P "Bootstrap : Using net1:10.56.0.4<0>", "note bootstrap-on-a-rail|log:5: Bootstrap",
-		  VERDICT_PASS },
-		{ P "Bootstrap: Using net1:10.56.0.4<0>", "note bootstrap-on-a-rail", VERDICT_PASS },
 		{ P "NET/IB : Using [0]mlx5_4:1/RoCE [1]mlx5_5:1/RoCE [RO]; OOB net1:10.56.0.4<0>",
 		  "note bootstrap-on-a-rail", VERDICT_PASS },
 		{ W "Cuda failure 700 'an illegal memory access was encountered'",
@@ -441,8 +470,9 @@ static void a_retry_that_succeeds_is_no_failure(void **state)
 {
 	(void)state;
 	assert_verdict(NULL,
-		       NET TWO P "Call to ibv_modify_qp failed with 110 Connection timed out, on dev "
-				 "mlx5_4:1, retrying 1/34 after 100 msec of sleep\n" SEND,
+		       NET TWO P
+		       "Call to ibv_modify_qp failed with 110 Connection timed out, on dev "
+		       "mlx5_4:1, retrying 1/34 after 100 msec of sleep\n" SEND,
 		       VERDICT_PASS, "verdict: PASS");
 }
 
@@ -469,7 +499,8 @@ static void a_log_that_tells_no_number_of_nodes_has_to_show_two_hosts(void **sta
 	static const char *const silent[] = { "NCCL version 2.18.5+cuda12.2\n",
 					      "NCCL version 2.20.5+cuda12.4\n" };
 	static const char *const telling[] = { "NCCL version 2.21.5+cuda12.4\n",
-					       "NCCL version 2.30.7+cuda13.1\n", "NCCL version 3.0.0\n", "" };
+					       "NCCL version 2.30.7+cuda13.1\n",
+					       "NCCL version 3.0.0\n", "" };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(telling); i++) {
@@ -482,7 +513,8 @@ static void a_log_that_tells_no_number_of_nodes_has_to_show_two_hosts(void **sta
 	for (size_t i = 0; i < ARRAY_LEN(silent); i++) {
 		_cleanup_free_ char *one = xasprintf("%s%s", silent[i], NET USE SEND);
 
-		assert_verdict(NULL, one, VERDICT_INCONCLUSIVE, "ranks-unseen|1 channels between nodes");
+		assert_verdict(NULL, one, VERDICT_INCONCLUSIVE,
+			       "ranks-unseen|1 channels between nodes");
 	}
 }
 
@@ -511,14 +543,15 @@ static void an_index_that_railmate_set_is_no_fixed_one(void **state)
 		feed(v, log, strlen(log));
 		verify_judge(v);
 		verify_text(v, &out);
-		assert_int_equal(!!strstr(strbuf_str(&out), "note gid-index-fixed"), cases[i].noted);
+		assert_int_equal(!!strstr(strbuf_str(&out), "note gid-index-fixed"),
+				 cases[i].noted);
 	}
 }
 
 static void what_the_other_ranks_used_decides_too(void **state)
 {
-#define COMM(host, rank, n, nodes)                                                                           \
-	host ":1:20 [0] NCCL INFO comm 0x1 rank " rank " nRanks " n " nNodes " nodes                         \
+#define COMM(host, rank, n, nodes)                                                                 \
+	host ":1:20 [0] NCCL INFO comm 0x1 rank " rank " nRanks " n " nNodes " nodes               \
 	     " localRanks 1 localRank 0\n"
 	static const struct {
 		const char *log, *words;
@@ -532,15 +565,18 @@ static void what_the_other_ranks_used_decides_too(void **state)
 		  VERDICT_INCONCLUSIVE },
 		{ NET USE COMM("q-0", "1", "2", "2") COMM("p-0", "0", "16", "2") SEND,
 		  "1 of 16 ranks, 2 of 2 nodes", VERDICT_INCONCLUSIVE },
-		/* Before 2.21, with the subsystem NET only: the channel names a rank that wrote nothing. */
-		{ "NCCL version 2.18.5+cuda12.2\n" NET USE SEND, "1 of 2 ranks", VERDICT_INCONCLUSIVE },
+		/* Before 2.21, with the subsystem NET only: the channel names a rank that wrote
+		   nothing. */
+		{ "NCCL version 2.18.5+cuda12.2\n" NET USE SEND, "1 of 2 ranks",
+		  VERDICT_INCONCLUSIVE },
 		{ "NCCL version 2.18.5+cuda12.2\n" NET USE SEND
 		  "q-0:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [receive] via NET/IB/0/GDRDMA\n",
 		  "verdict: PASS", VERDICT_PASS },
 		/* What is found wrong is wrong without the others. */
 		{ NET USE ONE "\n" PLAIN("IB"), "verdict: PASS-noGDR|INCONCLUSIVE ranks-unseen",
 		  VERDICT_NOGDR },
-		{ NET USE ONE "\n" SEND W "Call to ibv_create_qp failed\n", "verdict: FAIL", VERDICT_FAIL },
+		{ NET USE ONE "\n" SEND W "Call to ibv_create_qp failed\n", "verdict: FAIL",
+		  VERDICT_FAIL },
 	};
 
 	(void)state;
@@ -562,13 +598,14 @@ static void sends_without_gdr_are_told_apart(void **state)
 	assert_verdict(NULL,
 		       NET USE TWO RECV P "NCCL_NET_GDR_READ set by environment to 0.\n" P
 					  "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n",
-		       VERDICT_NOGDR, "GDRDMA in part: sends only: NCCL_NET_GDR_READ=0|gdr-sends-off");
+		       VERDICT_NOGDR,
+		       "GDRDMA in part: sends only: NCCL_NET_GDR_READ=0|gdr-sends-off");
 	assert_verdict(NULL,
 		       NET USE TWO P "NCCL_NET_GDR_LEVEL set by environment to LOC\n" P
 				     "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n",
 		       VERDICT_NOGDR, "no GDR: NCCL_NET_GDR_LEVEL=LOC|gdr-off-by-variable");
-	assert_verdict(NULL, NET USE TWO P "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n", VERDICT_NOGDR,
-		       "the log does not say why");
+	assert_verdict(NULL, NET USE TWO P "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n",
+		       VERDICT_NOGDR, "the log does not say why");
 }
 
 /* --- maps --- */
@@ -579,7 +616,8 @@ static void the_map_is_what_was_allocated(void **state)
 
 	(void)state;
 	assert_verdict(MAP(OWN "," OWN5),
-		       NET USE BUS TWO SEND P "Channel 01/0 : 0[0] -> 1[0] [send] via NET/IB/1/GDRDMA\n",
+		       NET USE BUS TWO SEND P
+		       "Channel 01/0 : 0[0] -> 1[0] [send] via NET/IB/1/GDRDMA\n",
 		       VERDICT_PASS, "verdict: PASS");
 	assert_verdict(MAP(OWN "," OWN5), log, VERDICT_WARN, "WARN hca-unused|process 1: mlx5_5:1");
 	assert_verdict(MAP(OWN), log, VERDICT_WARN, "WARN hca-foreign|mlx5_5:1");
@@ -607,15 +645,18 @@ static void a_gpu_that_uses_another_ones_hca_is_a_warning(void **state)
 	assert_verdict(map, NET USE BUS TWO SEND, VERDICT_WARN,
 		       "WARN hca-of-another-gpu|p-0 GPU 0000:1b:00.0: mlx5_5:1 is its own");
 	assert_verdict(map,
-		       NET USE BUS P "comm 0x1 rank 0 nRanks 4 nNodes 2 localRanks 2 localRank 0 MNNVL 0\n" P
-				     "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0(1)/GDRDMA\n",
+		       NET USE BUS P
+		       "comm 0x1 rank 0 nRanks 4 nNodes 2 localRanks 2 localRank 0 MNNVL 0\n" P
+		       "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0(1)/GDRDMA\n",
 		       VERDICT_INCONCLUSIVE, "1 of 4 ranks");
 }
 
-#define GID(dev, index)                                                                                      \
-	P "NET/IB: NCCL Dev 0 IbDev " dev " Port 1 qpn 412 mtu 5 query_ece={supported=0} GID " index         \
+#define GID(dev, index)                                                                            \
+	P "NET/IB: NCCL Dev 0 IbDev " dev                                                          \
+	  " Port 1 qpn 412 mtu 5 query_ece={supported=0} GID " index                               \
 	  " (0/102000AFFFF0000) fifoRkey=0x1 fifoLkey=0x1\n"
-#define WITH_GID(gid) MAP("{\"hca\": \"mlx5_4\", \"gid\": " gid "}, {\"hca\": \"mlx5_5\", \"gid\": null}")
+#define WITH_GID(gid)                                                                              \
+	MAP("{\"hca\": \"mlx5_4\", \"gid\": " gid "}, {\"hca\": \"mlx5_5\", \"gid\": null}")
 
 static void another_gid_than_the_maps_is_a_warning(void **state)
 {
@@ -628,7 +669,8 @@ static void another_gid_than_the_maps_is_a_warning(void **state)
 	_cleanup_free_ char *fused = xasprintf(
 		"%s%s",
 		NET P
-		"NET/IB : Using [0]={[0] mlx5_4:1/RoCE, [1] mlx5_5:1/RoCE} [RO]; OOB e:1<0>\n" GID("0", "1"),
+		"NET/IB : Using [0]={[0] mlx5_4:1/RoCE, [1] mlx5_5:1/RoCE} [RO]; OOB e:1<0>\n" GID(
+			"0", "1"),
 		rest);
 
 	(void)state;
@@ -652,8 +694,8 @@ static void a_data_direct_function_is_its_hca(void **state)
 		MAP(OWN "," OWN5),
 		NET P
 		"NET/IB : Using [0]mlx5_4_dma:1/IB [1]mlx5_5_dma:1/IB ; OOB eth0:10.1.0.4<0>\n" P
-		"NET/IB : Made virtual device [2] name=mlx5_4_dma+mlx5_5_dma speed=800000 ndevs=2\n" BUS TWO P
-		"Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/2/GDRDMA\n",
+		"NET/IB : Made virtual device [2] name=mlx5_4_dma+mlx5_5_dma speed=800000 ndevs=2\n" BUS
+			TWO P "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/2/GDRDMA\n",
 		VERDICT_WARN, "mlx5_4+mlx5_5  GDRDMA|WARN fused");
 }
 
@@ -666,9 +708,10 @@ static void lines_of_a_tutorial_are_read(void **state)
 				   "NCCL INFO Channel 01 : 0[0] -> 1[1] via NET/IB/1/GDRDMA\n";
 	static const char tcp[] = "NCCL INFO NET/Socket : Using [0]eth0:10.0.0.5<0>\n"
 				  "NCCL INFO Channel 00 : 0[0] -> 1[1] via NET/Socket/0\n";
-	static const char plain[] = "NCCL INFO NET/IB : Using [0]mlx5_0:1/IB\n"
-				    "NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 : mlx5_0\n"
-				    "NCCL INFO Channel 00 : 0[0] -> 1[1] via NET/IB/0\n";
+	static const char plain[] =
+		"NCCL INFO NET/IB : Using [0]mlx5_0:1/IB\n"
+		"NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 : mlx5_0\n"
+		"NCCL INFO Channel 00 : 0[0] -> 1[1] via NET/IB/0\n";
 	static const char inside[] = "NCCL INFO Channel 00 : 0[0] -> 1[1] via P2P/IPC/read\n"
 				     "NCCL INFO Channel 01 : 0[0] -> 1[1] via SHM\n";
 	static const struct {
@@ -678,7 +721,8 @@ static void lines_of_a_tutorial_are_read(void **state)
 		{ rdma, "HCAs     log:1: NET/IB : Using|2 channels between nodes, 2 with GDRDMA",
 		  VERDICT_INCONCLUSIVE },
 		{ tcp, "FAIL socket|log:2: Channel 00", VERDICT_FAIL },
-		{ plain, "1 channels between nodes, 0 with GDRDMA|no GDR gdr-off", VERDICT_INCONCLUSIVE },
+		{ plain, "1 channels between nodes, 0 with GDRDMA|no GDR gdr-off",
+		  VERDICT_INCONCLUSIVE },
 		{ inside, "INCONCLUSIVE no-channels", VERDICT_INCONCLUSIVE },
 	};
 
@@ -698,12 +742,14 @@ static void lines_of_a_tutorial_are_read(void **state)
 static void the_maps_path_class_tells_why_not(void **state)
 {
 	(void)state;
-	assert_verdict(MAP("{\"gpu\": \"0000:1b:00.0\", \"hca\": \"mlx5_4\", \"path\": \"SYS\"}," OWN5),
-		       NET USE BUS TWO P "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n", VERDICT_WARN,
-		       "no GDR gdr-off");
+	assert_verdict(
+		MAP("{\"gpu\": \"0000:1b:00.0\", \"hca\": \"mlx5_4\", \"path\": \"SYS\"}," OWN5),
+		NET USE BUS TWO P "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n", VERDICT_WARN,
+		"no GDR gdr-off");
 	assert_verdict(MAP("{\"gpu\": \"0000:1b:00.0\", \"hca\": \"mlx5_4\", \"path\": \"SYS\"}"),
-		       NET P "NET/IB : Using [0]mlx5_4:1/RoCE [RO]; OOB eth0:10.1.0.4<0>\n" BUS TWO P
-			     "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n",
+		       NET P
+		       "NET/IB : Using [0]mlx5_4:1/RoCE [RO]; OOB eth0:10.1.0.4<0>\n" BUS TWO P
+		       "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n",
 		       VERDICT_NOGDR, "too far by the map|gdr-path");
 }
 
@@ -727,8 +773,8 @@ static void an_exact_list_in_the_log_stands_for_the_map(void **state)
 	(void)state;
 	assert_verdict(NULL, P "NCCL_IB_HCA set to =mlx5_4:1,mlx5_7:1,mlx5_5\n" NET USE TWO SEND,
 		       VERDICT_WARN, "WARN hca-missing|process 1: mlx5_7:1");
-	assert_verdict(NULL, P "NCCL_IB_HCA set to =mlx5_4:1,mlx5_5\n" NET USE TWO SEND, VERDICT_PASS,
-		       "verdict: PASS");
+	assert_verdict(NULL, P "NCCL_IB_HCA set to =mlx5_4:1,mlx5_5\n" NET USE TWO SEND,
+		       VERDICT_PASS, "verdict: PASS");
 	assert_verdict(NULL, P "NCCL_IB_HCA set to mlx5\n" NET USE TWO SEND, VERDICT_PASS,
 		       "note set-not-compared");
 }
@@ -767,8 +813,8 @@ static void a_wrong_map_is_refused_with_one_sentence(void **state)
 		_cleanup_verify_ struct verify *v = verify_new();
 		struct err err = { 0 };
 
-		assert_true(verify_add_map(v, NULL, wrong[i].line, strlen(wrong[i].line), "map.json", &err) <
-			    0);
+		assert_true(verify_add_map(v, NULL, wrong[i].line, strlen(wrong[i].line),
+					   "map.json", &err) < 0);
 		assert_non_null(strstr(err.msg, wrong[i].id));
 		assert_null(strchr(err.msg, '\n'));
 	}
@@ -803,20 +849,20 @@ static void two_maps_of_one_host_are_refused(void **state)
 /* --- benchmarks --- */
 
 /* Two VFs of 200 Gb/s: 50 GB/s. */
-#define RATES                                                                                                \
-	MAP("{\"gpu\": \"0000:1b:00.0\", \"hca\": \"mlx5_4\", \"mbps\": 200000}, "                           \
-	    "{\"gpu\": \"0000:1b:00.0\", \"hca\": \"mlx5_5\", \"mbps\": 200000}, "                           \
+#define RATES                                                                                      \
+	MAP("{\"gpu\": \"0000:1b:00.0\", \"hca\": \"mlx5_4\", \"mbps\": 200000}, "                 \
+	    "{\"gpu\": \"0000:1b:00.0\", \"hca\": \"mlx5_5\", \"mbps\": 200000}, "                 \
 	    "{\"gpu\": \"0000:2b:00.0\", \"hca\": \"mlx5_5\", \"mbps\": 200000}")
 #define BOTH SEND P "Channel 01/0 : 0[0] -> 1[0] [send] via NET/IB/1/GDRDMA\n"
-#define HEADINGS                                                                                             \
-	"#       size         count      type   redop    root     time   algbw   busbw #wrong     time   "   \
-	"algbw   busbw #wrong\n"                                                                             \
-	"#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  "    \
+#define HEADINGS                                                                                           \
+	"#       size         count      type   redop    root     time   algbw   busbw #wrong     time   " \
+	"algbw   busbw #wrong\n"                                                                           \
+	"#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  "  \
 	"(GB/s)  (GB/s)       \n"
-#define ROW(bus)                                                                                             \
-	"   536870912     134217728     float     sum      -1    23580   22.77   21.10      0    23611   "   \
-	"22.74   21.01      0\n"                                                                             \
-	"  1073741824     268435456     float     sum      -1    44893   23.92   " bus                       \
+#define ROW(bus)                                                                                           \
+	"   536870912     134217728     float     sum      -1    23580   22.77   21.10      0    23611   " \
+	"22.74   21.01      0\n"                                                                           \
+	"  1073741824     268435456     float     sum      -1    44893   23.92   " bus                     \
 	"      0    45021   23.85   44.71    N/A\n"
 
 static void a_benchmark_is_held_against_the_vfs(void **state)
@@ -826,11 +872,14 @@ static void a_benchmark_is_held_against_the_vfs(void **state)
 		enum verdict verdict;
 	} rows[] = {
 		{ HEADINGS ROW("46.10"),
-		  "note bandwidth:|46.10 GB/s bus bandwidth at best, 92 % of 50.00 GB/s:", VERDICT_PASS },
+		  "note bandwidth:|46.10 GB/s bus bandwidth at best, 92 % of 50.00 GB/s:",
+		  VERDICT_PASS },
 		{ HEADINGS ROW("44.84"),
-		  "WARN bandwidth-low|90 % of 50.00 GB/s; likely: nothing that the log shows", VERDICT_WARN },
+		  "WARN bandwidth-low|90 % of 50.00 GB/s; likely: nothing that the log shows",
+		  VERDICT_WARN },
 		{ HEADINGS ROW("24.10"), "FAIL bandwidth-half|48 % of 50.00 GB/s", VERDICT_FAIL },
-		{ HEADINGS ROW("1.90"), "FAIL bandwidth-half|42 % of 50.00 GB/s|: log:", VERDICT_FAIL },
+		{ HEADINGS ROW("1.90"),
+		  "FAIL bandwidth-half|42 % of 50.00 GB/s|: log:", VERDICT_FAIL },
 		/* Anything before it, as long as it is before both. */
 		{ "[1,0]<stdout>:#  size count type redop root time algbw busbw #wrong\n"
 		  "[1,0]<stdout>: 1073741824 268435456 float sum -1 44893 23.92 10.00 0\n",
@@ -853,12 +902,13 @@ static void a_benchmark_is_held_against_the_vfs(void **state)
 		    "# Collective test starting: alltoall_perf\n" HEADINGS ROW("23.00"),
 		  "92 % of 25.00", VERDICT_PASS },
 		/* Not to be judged, and not a table. */
-		{ HEADINGS "  65536  16384  float  sum  -1  30.0  2.00  3.83  0  30.0  2.00  3.83  0\n",
+		{ HEADINGS
+		  "  65536  16384  float  sum  -1  30.0  2.00  3.83  0  30.0  2.00  3.83  0\n",
 		  "note bandwidth-of-small-messages", VERDICT_PASS },
 		{ "step 10 loss 2.31 busbw\n" ROW("1.90"), "verdict: PASS", VERDICT_PASS },
 		{ ROW("1.90"), "verdict: PASS", VERDICT_PASS },
-		{ HEADINGS "1073741824 268435456 float sum -1 nan nan nan 0 nan nan nan 0\n", "verdict: PASS",
-		  VERDICT_PASS },
+		{ HEADINGS "1073741824 268435456 float sum -1 nan nan nan 0 nan nan nan 0\n",
+		  "verdict: PASS", VERDICT_PASS },
 	};
 
 	(void)state;
@@ -874,7 +924,8 @@ static void a_low_bandwidth_has_its_likely_cause(void **state)
 	static const char table[] = HEADINGS ROW("24.10");
 	_cleanup_free_ char *unused = xasprintf("%s%s", NET USE TWO SEND, table);
 	_cleanup_free_ char *plain = xasprintf(
-		"%s%s", NET USE TWO SEND P "Channel 01/0 : 0[0] -> 1[0] [send] via NET/IB/1\n", table);
+		"%s%s", NET USE TWO SEND P "Channel 01/0 : 0[0] -> 1[0] [send] via NET/IB/1\n",
+		table);
 
 	(void)state;
 	assert_verdict(RATES, unused, VERDICT_FAIL,
@@ -884,13 +935,15 @@ static void a_low_bandwidth_has_its_likely_cause(void **state)
 
 static void without_a_map_nccl_tells_the_rate(void **state)
 {
-	static const char speed[] = P "NET/IB: [0] mlx5_4:uverbs4:1/RoCE provider=Mlx5 speed=400000 "
-				      "context=0x7f0 pciPath=/sys/devices ar=0\n";
-	_cleanup_free_ char *told = xasprintf("%s%s%s", speed, NET USE TWO SEND, HEADINGS ROW("24.10"));
+	static const char speed[] =
+		P "NET/IB: [0] mlx5_4:uverbs4:1/RoCE provider=Mlx5 speed=400000 "
+		  "context=0x7f0 pciPath=/sys/devices ar=0\n";
+	_cleanup_free_ char *told =
+		xasprintf("%s%s%s", speed, NET USE TWO SEND, HEADINGS ROW("24.10"));
 	_cleanup_free_ char *untold = xasprintf("%s%s", NET USE TWO SEND, HEADINGS ROW("24.10"));
-	_cleanup_free_ char *inside =
-		xasprintf("%s%s%s", speed, P "comm 0x1 rank 0 nRanks 1 nNodes 1 localRanks 1 localRank 0\n",
-			  HEADINGS ROW("24.10"));
+	_cleanup_free_ char *inside = xasprintf(
+		"%s%s%s", speed, P "comm 0x1 rank 0 nRanks 1 nNodes 1 localRanks 1 localRank 0\n",
+		HEADINGS ROW("24.10"));
 
 	(void)state;
 	assert_verdict(NULL, told, VERDICT_FAIL, "48 % of 50.00");
@@ -956,14 +1009,17 @@ static void more_gpus_than_fit_are_only_counted(void **state)
 	}
 	verify_end(v);
 	assert_int_equal(verify_judge(v), VERDICT_PASS);
-	assert_says(v, "4106 channels between nodes, 4106 with GDRDMA|and 4079 more|note too-many-gpus");
+	assert_says(
+		v,
+		"4106 channels between nodes, 4106 with GDRDMA|and 4079 more|note too-many-gpus");
 }
 
 static void the_json_names_every_gpu_and_finding(void **state)
 {
 	_cleanup_verify_ struct verify *v = verify_new();
 	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
-	static const char log[] = NET USE BUS TWO P "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n";
+	static const char log[] =
+		NET USE BUS TWO P "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n";
 	struct json j;
 
 	(void)state;

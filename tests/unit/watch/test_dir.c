@@ -57,8 +57,8 @@ static void make_dir(const char *path)
 	assert_int_equal(mkdir(path, 0700), 0);
 }
 
-/* Does the descriptor become readable because of something that matters? Events are queued before a call
- * returns. */
+/* Does the descriptor become readable because of something that matters? Events are queued before a
+ * call returns. */
 static bool changed(const struct folder *f)
 {
 	struct pollfd fd = { .fd = watch_dir_fd(f->w), .events = POLLIN };

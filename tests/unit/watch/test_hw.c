@@ -27,9 +27,9 @@
 #include "watch/watch-internal.h"
 
 /* A literal ends with a NUL of its own: the kernel ends the last pair with one, too. */
-#define UEVENT(text, matters)                                                                                \
-	{                                                                                                    \
-		text, sizeof(text), matters                                                                  \
+#define UEVENT(text, matters)                                                                      \
+	{                                                                                          \
+		text, sizeof(text), matters                                                        \
 	}
 
 static void uevents_are_judged_by_subsystem(void **state)
@@ -45,7 +45,8 @@ static void uevents_are_judged_by_subsystem(void **state)
 		       true),
 		UEVENT("move@/devices/x/net/eth1\0SUBSYSTEM=net\0INTERFACE=eth1", true),
 		UEVENT("add@/devices/x/infiniband/mlx5_2\0SUBSYSTEM=infiniband\0NAME=mlx5_2", true),
-		UEVENT("remove@/devices/x/infiniband_verbs/uverbs2\0SUBSYSTEM=infiniband_verbs", true),
+		UEVENT("remove@/devices/x/infiniband_verbs/uverbs2\0SUBSYSTEM=infiniband_verbs",
+		       true),
 		UEVENT("unbind@/devices/x\0ACTION=unbind\0SUBSYSTEM=pci", true),
 		UEVENT("add@/devices/virtual/block/loop0\0SUBSYSTEM=block", false),
 		UEVENT("add@/devices/x/net/eth1/queues/rx-0\0SUBSYSTEM=queues", false),
@@ -62,7 +63,8 @@ static void uevents_are_judged_by_subsystem(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
-		/* On the heap and of the exact size, so that the sanitizer sees a read beyond the end. */
+		/* On the heap and of the exact size, so that the sanitizer sees a read beyond the
+		 * end. */
 		char *copy = xcalloc(table[i].len, 1);
 
 		memcpy(copy, table[i].text, table[i].len);
@@ -173,11 +175,13 @@ static void set_address(unsigned last_byte)
 	close(fd);
 }
 
-/* Our socket is turned over to messages that do not matter, so that only their loss can be the change. */
+/* Our socket is turned over to messages that do not matter, so that only their loss can be the
+ * change. */
 static void overrun_counts_as_a_change(void **state)
 {
 	struct watch_hw *w = open_in_own_network();
-	int links = RTNLGRP_LINK, addresses = RTNLGRP_IPV4_IFADDR, smallest = 1, fd = watch_hw_fd(w, 1);
+	int links = RTNLGRP_LINK, addresses = RTNLGRP_IPV4_IFADDR, smallest = 1,
+	    fd = watch_hw_fd(w, 1);
 
 	(void)state;
 	setsockopt(fd, SOL_NETLINK, NETLINK_DROP_MEMBERSHIP, &links, sizeof(links));
