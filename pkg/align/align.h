@@ -12,9 +12,9 @@
  *  3. keep VFs beside the free GPUs: as few as possible of the n_free GPUs remain without a VF of
  *     their own, left over at a place that is nearest to them now (a maximum matching);
  *  4. among places that are equal in all this, those with a VF left whose port is up, then those
- * with the most VFs left (containers spread over PFs), round by round: no place gets its second VF
- * before the others have their first; of a place, VFs whose port is up before those whose port is
- * down;
+ *     with the most VFs left (containers spread over PFs), round by round: no place gets its second
+ *     VF before the others have their first; of a place, VFs whose port is up before those whose
+ *     port is down;
  *  5. the same VF index on every place, where possible; then the lowest index;
  *  6. lowest address.
  * Terms 1 to 3 are exactly optimal when v >= g, whatever the ranks, and when v < g on machines
@@ -26,11 +26,16 @@
  * Without GPUs (n_gpus 0) the GPUs are predicted. The candidates are *zones*: the sets of places
  * that are connected by a rank of at most PXB (switches), PHB (root complex), NODE, and all places.
  * A free GPU is at home in a zone that holds every place nearest to it. Zones with enough VFs are
- * compared by a. fewest must VFs outside;          b. most GPUs at home, counted up to v; c. fewest
- * GPUs at home (whole groups of GPUs stay free); d. inside one NUMA node;             e. fewest VFs
- * beyond the first on one place; f. the tightest kind of zone;        g. lowest address. In the
- * best zone the VFs are chosen as for its GPUs at home: each VF beside a GPU of its own as long as
- * there are enough (total rank), then terms 2 and 4 to 6.
+ * compared by
+ *  a. fewest must VFs outside;
+ *  b. most GPUs at home, counted up to v;
+ *  c. fewest GPUs at home (whole groups of GPUs stay free);
+ *  d. inside one NUMA node;
+ *  e. fewest VFs beyond the first on one place;
+ *  f. the tightest kind of zone;
+ *  g. lowest address.
+ * In the best zone the VFs are chosen as for its GPUs at home: each VF beside a GPU of its own as
+ * long as there are enough (total rank), then terms 2 and 4 to 6.
  *
  * When the GPUs are drawn at random (`drawn` of the n_free, each set as likely as any other)
  * nothing is gained by a guess where they will be together: term 1 is the *expected* total rank

@@ -5,9 +5,10 @@
  * plugin: encoding/json), also inside an object named `railmate`: a file for a later version of
  * ours still loads after a roll-back.
  *
- *   { "resourceList": [ { "resourceName": "vf", …, "railmate": { "gid": "fixed:3", "network":
- * "host" } } ], "railmate": { "gpus": [ { "vendor": "10de", "classes": ["0300", "0302"], "name":
- * "NVIDIA" } ] } }
+ *   { "resourceList": [ { "resourceName": "vf", …,
+ *                         "railmate": { "gid": "fixed:3", "network": "host" } } ],
+ *     "railmate": { "gpus": [ { "vendor": "10de", "classes": ["0300", "0302"],
+ *                               "name": "NVIDIA" } ] } }
  *
  * `gpus` replaces the built-in table of what is a GPU.
  */

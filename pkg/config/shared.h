@@ -2,9 +2,10 @@
  * The configuration of k8s-rdma-shared-dev-plugin: HCAs that many containers share.
  *
  *   { "periodicUpdateInterval": 300,
- *     "configList": [ { "resourceName": "hca_shared_devices_a", "rdmaHcaMax": 1000, "selectors": {
- * "vendors": ["15b3"], "deviceIDs": ["1017"], "drivers": ["mlx5_core"], "ifNames": ["ib0"],
- * "linkTypes": ["infiniband"] } } ] }
+ *     "configList": [ { "resourceName": "hca_shared_devices_a", "rdmaHcaMax": 1000,
+ *                       "selectors": { "vendors": ["15b3"], "deviceIDs": ["1017"],
+ *                                      "drivers": ["mlx5_core"], "ifNames": ["ib0"],
+ *                                      "linkTypes": ["infiniband"] } } ] }
  */
 #ifndef RAILMATE_CONFIG_SHARED_H
 #define RAILMATE_CONFIG_SHARED_H

@@ -3,16 +3,18 @@
  * a connection, each one JSON object and a line feed. Keys that are not known are ignored, so that
  * programs of neighbouring versions understand each other.
  *
- *   {"op": "bind", "slot": "…", "namespace": "…", "pod": "…", "uid": "…"}   {"bound": [{"slot",
- * "resource", "vf", "rdma", "pf"}, …]}
- *   {"op": "ledger"}                                                        {"ledger": "the text of
- * the ledger"}
- *   {"op": "pools"}                                                         {"pools": "JSON: what
- * every VF of this node is now"}
- *   {"op": "release", "vf": "…"}                                            {}
- *   {"op": "status"}                                                        {}
- *   anything that goes wrong                                                {"error": {"code":
- * "EAGAIN", "message": "…"}}
+ *   {"op": "bind", "slot": "…", "namespace": "…", "pod": "…", "uid": "…"}
+ *       {"bound": [{"slot", "resource", "vf", "rdma", "pf"}, …]}
+ *   {"op": "ledger"}
+ *       {"ledger": "the text of the ledger"}
+ *   {"op": "pools"}
+ *       {"pools": "JSON: what every VF of this node is now"}
+ *   {"op": "release", "vf": "…"}
+ *       {}
+ *   {"op": "status"}
+ *       {}
+ *   anything that goes wrong
+ *       {"error": {"code": "EAGAIN", "message": "…"}}
  */
 #ifndef RAILMATE_CONTROL_CONTROL_H
 #define RAILMATE_CONTROL_CONTROL_H

@@ -2,8 +2,12 @@
  * What of this machine keeps NCCL from being fast or right: facts in, findings out.
  *
  *   facts.c (and net_*.c) read the machine into struct doctor_facts; absent and unreadable are
- * different values. Every check is a row { id, title, about, run }: a pure function of the facts
- * that says doctor_find(). text.c, json.c and manifest.c print what was found.
+ *   different values.
+ *
+ *   Every check is a row { id, title, about, run }: a pure function of the facts that says
+ *   doctor_find().
+ *
+ *   text.c, json.c and manifest.c print what was found.
  *
  * A check says as many findings as there are things to say: one for each device in trouble, or a
  * single PASS for all; none at all when there is nothing here that it is about (AMD's on a machine

@@ -6,20 +6,23 @@
  *
  * What a hold goes through (struct ledger_hold, ledger/ledger.h):
  *
- *   Allocate ──▶ pending ──PreStartContainer──▶ started ──gone, VF in use──▶ draining ──VF idle──▶
- * (free) └──────gone, VF idle──▶ (free) ◀──gone, VF idle──┘
+ *   Allocate ──▶ pending ──PreStartContainer──▶ started ──gone, in use──▶ draining ──idle──▶ (free)
+ *                   │                              │
+ *                   └──gone, VF idle──▶ (free)     └──gone, VF idle──▶ (free)
  *
  * Identity. A pod is its UID as the kubelet knows it (checkpoint, CNI, cgroup names). A name alone
  * neither takes over a started hold nor frees one.
  *
  * Gone. A started hold ends only if one of these is true, and nothing on the machine uses the VF:
  *   (a) this kubelet (epoch) has shown the pod and then, in a complete answer that was asked for
- * later, not any more; (b) the cgroup of the pod has no process, on a node where cgroups of pods
- * have been found by their UIDs, and the kubelet does not show the pod, or gives the VF to another
- * one; (c) an operator says so (holds_release()); (d) neither (a) nor (b) can ever be known (no
- * UID, or no cgroups), and this kubelet has not shown the pod for `mature_ms`. Everything else (no
- * answer, an answer of a kubelet that has just started, a directory that cannot be read) decides
- * nothing.
+ *       later, not any more;
+ *   (b) the cgroup of the pod has no process, on a node where cgroups of pods have been found by
+ *       their UIDs, and the kubelet does not show the pod, or gives the VF to another one;
+ *   (c) an operator says so (holds_release());
+ *   (d) neither (a) nor (b) can ever be known (no UID, or no cgroups), and this kubelet has not
+ *       shown the pod for `mature_ms`.
+ * Everything else (no answer, an answer of a kubelet that has just started, a directory that cannot
+ * be read) decides nothing.
  *
  * Numbers. Every decision has a number that only grows; ledger, CDI specs and map.json carry it. Of
  * two records of one VF or one slot the higher number counts.

@@ -3,8 +3,8 @@
  * GPUs and 16 PFs × 127 VFs; many random free sets, beside a floor that looks at the same functions
  * and takes the nearest free VF for each GPU in turn.
  *
- *   bench_align [--json] [COUNT]     COUNT free sets a row (10,000); a tenth of it on the large
- * machine
+ *   bench_align [--json] [COUNT]
+ *       COUNT free sets a row (10,000); a tenth of it on the large machine
  */
 #include <stdio.h>
 #include <stdlib.h>

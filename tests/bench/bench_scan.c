@@ -2,9 +2,11 @@
  * From the tree of a machine to the picture of the node: discover_host() and node_new() on a large
  * machine.
  *
- *   bench_scan tree PFS VFS GPUS     prints such a machine as host.tree
- *   bench_scan time DIR COUNT        scans the machine below DIR, in turn with the floor: every
- * file and link below DIR/sys and DIR/proc read once, nothing understood
+ *   bench_scan tree PFS VFS GPUS
+ *       prints such a machine as host.tree
+ *   bench_scan time DIR COUNT
+ *       scans the machine below DIR, in turn with the floor: every file and link below DIR/sys and
+ *       DIR/proc read once, nothing understood
  *
  * `time` prints one JSON object on standard output, in milliseconds; the first scan, which warms
  * up, is not counted.
