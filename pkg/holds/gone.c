@@ -5,8 +5,8 @@
 
 #include "base/str.h"
 
-#define SEE_CGROUP_MS                                                                              \
-	60000 /* a pod whose cgroup was not seen by then is on a node that does not show it */
+/* A pod whose cgroup was not seen by then is on a node that does not show it. */
+#define SEE_CGROUP_MS 60000
 
 /* A look may be older than the hold: then it says nothing. */
 static enum holds_cgroup cgroup_of(const struct ledger_hold *hold, const struct holds_facts *f)

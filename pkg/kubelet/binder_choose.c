@@ -19,9 +19,8 @@
 #include "pool/slots.h"
 
 #define ROUNDS_MAX 4 /* over the units, until nobody finds a better place beside the others */
-#define TRIES_MAX                                                                                  \
-	8 /* solutions given up because a VF of theirs is not at rest; then every VF is asked      \
-	     about */
+/* Solutions given up because a VF of theirs is not at rest; then every VF is asked about. */
+#define TRIES_MAX 8
 
 /* VFs that are chosen together: of a pool, or of one class of it. */
 struct unit {

@@ -9,9 +9,8 @@
 #include "kubelet/podspec_queue.h"
 #include "rpc/rpc.h"
 
-#define LIST_BYTES_MAX                                                                             \
-	(16u << 20) /* pods are a few kilobytes each, and a node runs some hundred                 \
-		     */
+/* Pods are a few kilobytes each, and a node runs some hundred. */
+#define LIST_BYTES_MAX (16u << 20)
 /* The kubelet takes 100 questions a second, of all who ask, and refuses the others. So it does an
  * answer that is too large. */
 #define RATE_PAUSE_MS 15

@@ -16,9 +16,8 @@ struct arena;
 
 #define SLOT_ID_MAX	63
 #define SLOT_NUMBER_MAX 65535
-#define SLOT_ANY                                                                                   \
-	-1 /* the class of VFs without a NUMA node, and of a pool that tells none                  \
-	      (excludeTopology) */
+/* The class of VFs without a NUMA node, and of a pool that tells none (excludeTopology). */
+#define SLOT_ANY -1
 
 /* A slot that a container holds. */
 struct slot_use {

@@ -12,8 +12,8 @@
 #include "render/render-internal.h"
 
 #define RDMA_CM "/dev/infiniband/rdma_cm"
-#define PROFILES_INDEXED                                                                           \
-	(PROFILE_MSCCLPP | PROFILE_OFI | PROFILE_ONECCL) /* those that are told a GID index */
+/* Those that are told a GID index. */
+#define PROFILES_INDEXED (PROFILE_MSCCLPP | PROFILE_OFI | PROFILE_ONECCL)
 
 /* --- the operator's variables --- */
 

@@ -15,8 +15,8 @@ struct strbuf;
 struct verify;
 
 #define VERIFY_MAX_LINE 16384 /* the rest of a longer line is skipped */
-#define VERIFY_MAX_GPUS                                                                            \
-	4096 /* of all processes together, and as many processes; more are counted only */
+/* Of all processes together, and as many processes; more are counted only. */
+#define VERIFY_MAX_GPUS 4096
 #define VERIFY_MAX_DEVS 64 /* of a process */
 
 enum verdict {

@@ -25,9 +25,8 @@
 
 #define TICK_MS		    20 /* --poll: a slow machine can do without so many */
 #define REGISTER_TIMEOUT_MS 15000
-#define STREAM_GRACE_TICKS                                                                         \
-	25 /* a Register that was answered and brought no stream is repeated after this            \
-	    */
+/* A Register that was answered and brought no stream is repeated after this. */
+#define STREAM_GRACE_TICKS 25
 
 enum parts { WHOLE, MIG, REPLICAS };
 

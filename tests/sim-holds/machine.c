@@ -157,8 +157,8 @@ bool can_create(const struct world *w, int pod, int c)
 	return w->now_ms - p->c[c].ok_ms <= 1000;
 }
 
-#define PRESTART_TIMEOUT_MS                                                                        \
-	30000 /* of the container's other pools, to which the kubelet goes after ours */
+/* Of the container's other pools, to which the kubelet goes after ours. */
+#define PRESTART_TIMEOUT_MS 30000
 
 /* What CDI makes of the slots: the VF in the spec, by then. */
 static bool resolve(const struct world *w, set slots, set *ret)
