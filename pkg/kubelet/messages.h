@@ -1,5 +1,6 @@
 /*
- * Kubelet messages ↔ plain structs: DevicePlugin v1beta1, PodResources v1, pluginregistration v1.
+ * Messages of the kubelet and of container runtimes ↔ plain structs: DevicePlugin v1beta1,
+ * PodResources v1, pluginregistration v1, Pods v1alpha1, CRI v1.
  * The only user of protobuf-c. Decoders return -EBADMSG with a sentence for bytes that do not
  * parse, hold invalid UTF-8 or NUL in an id (err->code is EILSEQ for these two), or exceed
  * MESSAGE_IDS_MAX; results live in the arena. A preference must not fail: msg_decode_preferred()
@@ -16,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "kubelet/podspec.h"
 #include "render/render.h"
 
 struct arena;
@@ -23,17 +25,20 @@ struct err;
 
 #define MESSAGE_IDS_MAX 65536
 
-#define PATH_REGISTER	    "/v1beta1.Registration/Register"
-#define PATH_OPTIONS	    "/v1beta1.DevicePlugin/GetDevicePluginOptions"
-#define PATH_LIST_AND_WATCH "/v1beta1.DevicePlugin/ListAndWatch"
-#define PATH_PREFERRED	    "/v1beta1.DevicePlugin/GetPreferredAllocation"
-#define PATH_ALLOCATE	    "/v1beta1.DevicePlugin/Allocate"
-#define PATH_PRE_START	    "/v1beta1.DevicePlugin/PreStartContainer"
-#define PATH_POD_LIST	    "/v1.PodResourcesLister/List"
-#define PATH_POD_GET	    "/v1.PodResourcesLister/Get"
-#define PATH_ALLOCATABLE    "/v1.PodResourcesLister/GetAllocatableResources"
-#define PATH_GET_INFO	    "/pluginregistration.Registration/GetInfo"
-#define PATH_NOTIFY_STATUS  "/pluginregistration.Registration/NotifyRegistrationStatus"
+#define PATH_REGISTER	     "/v1beta1.Registration/Register"
+#define PATH_OPTIONS	     "/v1beta1.DevicePlugin/GetDevicePluginOptions"
+#define PATH_LIST_AND_WATCH  "/v1beta1.DevicePlugin/ListAndWatch"
+#define PATH_PREFERRED	     "/v1beta1.DevicePlugin/GetPreferredAllocation"
+#define PATH_ALLOCATE	     "/v1beta1.DevicePlugin/Allocate"
+#define PATH_PRE_START	     "/v1beta1.DevicePlugin/PreStartContainer"
+#define PATH_POD_LIST	     "/v1.PodResourcesLister/List"
+#define PATH_POD_GET	     "/v1.PodResourcesLister/Get"
+#define PATH_ALLOCATABLE     "/v1.PodResourcesLister/GetAllocatableResources"
+#define PATH_PODS_LIST	     "/v1alpha1.Pods/ListPods"
+#define PATH_RUNTIME_VERSION "/runtime.v1.RuntimeService/Version"
+#define PATH_RUNTIME_STATUS  "/runtime.v1.RuntimeService/Status"
+#define PATH_GET_INFO	     "/pluginregistration.Registration/GetInfo"
+#define PATH_NOTIFY_STATUS   "/pluginregistration.Registration/NotifyRegistrationStatus"
 
 struct ids {
 	const char **v;
@@ -111,6 +116,14 @@ struct pod_list {
 	size_t n;
 };
 
+/* CRI: what the runtime says of itself. */
+struct runtime_version {
+	const char *name, *version;
+};
+struct runtime_status {
+	const char *config, *cni; /* JSON; NULL: not told */
+};
+
 int msg_decode_options(struct bytes in, struct arena *a, struct plugin_options *ret,
 		       struct err *err);
 int msg_decode_register(struct bytes in, struct arena *a, struct register_request *ret,
@@ -136,6 +149,13 @@ int msg_decode_plugin_info(struct bytes in, struct arena *a, struct plugin_info 
 int msg_decode_registration_status(struct bytes in, struct arena *a,
 				   struct registration_status *ret, struct err *err);
 
+/* The answer of the Pods API's ListPods. */
+int msg_decode_pod_specs(struct bytes in, struct arena *a, struct spec_list *ret, struct err *err);
+int msg_decode_runtime_version(struct bytes in, struct arena *a, struct runtime_version *ret,
+			       struct err *err);
+int msg_decode_runtime_status(struct bytes in, struct arena *a, struct runtime_status *ret,
+			      struct err *err);
+
 struct bytes msg_encode_options(const struct plugin_options *m, struct arena *a);
 struct bytes msg_encode_register(const struct register_request *m, struct arena *a);
 struct bytes msg_encode_device_list(const struct device_list *m, struct arena *a);
@@ -152,5 +172,9 @@ struct bytes msg_encode_allocatable(const struct pod_container *m, bool one_entr
 				    struct arena *a);
 struct bytes msg_encode_plugin_info(const struct plugin_info *m, struct arena *a);
 struct bytes msg_encode_registration_status(const struct registration_status *m, struct arena *a);
+struct bytes msg_encode_pod_specs(const struct spec_list *m, struct arena *a);
+struct bytes msg_encode_runtime_version(const struct runtime_version *m, struct arena *a);
+struct bytes msg_encode_runtime_status_request(struct arena *a); /* verbose */
+struct bytes msg_encode_runtime_status(const struct runtime_status *m, struct arena *a);
 
 #endif

@@ -6,7 +6,6 @@
 #include "base/err.h"
 #include "corepod.pb-c.h"
 #include "kubelet/messages-internal.h"
-#include "kubelet/podsapi.h"
 #include "podsapi.pb-c.h"
 
 /* --- from the wire --- */
@@ -155,7 +154,7 @@ static int pod_from(struct bytes in, struct spec_pod *p, struct arena *a, struct
 	return containers_from(m, p, name, a, err);
 }
 
-int podsapi_decode(struct bytes in, struct arena *a, struct spec_list *ret, struct err *err)
+int msg_decode_pod_specs(struct bytes in, struct arena *a, struct spec_list *ret, struct err *err)
 {
 	_cleanup_arena_ struct arena *scratch = arena_new(16384);
 	V1alpha1__ListPodsResponse *m =
@@ -262,7 +261,7 @@ static struct bytes pod_to(const struct spec_pod *p, struct arena *a)
 	return message_pack(&m, a);
 }
 
-struct bytes podsapi_encode(const struct spec_list *list, struct arena *a)
+struct bytes msg_encode_pod_specs(const struct spec_list *list, struct arena *a)
 {
 	V1alpha1__ListPodsResponse m = V1ALPHA1__LIST_PODS_RESPONSE__INIT;
 

@@ -5,7 +5,6 @@
 #include "base/err.h"
 #include "cri.pb-c.h"
 #include "kubelet/messages-internal.h"
-#include "kubelet/runtime.h"
 
 #define CONFIG "config"
 #define CNI    "cniconfig"

@@ -5,25 +5,15 @@
 #ifndef RAILMATE_KUBELET_PODSAPI_H
 #define RAILMATE_KUBELET_PODSAPI_H
 
-#include "base/bytes.h"
 #include "kubelet/podspec.h"
 
-struct arena;
-struct err;
 struct podsapi;
 struct rpc;
-
-#define PATH_PODS_LIST "/v1alpha1.Pods/ListPods"
 
 struct podsapi *podsapi_new(struct rpc *rpc,
 			    const char *socket); /* opens nothing yet [any thread] */
 const struct podspec_source *podsapi_source(const struct podsapi *p); /* [any thread] */
 /* Fetches under way end as failed first. Not from a done; NULL is fine. */
 void podsapi_free(struct podsapi *p);
-
-/* The answer of ListPods, both ways: the fake kubelet of the tests speaks through this header too.
- */
-int podsapi_decode(struct bytes in, struct arena *a, struct spec_list *ret, struct err *err);
-struct bytes podsapi_encode(const struct spec_list *list, struct arena *a);
 
 #endif

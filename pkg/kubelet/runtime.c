@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "document/document.h"
+#include "kubelet/messages.h"
 #include "rpc/rpc.h"
 
 #define ANSWER_BYTES_MAX (4u << 20)

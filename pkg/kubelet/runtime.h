@@ -7,10 +7,7 @@
 #ifndef RAILMATE_KUBELET_RUNTIME_H
 #define RAILMATE_KUBELET_RUNTIME_H
 
-#include "base/bytes.h"
-
 struct arena;
-struct err;
 struct rpc;
 struct runtime;
 
@@ -55,23 +52,5 @@ enum runtime_cdi runtime_judge(const char *name, const char *version, const char
  * JSON; NULL not known. */
 enum runtime_cni runtime_judge_cni(const char *who, const char *cni, struct arena *a,
 				   const char **ret_sentence);
-
-/* The messages, both ways: the runtime of the tests speaks through this header, too. */
-#define PATH_RUNTIME_VERSION "/runtime.v1.RuntimeService/Version"
-#define PATH_RUNTIME_STATUS  "/runtime.v1.RuntimeService/Status"
-
-struct runtime_version {
-	const char *name, *version;
-};
-struct bytes msg_encode_runtime_version(const struct runtime_version *v, struct arena *a);
-int msg_decode_runtime_version(struct bytes in, struct arena *a, struct runtime_version *ret,
-			       struct err *err);
-struct bytes msg_encode_runtime_status_request(struct arena *a); /* verbose */
-struct runtime_status {
-	const char *config, *cni; /* JSON; NULL: not told */
-};
-struct bytes msg_encode_runtime_status(const struct runtime_status *s, struct arena *a);
-int msg_decode_runtime_status(struct bytes in, struct arena *a, struct runtime_status *ret,
-			      struct err *err);
 
 #endif

@@ -20,7 +20,6 @@
 #include "kubelet/checkpoint.h"
 #include "kubelet/identify.h"
 #include "kubelet/messages.h"
-#include "kubelet/podsapi.h"
 #include "kubelet/podspec.h"
 #include "kubelet/runtime.h"
 
@@ -137,7 +136,7 @@ static void check_kubelet(struct bytes resources, struct bytes api, struct arena
 
 	if (msg_decode_pod_list(resources, a, &pods, &err) < 0)
 		assert(*err.msg && str_utf8_valid(err.msg, strlen(err.msg)));
-	if (podsapi_decode(api, a, &specs, &err) < 0)
+	if (msg_decode_pod_specs(api, a, &specs, &err) < 0)
 		assert(*err.msg && str_utf8_valid(err.msg, strlen(err.msg)));
 	check_elimination(&pods, &none, a);
 	if (pods.n && pods.v[0].n_containers && pods.v[0].containers[0].n_held)

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "kubelet/messages.h"
 #include "kubelet/runtime.h"
 
 #define NOTHING	   ((struct bytes) { NULL, 0 })
