@@ -20,9 +20,7 @@
 
 #include "kubelet/messages.h"
 
-struct arena;
 struct gpuplugin;
-struct hw_inventory;
 struct rpc;
 
 /* dirs (borrowed, as socket is): where plugins have their sockets. socket: asked instead of any
@@ -38,28 +36,5 @@ void gpuplugin_close(
 typedef void (*gpuplugin_done_fn)(void *arg, const struct ids *ids, bool random, const char *why);
 void gpuplugin_prefer(struct gpuplugin *g, const char *resource, const struct ids *available,
 		      size_t size, unsigned timeout_ms, gpuplugin_done_fn done, void *arg);
-
-/* --- the question, pure --- */
-
-struct gpu_question {
-	const char *resource;
-	struct ids free; /* by id; they live as long as what is allocatable */
-};
-
-/*
- * The free ids of a GPU resource: what is allocatable and nobody holds. resource NULL: the one with
- * the most GPUs, ours left out. nodes: only GPUs on these NUMA nodes (n_nodes 0: on all). false: no
- * prediction is possible, why is a sentence: no such GPUs, fewer free than wanted, or ids that
- * stand for a part of a GPU (MIG; time-sliced "…::n", which are handed out in no foreseeable
- * order).
- */
-bool gpu_question_ask(const struct pod_container *allocatable, const struct pod_list *held,
-		      const char *resource, const char *ours, size_t want, const int *nodes,
-		      size_t n_nodes, const struct hw_inventory *inv, struct arena *a,
-		      struct gpu_question *ret, const char **why);
-/* Which GPUs these are: PCI indices, ascending; 0: not all of them are GPUs of this node, or two
- * are the same one. */
-size_t gpu_question_gpus(const struct gpu_question *q, const struct ids *ids,
-			 const struct hw_inventory *inv, struct arena *a, int **ret);
 
 #endif

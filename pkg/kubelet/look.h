@@ -4,6 +4,7 @@
 #define RAILMATE_KUBELET_LOOK_H
 
 #include "kubelet/gpuplugin.h"
+#include "kubelet/gpuquestion.h"
 #include "kubelet/identify.h"
 #include "kubelet/plugin-internal.h"
 #include "kubelet/podspec.h"

@@ -1,10 +1,11 @@
+#include "kubelet/gpuquestion.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/str.h"
 #include "hw/inventory.h"
-#include "kubelet/gpuplugin.h"
 #include "kubelet/identify.h"
 
 static size_t count_gpus(const struct held *h, const struct hw_inventory *inv)
