@@ -12,7 +12,7 @@
 #include "config/config.h"
 #include "config/policy.h"
 #include "hw/inventory.h"
-#include "kubelet/answer.h"
+#include "kubelet/grant.h"
 #include "kubelet/contents.h"
 #include "kubelet/rundir.h"
 #include "pool/node.h"
@@ -243,7 +243,7 @@ static int look_into_container(struct plan *p, const struct grant *grant, struct
 static int render(struct plan *p, const struct ids *ids, struct err *err)
 {
 	struct grant grant;
-	int r = answer_grant(p->m->node, p->pool, ids, p->m->root, p->in.gpus, p->in.n_gpus,
+	int r = grant_of_ids(p->m->node, p->pool, ids, p->m->root, p->in.gpus, p->in.n_gpus,
 			     p->arena, &grant, err);
 
 	if (r < 0)

@@ -10,7 +10,7 @@
 #include "discover/discover.h"
 #include "discover/sysroot.h"
 #include "hw/inventory.h"
-#include "kubelet/answer.h"
+#include "kubelet/grant.h"
 #include "pool/node.h"
 #include "render/render.h"
 #include "render/topofile.h"
@@ -180,11 +180,11 @@ static int dev_now(const struct contents_in *in, const struct pool *pool,
 	if (state && state->uverbs) {
 		ret->rdma = state->rdma;
 		ret->uverbs = state->uverbs;
-		answer_umads(in->node, pool, in->root, a, ret);
+		grant_find_umads(in->node, pool, in->root, a, ret);
 	} else if (looked) {
 		*ret = *looked;
 	} else {
-		r = answer_dev(in->node, pool, in->root, dev, a, ret, err);
+		r = grant_look_at(in->node, pool, in->root, dev, a, ret, err);
 		ret->dev = dev;
 	}
 	ret->state = state;
@@ -237,7 +237,7 @@ static int grant_share(const struct contents_in *in, const struct share *share, 
 			return r;
 		index[ret->n_devs++] = (int)i;
 	}
-	answer_pairs(ret, index, in->gpus, in->n_gpus, a);
+	grant_find_pairs(ret, index, in->gpus, in->n_gpus, a);
 	return 0;
 }
 

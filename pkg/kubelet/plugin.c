@@ -14,7 +14,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "holds/holds.h"
-#include "kubelet/answer.h"
+#include "kubelet/choice.h"
+#include "kubelet/grant.h"
 #include "kubelet/holders.h"
 #include "kubelet/keeper.h"
 #include "kubelet/recent.h"
@@ -108,6 +109,15 @@ static uint64_t hash_of(struct bytes b)
 	return h;
 }
 
+/* Devices that drain are unhealthy: nobody gets them until they are at rest. */
+static void mark_draining(struct device_list *list, const struct holds *holds)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		if (holds_withholds(holds, list->v[i].id))
+			list->v[i].healthy = false;
+	}
+}
+
 /* Unless it is the same again: the kubelet writes its checkpoint with every list. */
 static void send_list(struct plugin *p, struct listener *l, struct arena *a)
 {
@@ -117,11 +127,11 @@ static void send_list(struct plugin *p, struct listener *l, struct arena *a)
 	uint64_t hash;
 
 	if (pool && p->shared)
-		list = answer_shared_list(pool, a);
+		list = grant_share_list(pool, a);
 	else if (pool)
-		list = plugin_is_late(p) ? late_list(p, a) : answer_list(pool, a);
+		list = plugin_is_late(p) ? late_list(p, a) : choice_list(pool, a);
 	if (p->env->keeper && !p->shared)
-		answer_list_draining(&list, keeper_holds(p->env->keeper));
+		mark_draining(&list, keeper_holds(p->env->keeper));
 	body = msg_encode_device_list(&list, a);
 	hash = hash_of(body);
 	if (l->sent == hash)
@@ -209,7 +219,7 @@ static int allocate_one(struct plugin *p, const struct pool *pool, const struct 
 
 	given->n_gpus = choice_known_gpus(choice, p->node->inv, grants->arena, &given->gpus);
 	record_begin(&given->record, p, choice, ids, grants->arena);
-	r = answer_grant(p->node, pool, ids, p->env->root, given->gpus, given->n_gpus,
+	r = grant_of_ids(p->node, pool, ids, p->env->root, given->gpus, given->n_gpus,
 			 grants->arena, &given->grant, err);
 	if (r == 0)
 		r = files_allocate(p, &given->grant, a, ret, err);
@@ -224,7 +234,7 @@ static int allocate_shared(struct plugin *p, const struct pool *pool, const stru
 	struct edits *edits = arena_array(a, lists->n, sizeof(*edits));
 
 	for (size_t i = 0; i < lists->n; i++) {
-		int r = answer_shared(p->node, pool, &lists->v[i], p->env->root, a, &edits[i], err);
+		int r = grant_of_shares(p->node, pool, &lists->v[i], p->env->root, a, &edits[i], err);
 
 		if (r < 0)
 			return r;

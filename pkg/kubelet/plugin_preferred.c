@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "kubelet/answer.h"
+#include "kubelet/choice.h"
 #include "kubelet/holders.h"
 #include "kubelet/keeper.h"
 #include "kubelet/look.h"
@@ -37,7 +37,7 @@ static struct ids choose(struct plugin *p, const struct preferred_container *req
 	*ret = (struct choice) { .node = NULL };
 	if (!pool)
 		return (struct ids) { NULL, 0 };
-	return answer_choice(p->node, pool, req, who, plugin_ledger(p), a, ret);
+	return choice_decide(p->node, pool, req, who, plugin_ledger(p), a, ret);
 }
 
 static void reply(struct plugin *p, struct rpc_call *call, const struct preferred_request *request,

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "hw/inventory.h"
+#include "kubelet/choice.h"
 #include "kubelet/keeper.h"
 #include "kubelet/record.h"
 #include "ledger/ledger.h"

@@ -1,14 +1,11 @@
 #include "kubelet/recent.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "hw/inventory.h"
-#include "pool/node.h"
+#include "kubelet/choice.h"
 
 #define RECENT_MAX    64
 #define RECENT_AGE_MS 10000
@@ -23,66 +20,6 @@ struct recent {
 	struct answer answers[RECENT_MAX];
 	size_t next;
 };
-
-/* --- choices --- */
-
-static const char *copy_text(const char *s, struct arena *a)
-{
-	return s ? arena_strdup(a, s) : NULL;
-}
-
-static const int *copy_ints(const int *v, size_t n, struct arena *a)
-{
-	return n ? arena_copy(a, v, n * sizeof(*v)) : NULL;
-}
-
-struct choice *choice_copy(const struct choice *from)
-{
-	struct arena *a = arena_new(1024);
-	struct choice *c = arena_copy(a, from, sizeof(*from));
-
-	c->arena = a;
-	c->node = node_ref(from->node);
-	c->owner =
-		(struct ledger_owner) { copy_text(from->owner.ns, a), copy_text(from->owner.pod, a),
-					copy_text(from->owner.uid, a),
-					copy_text(from->owner.container, a) };
-	c->source = copy_text(from->source, a);
-	c->gpus = copy_ints(from->gpus, from->n_gpus, a);
-	c->busy_gpus = copy_ints(from->busy_gpus, from->n_busy_gpus, a);
-	c->available = copy_ints(from->available, from->n_available, a);
-	c->must = copy_ints(from->must, from->n_must, a);
-	return c;
-}
-
-void choice_free(struct choice *c)
-{
-	if (!c)
-		return;
-	node_unref(c->node);
-	arena_free(c->arena);
-}
-
-/* PCI indices belong to one inventory, addresses to the machine. */
-size_t choice_known_gpus(const struct choice *c, const struct hw_inventory *inv, struct arena *a,
-			 int **ret)
-{
-	size_t n = 0;
-
-	*ret = NULL;
-	if (!c || c->known != LEDGER_GPUS_KNOWN)
-		return 0;
-	*ret = arena_array(a, c->n_gpus, sizeof(**ret));
-	for (size_t i = 0; i < c->n_gpus; i++) {
-		int pci = hw_find_pci(inv, c->node->inv->pci[c->gpus[i]].bdf);
-
-		if (pci >= 0)
-			(*ret)[n++] = pci;
-	}
-	return n;
-}
-
-/* --- answers --- */
 
 struct recent *recent_new(void)
 {

@@ -9,36 +9,9 @@
 #include <stdint.h>
 
 #include "kubelet/messages.h"
-#include "ledger/ledger.h"
 
-struct arena;
-struct hw_inventory;
-struct node;
+struct choice;
 struct recent;
-
-struct choice {
-	struct node *node;	   /* whose indices these are; a copy has a reference */
-	struct ledger_owner owner; /* pod NULL: not known */
-	enum ledger_gpus known;
-	const char *source; /* of the GPUs, a phrase */
-	const int *gpus;
-	size_t n_gpus; /* PCI indices */
-	const int *busy_gpus;
-	size_t n_busy_gpus;
-	const int *available;
-	size_t n_available; /* pool indices */
-	const int *must;
-	size_t n_must;
-	size_t want;
-	struct arena *arena; /* of a copy */
-};
-
-struct choice *choice_copy(const struct choice *c);
-void choice_free(struct choice *c); /* NULL is fine */
-/* The GPUs as PCI indices of this inventory, in the arena; 0: they are not known for sure. c may be
- * NULL. */
-size_t choice_known_gpus(const struct choice *c, const struct hw_inventory *inv, struct arena *a,
-			 int **ret);
 
 struct recent *recent_new(void);
 void recent_free(struct recent *r); /* NULL is fine */

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "config/config.h"
 #include "hw/inventory.h"
-#include "kubelet/answer.h"
+#include "kubelet/choice.h"
 #include "pool/node.h"
 #include "pool/slots.h"
 #include "sim/bound.h"
@@ -148,7 +148,7 @@ static const struct ids *prefer_listed(struct admission *ad, const struct prefer
 	if (w->policy->binding != SIM_EARLY)
 		return NULL;
 	who = know(ad);
-	*out = answer_preferred(w->in->node, w->in->pool, ask, &who, ad->arena);
+	*out = choice_preferred(w->in->node, w->in->pool, ask, &who, ad->arena);
 	return out;
 }
 
@@ -422,7 +422,7 @@ static void open_world(struct world *w)
 
 		w->listed = list_slots(&slots, w->arena);
 	} else {
-		w->listed = answer_list(pool, w->arena);
+		w->listed = choice_list(pool, w->arena);
 	}
 	w->gpu_owner = arena_array(w->arena, w->gpus->list.n, sizeof(*w->gpu_owner));
 	w->vf_owner = arena_array(w->arena, pool->n_devs, sizeof(*w->vf_owner));

@@ -1,7 +1,7 @@
 /*
  * A day of pods (stream.h) through the kubelet's allocation logic (devman.h, numa.h) with a GPU
  * plugin (vendor.h), once for each policy. Who decides about VFs is the daemon's own code:
- * answer_preferred(), choose_vfs(). Pure.
+ * choice_preferred(), choose_vfs(). Pure.
  */
 #ifndef RAILMATE_SIM_SIMULATE_H
 #define RAILMATE_SIM_SIMULATE_H

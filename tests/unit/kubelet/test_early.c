@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "holds/holds.h"
-#include "kubelet/answer.h"
+#include "kubelet/choice.h"
 #include "kubelet/gpuplugin.h"
 #include "kubelet/keeper.h"
 #include "kubelet/messages.h"
@@ -769,7 +769,7 @@ static void gpus_that_the_kubelet_draws_are_counted(void **state)
 {
 	const struct identified drawn = { .n_drawn = 2 };
 	struct preferred_container c = { ids_of("0-15"), { NULL, 0 }, 1 };
-	struct ids expected = answer_preferred(m.node, m.pool, &c, &drawn, a);
+	struct ids expected = choice_preferred(m.node, m.pool, &c, &drawn, a);
 
 	(void)state;
 	k.specs = "p: g2 v1";

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "config/config.h"
 #include "hw/inventory.h"
+#include "kubelet/choice.h"
 #include "kubelet/recent.h"
 #include "pool/node.h"
 #include "support/synth.h"

@@ -1,4 +1,4 @@
-#include "kubelet/answer.h"
+#include "kubelet/grant.h"
 
 #include <errno.h>
 #include <string.h>
@@ -10,195 +10,11 @@
 #include "config/config.h"
 #include "discover/discover.h"
 #include "discover/sysroot.h"
-#include "holds/holds.h"
 #include "hw/inventory.h"
-#include "kubelet/recent.h"
-#include "ledger/ledger.h"
+#include "kubelet/identify.h"
 #include "pool/node.h"
 
 #define ECHO_MAX 64
-
-struct device_list answer_list(const struct pool *pool, struct arena *a)
-{
-	struct device_list list = { arena_array(a, pool->n_devs, sizeof(*list.v)), pool->n_devs };
-	int64_t *nodes = arena_array(a, pool->n_devs, sizeof(*nodes));
-
-	for (size_t i = 0; i < pool->n_devs; i++) {
-		const struct pool_dev *dev = &pool->devs[i];
-
-		list.v[i] = (struct device) { .id = dev->id, .healthy = dev->healthy };
-		if (dev->numa < 0 || pool->cfg->exclude_topology)
-			continue;
-		nodes[i] = dev->numa;
-		list.v[i].nodes = &nodes[i];
-		list.v[i].n_nodes = 1;
-	}
-	return list;
-}
-
-void answer_list_draining(struct device_list *list, const struct holds *holds)
-{
-	for (size_t i = 0; i < list->n; i++) {
-		if (holds_withholds(holds, list->v[i].id))
-			list->v[i].healthy = false;
-	}
-}
-
-/* Pool indices, each once. The kubelet sends ids in the order of a Go map: sorting makes the answer
- * a function of the set. */
-struct picks {
-	bool *has; /* by pool index */
-	int *v;
-	size_t n;
-};
-
-static struct picks picks_new(const struct pool *pool, struct arena *a)
-{
-	return (struct picks) { arena_array(a, pool->n_devs, sizeof(bool)),
-				arena_array(a, pool->n_devs, sizeof(int)), 0 };
-}
-
-static void picks_add(struct picks *picks, const struct pool *pool, const struct pool_dev *dev)
-{
-	picks->has[dev - pool->devs] = true;
-}
-
-static void picks_list(struct picks *picks, const struct pool *pool)
-{
-	for (size_t i = 0; i < pool->n_devs; i++) {
-		if (picks->has[i])
-			picks->v[picks->n++] = (int)i;
-	}
-}
-
-static struct ids ids_of(const struct pool *pool, const int *devs, size_t n, struct arena *a)
-{
-	struct ids ids = { arena_array(a, n, sizeof(*ids.v)), n };
-
-	for (size_t i = 0; i < n; i++)
-		ids.v[i] = pool->devs[devs[i]].id;
-	return ids;
-}
-
-static void pick_offered(const struct pool *pool, const struct preferred_container *req,
-			 struct picks *available, struct picks *must)
-{
-	const struct pool_dev *dev;
-
-	for (size_t i = 0; i < req->available.n; i++) {
-		dev = pool_find(pool, req->available.v[i]);
-		if (dev && dev->healthy)
-			picks_add(available, pool, dev);
-	}
-	for (size_t i = 0; i < req->must.n; i++) {
-		dev = pool_find(pool, req->must.v[i]);
-		if (!dev)
-			continue;
-		picks_add(available, pool, dev);
-		picks_add(must, pool, dev);
-	}
-}
-
-static size_t count(const bool *has, size_t n)
-{
-	size_t total = 0;
-
-	for (size_t i = 0; i < n; i++)
-		total += has[i];
-	return total;
-}
-
-/* Those on offer that the ledger says are held: the kubelet may think one free before its last user
- * let go.
- */
-static bool *held_on_offer(const struct pool *pool, const struct ledger *ledger,
-			   const struct picks *available, const struct picks *must, struct arena *a)
-{
-	bool *held = arena_array(a, pool->n_devs, sizeof(*held));
-
-	for (size_t i = 0; i < ledger_holds(ledger); i++) {
-		const struct pool_dev *dev = pool_find(pool, ledger_hold_at(ledger, i)->vf);
-		size_t at = dev ? (size_t)(dev - pool->devs) : 0;
-
-		if (dev && available->has[at] && !must->has[at])
-			held[at] = true;
-	}
-	return held;
-}
-
-/* Are there enough without them? If not, all that are free have to be taken. */
-static void leave_held(const struct pool *pool, const struct ledger *ledger, size_t want,
-		       struct picks *available, struct picks *must, struct arena *a)
-{
-	const bool *held = held_on_offer(pool, ledger, available, must, a);
-	size_t n = pool->n_devs;
-	bool enough = count(available->has, n) - count(held, n) >= want;
-
-	for (size_t i = 0; i < n; i++) {
-		if (held[i] && enough)
-			available->has[i] = false;
-		else if (available->has[i] && !held[i] && !enough)
-			must->has[i] = true;
-	}
-}
-
-static size_t clamp(int size, size_t available, size_t must)
-{
-	size_t want = size < 0 ? 0 : (size_t)size;
-
-	if (want > available)
-		want = available;
-	return want < must ? must : want;
-}
-
-struct ids answer_choice(struct node *node, const struct pool *pool,
-			 const struct preferred_container *req, const struct identified *who,
-			 const struct ledger *ledger, struct arena *a, struct choice *ret)
-{
-	struct picks available = picks_new(pool, a), must = picks_new(pool, a);
-	struct choose_in in = { .node = node, .pool = pool };
-	struct choose_out out;
-
-	pick_offered(pool, req, &available, &must);
-	in.want =
-		clamp(req->size, count(available.has, pool->n_devs), count(must.has, pool->n_devs));
-	if (ledger && ledger_holds(ledger))
-		leave_held(pool, ledger, in.want, &available, &must, a);
-	picks_list(&available, pool);
-	picks_list(&must, pool);
-	in.available = available.v;
-	in.n_available = available.n;
-	in.must = must.v;
-	in.n_must = must.n;
-	if (who) {
-		in.gpus = who->gpus;
-		in.n_gpus = who->n_gpus;
-		in.busy_gpus = who->busy_gpus;
-		in.n_busy_gpus = who->n_busy_gpus;
-		in.drawn = who->n_drawn;
-	}
-	out = choose_vfs(&in, false, a);
-	*ret = (struct choice) { .node = node,
-				 .gpus = in.gpus,
-				 .n_gpus = in.n_gpus,
-				 .busy_gpus = in.busy_gpus,
-				 .n_busy_gpus = in.n_busy_gpus,
-				 .available = in.available,
-				 .n_available = in.n_available,
-				 .must = in.must,
-				 .n_must = in.n_must,
-				 .want = in.want };
-	return ids_of(pool, out.chosen, out.n_chosen, a);
-}
-
-struct ids answer_preferred(const struct node *node, const struct pool *pool,
-			    const struct preferred_container *req, const struct identified *who,
-			    struct arena *a)
-{
-	struct choice choice;
-
-	return answer_choice((struct node *)node, pool, req, who, NULL, a, &choice);
-}
 
 /* An id of a request as a message may show it: short, printable, and still UTF-8. */
 static const char *echo(const char *id, struct arena *a)
@@ -344,7 +160,7 @@ static void read_gids(const struct sysroot *root, struct grant_dev *dev, struct 
 	dev->gids = arena_copy(a, gids, dev->n_gids * sizeof(*gids));
 }
 
-void answer_umads(const struct node *node, const struct pool *pool, const struct sysroot *root,
+void grant_find_umads(const struct node *node, const struct pool *pool, const struct sysroot *root,
 		  struct arena *a, struct grant_dev *dev)
 {
 	char names[UMADS_MAX][UMAD_NAME_MAX];
@@ -360,7 +176,7 @@ void answer_umads(const struct node *node, const struct pool *pool, const struct
 	dev->umads = v;
 }
 
-int answer_dev(const struct node *node, const struct pool *pool, const struct sysroot *root,
+int grant_look_at(const struct node *node, const struct pool *pool, const struct sysroot *root,
 	       const struct pool_dev *dev, struct arena *a, struct grant_dev *ret, struct err *err)
 {
 	const struct hw_rdma *rdma = dev->rdma >= 0 ? &node->inv->rdma[dev->rdma] : NULL;
@@ -376,15 +192,18 @@ int answer_dev(const struct node *node, const struct pool *pool, const struct sy
 		r = look_again(node, pool, root, dev, a, ret, err);
 	}
 	if (r == 0)
-		answer_umads(node, pool, root, a, ret);
+		grant_find_umads(node, pool, root, a, ret);
 	if (r == 0 && ret->rdma && needs_gids(pool, dev))
 		read_gids(root, ret, a);
 	return r;
 }
 
-static int pick_asked(const struct pool *pool, const struct ids *ids, struct picks *picks,
-		      struct arena *a, struct err *err)
+/* Pool indices, ascending, each once: the kubelet sends ids in the order of a Go map. */
+static int pick_asked(const struct pool *pool, const struct ids *ids, struct arena *a, int **ret,
+		      size_t *ret_n, struct err *err)
 {
+	int *v = arena_array(a, ids->n, sizeof(*v));
+
 	for (size_t i = 0; i < ids->n; i++) {
 		const struct pool_dev *dev = pool_find(pool, ids->v[i]);
 
@@ -393,13 +212,14 @@ static int pick_asked(const struct pool *pool, const struct ids *ids, struct pic
 				       "device '%s' is not in the pool %s of this node: was the "
 				       "configuration changed?",
 				       echo(ids->v[i], a), pool->cfg->resource);
-		picks_add(picks, pool, dev);
+		v[i] = (int)(dev - pool->devs);
 	}
-	picks_list(picks, pool);
+	*ret = v;
+	*ret_n = identify_unique(v, ids->n);
 	return 0;
 }
 
-void answer_pairs(struct grant *grant, const int *devs, const int *gpus, size_t n_gpus,
+void grant_find_pairs(struct grant *grant, const int *devs, const int *gpus, size_t n_gpus,
 		  struct arena *a)
 {
 	struct choose_in in = { .node = grant->node,
@@ -418,37 +238,35 @@ void answer_pairs(struct grant *grant, const int *devs, const int *gpus, size_t 
 	grant->n_pairs = out.n_pairs;
 }
 
-int answer_grant(const struct node *node, const struct pool *pool, const struct ids *ids,
+int grant_of_ids(const struct node *node, const struct pool *pool, const struct ids *ids,
 		 const struct sysroot *root, const int *gpus, size_t n_gpus, struct arena *a,
 		 struct grant *ret, struct err *err)
 {
-	struct picks picks = picks_new(pool, a);
 	struct grant grant = { .node = node, .pool = pool };
 	struct grant_dev *devs;
-	int r;
+	int *picks, r;
 
 	if (!ids->n)
 		return err_set(err, EINVAL, "the request for %s names no device",
 			       pool->cfg->resource);
-	r = pick_asked(pool, ids, &picks, a, err);
+	r = pick_asked(pool, ids, a, &picks, &grant.n_devs, err);
 	if (r < 0)
 		return r;
-	devs = arena_array(a, picks.n, sizeof(*devs));
-	for (size_t i = 0; i < picks.n; i++) {
-		r = answer_dev(node, pool, root, &pool->devs[picks.v[i]], a, &devs[i], err);
+	devs = arena_array(a, grant.n_devs, sizeof(*devs));
+	for (size_t i = 0; i < grant.n_devs; i++) {
+		r = grant_look_at(node, pool, root, &pool->devs[picks[i]], a, &devs[i], err);
 		if (r < 0)
 			return r;
 	}
 	grant.devs = devs;
-	grant.n_devs = picks.n;
-	answer_pairs(&grant, picks.v, gpus, n_gpus, a);
+	grant_find_pairs(&grant, picks, gpus, n_gpus, a);
 	*ret = grant;
 	return 0;
 }
 
 /* --- HCAs that containers share --- */
 
-struct device_list answer_shared_list(const struct pool *pool, struct arena *a)
+struct device_list grant_share_list(const struct pool *pool, struct arena *a)
 {
 	struct device_list list = { arena_array(a, pool->cfg->shares, sizeof(*list.v)),
 				    pool->cfg->shares };
@@ -486,11 +304,11 @@ static size_t look_at_hcas(const struct node *node, const struct pool *pool,
 	size_t n = 0;
 
 	for (size_t i = 0; i < pool->n_devs; i++)
-		n += answer_dev(node, pool, root, &pool->devs[i], a, &devs[n], err) == 0;
+		n += grant_look_at(node, pool, root, &pool->devs[i], a, &devs[n], err) == 0;
 	return n;
 }
 
-int answer_shared(const struct node *node, const struct pool *pool, const struct ids *ids,
+int grant_of_shares(const struct node *node, const struct pool *pool, const struct ids *ids,
 		  const struct sysroot *root, struct arena *a, struct edits *ret, struct err *err)
 {
 	struct grant_dev *devs = arena_array(a, pool->n_devs, sizeof(*devs));
