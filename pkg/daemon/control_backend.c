@@ -14,6 +14,7 @@
 #include "hw/inventory.h"
 #include "kubelet/keeper.h"
 #include "kubelet/plugin.h"
+#include "kubelet/who.h"
 #include "ledger/ledger.h"
 #include "pool/node.h"
 
@@ -21,7 +22,7 @@ static void bind_slot(void *ctx, const struct control_request *r, unsigned timeo
 		      binder_done_fn done, void *arg)
 {
 	const struct plugin_env *env = ctx;
-	const struct binder_pod pod = { r->ns, r->pod, r->uid };
+	const struct pod_ref pod = { r->ns, r->pod, r->uid };
 	const char *slot = r->slot;
 	struct err err = { 0 };
 

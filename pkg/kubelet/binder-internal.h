@@ -12,6 +12,7 @@
 #include "kubelet/claims.h"
 #include "kubelet/draclaim.h"
 #include "kubelet/podspec.h"
+#include "kubelet/who.h"
 #include "hw/bdf.h"
 #include "ledger/ledger.h"
 
@@ -45,9 +46,9 @@ struct request {
 	struct binder *b; /* NULL: gone, and done was called */
 	struct arena *arena;
 	struct ids slots;
-	struct binder_pod pod; /* name NULL: not known */
+	struct pod_ref pod; /* name NULL: not known */
 	bool by_get;	       /* of that pod alone */
-	struct binder_pod
+	struct pod_ref
 		guess; /* a restart: the pod that has the slots by the ledger; name NULL: none */
 	int64_t asked_ms, until_ms;
 	uint64_t epoch;		/* of the kubelet that was asked */
@@ -106,36 +107,6 @@ int binder_decide(struct request *r, const struct pod_list *pods, struct err *er
 void binder_unbind(const struct request *r); /* it came to nothing: what was bound for it and not
 						told yet is free again */
 
-/* --- which container? binder_who.c; pure --- */
-
-struct target {
-	struct ledger_owner owner; /* strings as in the list */
-	struct ids slots;	   /* all of late pools that it has, sorted */
-	int *gpus; /* PCI indices, ascending; its own, or those of its pod when it has none */
-	size_t n_gpus;
-	int *busy_gpus; /* of others */
-	size_t n_busy_gpus;
-	const struct pod_container *container; /* NULL: an init container that no list shows */
-	const char *doubt; /* some of the GPUs may be those of other containers of the pod, a
-			      sentence; NULL: none */
-};
-
-/* A container of a pod list that has the slots. */
-struct candidate {
-	const struct pod *pod;
-	const struct pod_container *container; /* NULL: an init container, which no list shows */
-};
-
-/*
- * The containers that hold these slots. More than one: the kubelet has given them away twice
- * (reference kubelet.md §0.4). None: only regular init containers hold them, or the list is older
- * than they are.
- */
-size_t who_holds(const struct node *node, const struct pod_list *pods, const struct ids *slots,
-		 const struct binder_pod *pod, struct arena *a, struct candidate **ret);
-struct target who_target(const struct node *node, const struct pod_list *pods,
-			 const struct candidate *c, const struct ids *slots, struct arena *a);
-
 /* --- which GPUs of its claims? binder_dra.c --- */
 
 /*
@@ -146,43 +117,6 @@ int dra_narrow(struct request *r, const struct candidate *who, struct pod_contai
 	       const char **ret_doubt);
 void dra_know(struct request *r, const struct draclaim *claim,
 	      const char *why); /* the answer to r->wanted_claim */
-
-/* --- which VFs? binder_choose.c; pure but for the question whether a VF is free --- */
-
-struct binding_slot {
-	const char *id;
-	const struct pool *pool;
-	int numa;		    /* its class */
-	const struct pool_dev *dev; /* set: bound already, and stays */
-};
-
-struct binding {
-	const struct node *node;
-	struct binding_slot *slots; /* of one container; dev is filled in */
-	size_t n_slots;
-	const int *gpus, *busy_gpus;
-	size_t n_gpus, n_busy_gpus;
-	const struct pod_container *container; /* what else it has; NULL: not known */
-	/* May the container have it? ret_why: a sentence if not. Asked of what is about to be
-	 * chosen only; `could` of everything. */
-	bool (*could)(void *ctx, const struct pool_dev *dev);
-	bool (*may)(void *ctx, const struct pool_dev *dev, const char **ret_why);
-	void *ctx;
-};
-
-struct chosen {
-	struct ledger_pair *pairs;
-	size_t n_pairs;
-	int cost;
-	struct ledger_place *free; /* what there was to choose from */
-	size_t n_free;
-	const char **alternative;
-	size_t n_alternative;
-	int alternative_cost;
-};
-
-/* -EBUSY with a sentence: there are too few VFs. */
-int choose_bound(struct binding *c, struct arena *a, struct chosen *ret, struct err *err);
 
 /* --- specs: binder_cdi.c --- */
 

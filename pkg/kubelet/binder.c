@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "config/config.h"
 #include "hw/inventory.h"
+#include "kubelet/choice_slots.h"
 #include "kubelet/identify.h"
 #include "kubelet/keeper-internal.h"
 #include "kubelet/podres.h"
@@ -270,7 +271,7 @@ static void answered(void *arg, enum podres_result result, const struct pod_list
 
 static void ask(struct request *r)
 {
-	const struct binder_pod *pod = r->pod.name ? &r->pod : &r->guess;
+	const struct pod_ref *pod = r->pod.name ? &r->pod : &r->guess;
 	int64_t left = r->until_ms - clock_mono_ms();
 	unsigned ms = left > 1 ? (unsigned)left : 1;
 
@@ -437,7 +438,7 @@ static void refuse(void *arg)
 }
 
 static struct request *request_new(struct binder *b, const struct ids *slots,
-				   const struct binder_pod *pod, binder_done_fn done, void *arg)
+				   const struct pod_ref *pod, binder_done_fn done, void *arg)
 {
 	struct arena *a = arena_new(16 * 1024);
 	struct request *r = xcalloc(1, sizeof(*r));
@@ -447,13 +448,13 @@ static struct request *request_new(struct binder *b, const struct ids *slots,
 	for (size_t i = 0; i < slots->n; i++)
 		r->slots.v[i] = arena_strdup(a, slots->v[i]);
 	if (pod)
-		r->pod = (struct binder_pod) { arena_strdup(a, pod->ns), arena_strdup(a, pod->name),
+		r->pod = (struct pod_ref) { arena_strdup(a, pod->ns), arena_strdup(a, pod->name),
 					       arena_strdup(a, pod->uid) };
 	LIST_INSERT_HEAD(&b->requests, r, link);
 	return r;
 }
 
-void binder_bind(struct binder *b, const struct ids *slots, const struct binder_pod *pod,
+void binder_bind(struct binder *b, const struct ids *slots, const struct pod_ref *pod,
 		 unsigned timeout_ms, binder_done_fn done, void *arg)
 {
 	struct request *r = request_new(b, slots, pod, done, arg);

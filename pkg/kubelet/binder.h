@@ -17,6 +17,7 @@ struct draclaim_source;
 struct err;
 struct keeper;
 struct node;
+struct pod_ref;
 struct podres;
 struct podspec_source;
 struct rpc;
@@ -40,12 +41,6 @@ struct binder_env {
 	unsigned restore_ms; /* between looks whether the specs are still there; 0: 5 s */
 	void (*note)(void *ctx, const char *sentence); /* a sentence for the log; may be NULL */
 	void *ctx;
-};
-
-/* Which pod asks, as far as the asker knows (the CNI plugin does: CNI_ARGS; the kubelet never
- * says). */
-struct binder_pod {
-	const char *ns, *name, *uid;
 };
 
 /* One slot of the container and its VF now. */
@@ -75,7 +70,7 @@ void binder_allocated(struct binder *b, const struct ids *slots);
  * any longer. pod NULL: called for PreStartContainer, so the container is about to start, and the
  * spec says what its VFs are now. Errors are retryable (EAGAIN) unless a slot is unknown (ENOENT).
  */
-void binder_bind(struct binder *b, const struct ids *slots, const struct binder_pod *pod,
+void binder_bind(struct binder *b, const struct ids *slots, const struct pod_ref *pod,
 		 unsigned timeout_ms, binder_done_fn done, void *arg);
 /* Holds have changed: specs that are no longer needed go. */
 void binder_tidy(struct binder *b);

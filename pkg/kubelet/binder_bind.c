@@ -13,6 +13,7 @@
 #include "config/config.h"
 #include "hw/inventory.h"
 #include "kubelet/checkpoint.h"
+#include "kubelet/choice_slots.h"
 #include "kubelet/gpus.h"
 #include "kubelet/identify.h"
 #include "kubelet/keeper.h"
@@ -120,7 +121,6 @@ static void choose_from(struct request *r, const struct target *t, struct bindin
 				.n_gpus = t->n_gpus,
 				.busy_gpus = t->busy_gpus,
 				.n_busy_gpus = t->n_busy_gpus,
-				.container = t->container,
 				.could = could,
 				.may = may,
 				.ctx = r };

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "config/config.h"
+#include "kubelet/choice_slots.h"
 #include "kubelet/contents.h"
 #include "kubelet/keeper.h"
 #include "pool/node.h"

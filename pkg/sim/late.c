@@ -3,7 +3,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "config/config.h"
-#include "kubelet/binder-internal.h"
+#include "kubelet/choice_slots.h"
 #include "pool/node.h"
 #include "pool/slots.h"
 

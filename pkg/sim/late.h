@@ -1,4 +1,4 @@
-/* What the daemon's binder would bind to the slots of a container (kubelet/binder_choose.c),
+/* What the daemon's binder would bind to the slots of a container (kubelet/choice_slots.h),
  * without the daemon. */
 #ifndef RAILMATE_SIM_LATE_H
 #define RAILMATE_SIM_LATE_H

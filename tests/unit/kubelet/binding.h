@@ -356,7 +356,7 @@ static inline void on_bound(void *arg, const struct err *err, const struct bound
 
 struct wish {
 	struct ids ids;
-	const struct binder_pod *pod;
+	const struct pod_ref *pod;
 	struct outcome *outcome;
 };
 
@@ -387,7 +387,7 @@ static inline struct ids ids_of(const char *list)
 	return ids;
 }
 
-static inline void bind_pod(const char *list, const struct binder_pod *who)
+static inline void bind_pod(const char *list, const struct pod_ref *who)
 {
 	struct wish w = { ids_of(list), who, &got };
 

@@ -113,7 +113,7 @@ static void two_askers_are_told_the_same(void **state)
 
 static void the_cni_plugin_and_the_kubelet_agree(void **state)
 {
-	const struct binder_pod who = { "default", "p", "1234" };
+	const struct pod_ref who = { "default", "p", "1234" };
 	const char *vf;
 
 	(void)state;
@@ -135,7 +135,7 @@ static void the_cni_plugin_and_the_kubelet_agree(void **state)
 /* In exclusive mode the RDMA device goes along. */
 static void the_cni_plugin_gets_its_second_vf_when_the_first_is_away(void **state)
 {
-	const struct binder_pod who = { "default", "p", "1234" };
+	const struct pod_ref who = { "default", "p", "1234" };
 	const char *first, *second;
 
 	(void)state;
@@ -159,7 +159,7 @@ static void the_cni_plugin_gets_its_second_vf_when_the_first_is_away(void **stat
 
 static void a_pod_that_is_known_is_asked_for_alone(void **state)
 {
-	const struct binder_pod who = { "default", "p", "1234" };
+	const struct pod_ref who = { "default", "p", "1234" };
 	unsigned before;
 
 	(void)state;
@@ -198,12 +198,12 @@ static void unless_the_first_one_may_still_run(void **state)
 
 	(void)state;
 	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 0)));
-	bind_pod(slots(0, 0, 0), &(struct binder_pod) { "default", "p", "u-1" });
+	bind_pod(slots(0, 0, 0), &(struct pod_ref) { "default", "p", "u-1" });
 	vf = got.vf[0];
 	on_rpc(show_cgroups, NULL);
 	running = "u-1";
 	allocated(slots(0, 0, 0));
-	bind_pod(slots(0, 0, 0), &(struct binder_pod) { "default", "p", "u-2" });
+	bind_pod(slots(0, 0, 0), &(struct pod_ref) { "default", "p", "u-2" });
 	assert_int_equal(got.code, 0);
 	assert_string_not_equal(got.vf[0], vf);
 	assert_string_equal(hold_of(vf)->owner.uid, "u-1");

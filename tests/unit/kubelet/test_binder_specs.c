@@ -259,7 +259,7 @@ static void a_lost_ledger_is_rebuilt_from_the_specs(void **state)
 
 	(void)state;
 	pod("p", HOLDS(GPU "=%s rdma/vf=%s", gpus(0, 0), slots(0, 0, 1)));
-	bind_pod(slots(0, 0, 1), &(struct binder_pod) { "default", "p", "1234" });
+	bind_pod(slots(0, 0, 1), &(struct pod_ref) { "default", "p", "1234" });
 	vf = got.vf[1];
 	on_rpc(restart_without_ledger, NULL);
 	assert_int_equal(n_holds(), 2);
@@ -519,7 +519,7 @@ static void all_slots_of_a_container_see_one_directory(void **state)
 
 static void a_cni_plugin_asks_before_there_is_anything_to_see(void **state)
 {
-	const struct binder_pod who = { "default", "p", "uid" };
+	const struct pod_ref who = { "default", "p", "uid" };
 
 	(void)state;
 	pod("p", HOLDS("rdma/vf=%s", slots(0, 0, 0)));
@@ -594,7 +594,7 @@ static void a_pod_that_goes_while_its_vf_is_looked_at_is_not_bound(void **state)
 
 static void what_another_asker_was_told_is_not_undone(void **state)
 {
-	const struct binder_pod who = { "default", "p", "" };
+	const struct pod_ref who = { "default", "p", "" };
 	struct wish w = { ids_of(slots(0, 0, 0)), &who, &other };
 
 	(void)state;

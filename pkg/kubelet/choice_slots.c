@@ -3,7 +3,7 @@
  * other. Within the NUMA nodes that the slots stand for, unless VFs of another node are closer to
  * its GPUs: then the kubelet's choice of slots was blind, and the GPUs count.
  */
-#include "kubelet/binder-internal.h"
+#include "kubelet/choice_slots.h"
 
 #include <errno.h>
 #include <stdlib.h>

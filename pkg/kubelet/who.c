@@ -1,7 +1,4 @@
-/* Which container starts? PreStartContainer names only device ids; a list of pods tells who has
- * them. Pure.
- */
-#include "kubelet/binder-internal.h"
+#include "kubelet/who.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +51,7 @@ static struct ids late_ids(const struct node *node, const struct pod_container *
 	return ids;
 }
 
-static bool is_meant(const struct pod *p, const struct binder_pod *pod)
+static bool is_meant(const struct pod *p, const struct pod_ref *pod)
 {
 	return !pod || (str_eq(p->ns, pod->ns) && str_eq(p->name, pod->name));
 }
@@ -87,7 +84,7 @@ static bool holds_some(const struct node *node, const struct pod *p, const struc
 }
 
 size_t who_holds(const struct node *node, const struct pod_list *pods, const struct ids *slots,
-		 const struct binder_pod *pod, struct arena *a, struct candidate **ret)
+		 const struct pod_ref *pod, struct arena *a, struct candidate **ret)
 {
 	size_t room = 0, n = 0;
 
