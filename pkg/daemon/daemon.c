@@ -193,13 +193,29 @@ static void open_on_rpc(struct daemon *d)
 					     d->opt->gpu_plugin);
 }
 
+static bool claim_specs(void *binder)
+{
+	return binder_claim(binder);
+}
+
+static void tidy_specs(void *binder)
+{
+	binder_tidy(binder);
+}
+
 /* Before anything is given. */
 static void read_records(struct daemon *d)
 {
-	d->sweeper = sweeper_new(&(struct sweeper_env) { .rpc = d->rpc,
-							 .keeper = d->env.keeper,
-							 .rundir = d->env.rundir,
-							 .binder = d->env.binder });
+	struct sweeper_env env = { .rpc = d->rpc,
+				   .keeper = d->env.keeper,
+				   .rundir = d->env.rundir };
+
+	if (d->env.binder) {
+		env.claim = claim_specs;
+		env.tidy = tidy_specs;
+		env.specs = d->env.binder;
+	}
+	d->sweeper = sweeper_new(&env);
 	sweeper_read(d->sweeper);
 }
 

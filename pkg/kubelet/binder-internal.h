@@ -47,7 +47,7 @@ struct request {
 	struct arena *arena;
 	struct ids slots;
 	struct pod_ref pod; /* name NULL: not known */
-	bool by_get;	       /* of that pod alone */
+	bool by_get;	    /* of that pod alone */
 	struct pod_ref
 		guess; /* a restart: the pod that has the slots by the ledger; name NULL: none */
 	int64_t asked_ms, until_ms;

@@ -15,7 +15,7 @@
 #include "hw/inventory.h"
 #include "kubelet/choice_slots.h"
 #include "kubelet/identify.h"
-#include "kubelet/keeper-internal.h"
+#include "kubelet/keeper.h"
 #include "kubelet/podres.h"
 #include "kubelet/podspec.h"
 #include "kubelet/truth.h"
@@ -449,7 +449,7 @@ static struct request *request_new(struct binder *b, const struct ids *slots,
 		r->slots.v[i] = arena_strdup(a, slots->v[i]);
 	if (pod)
 		r->pod = (struct pod_ref) { arena_strdup(a, pod->ns), arena_strdup(a, pod->name),
-					       arena_strdup(a, pod->uid) };
+					    arena_strdup(a, pod->uid) };
 	LIST_INSERT_HEAD(&b->requests, r, link);
 	return r;
 }

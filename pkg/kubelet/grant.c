@@ -161,7 +161,7 @@ static void read_gids(const struct sysroot *root, struct grant_dev *dev, struct 
 }
 
 void grant_find_umads(const struct node *node, const struct pool *pool, const struct sysroot *root,
-		  struct arena *a, struct grant_dev *dev)
+		      struct arena *a, struct grant_dev *dev)
 {
 	char names[UMADS_MAX][UMAD_NAME_MAX];
 	const char **v;
@@ -177,7 +177,8 @@ void grant_find_umads(const struct node *node, const struct pool *pool, const st
 }
 
 int grant_look_at(const struct node *node, const struct pool *pool, const struct sysroot *root,
-	       const struct pool_dev *dev, struct arena *a, struct grant_dev *ret, struct err *err)
+		  const struct pool_dev *dev, struct arena *a, struct grant_dev *ret,
+		  struct err *err)
 {
 	const struct hw_rdma *rdma = dev->rdma >= 0 ? &node->inv->rdma[dev->rdma] : NULL;
 	int r = 0;
@@ -220,7 +221,7 @@ static int pick_asked(const struct pool *pool, const struct ids *ids, struct are
 }
 
 void grant_find_pairs(struct grant *grant, const int *devs, const int *gpus, size_t n_gpus,
-		  struct arena *a)
+		      struct arena *a)
 {
 	struct choose_in in = { .node = grant->node,
 				.pool = grant->pool,
@@ -309,7 +310,7 @@ static size_t look_at_hcas(const struct node *node, const struct pool *pool,
 }
 
 int grant_of_shares(const struct node *node, const struct pool *pool, const struct ids *ids,
-		  const struct sysroot *root, struct arena *a, struct edits *ret, struct err *err)
+		    const struct sysroot *root, struct arena *a, struct edits *ret, struct err *err)
 {
 	struct grant_dev *devs = arena_array(a, pool->n_devs, sizeof(*devs));
 	struct grant grant = { .node = node, .pool = pool, .devs = devs };

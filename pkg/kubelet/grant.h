@@ -27,15 +27,17 @@ int grant_of_ids(const struct node *node, const struct pool *pool, const struct 
  */
 struct device_list grant_share_list(const struct pool *pool, struct arena *a);
 int grant_of_shares(const struct node *node, const struct pool *pool, const struct ids *ids,
-		  const struct sysroot *root, struct arena *a, struct edits *ret, struct err *err);
+		    const struct sysroot *root, struct arena *a, struct edits *ret,
+		    struct err *err);
 /* One VF as it is now, in the host's network namespace. */
 int grant_look_at(const struct node *node, const struct pool *pool, const struct sysroot *root,
-	       const struct pool_dev *dev, struct arena *a, struct grant_dev *ret, struct err *err);
+		  const struct pool_dev *dev, struct arena *a, struct grant_dev *ret,
+		  struct err *err);
 /* Its MAD nodes, if its pool says umad; dev->rdma is known. */
 void grant_find_umads(const struct node *node, const struct pool *pool, const struct sysroot *root,
-		  struct arena *a, struct grant_dev *dev);
+		      struct arena *a, struct grant_dev *dev);
 /* Which of the GPUs goes with which VF of the grant; devs: its VFs by their index in the pool. */
 void grant_find_pairs(struct grant *grant, const int *devs, const int *gpus, size_t n_gpus,
-		  struct arena *a);
+		      struct arena *a);
 
 #endif

@@ -91,8 +91,6 @@ struct keeper {
 
 void keeper_uids_later(struct keeper *k);  /* if a hold lacks the UID of its pod */
 void keeper_drain_later(struct keeper *k); /* if holds wants to know of a VF */
-void keeper_say(struct keeper *k, bool bad, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
 /* Holds of VFs that no pool lists. */
 void keeper_tell_unlisted(struct keeper *k);
 void keeper_complete(struct keeper *k); /* fills in what holds do not know of their VFs, as far as

@@ -43,6 +43,9 @@ void keeper_reopen(struct keeper *k, const char *dir);
  * NULL. */
 void keeper_listen(struct keeper *k, void (*note)(void *ctx, bool bad, const char *sentence),
 		   void (*changed)(void *ctx), void *ctx);
+/* A sentence for note. */
+void keeper_say(struct keeper *k, bool bad, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 /* unlisted: a container holds this VF, it is on the bus, and no pool lists it, because its RDMA
  * device was out of sight before we knew of it: the node has to be made anew with this seed, whose
  * strings live until the return. */

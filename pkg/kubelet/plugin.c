@@ -234,7 +234,8 @@ static int allocate_shared(struct plugin *p, const struct pool *pool, const stru
 	struct edits *edits = arena_array(a, lists->n, sizeof(*edits));
 
 	for (size_t i = 0; i < lists->n; i++) {
-		int r = grant_of_shares(p->node, pool, &lists->v[i], p->env->root, a, &edits[i], err);
+		int r = grant_of_shares(p->node, pool, &lists->v[i], p->env->root, a, &edits[i],
+					err);
 
 		if (r < 0)
 			return r;

@@ -1,6 +1,5 @@
 #include "kubelet/sweeper.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +7,6 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "document/document.h"
-#include "kubelet/binder.h"
 #include "kubelet/keeper.h"
 #include "kubelet/claims.h"
 #include "kubelet/rundir.h"
@@ -56,7 +54,7 @@ static void read_again(void *arg)
 
 void sweeper_read(struct sweeper *s)
 {
-	bool complete = !s->env.binder || binder_claim(s->env.binder);
+	bool complete = !s->env.claim || s->env.claim(s->env.specs);
 
 	if (s->env.rundir)
 		complete &= rundir_each(s->env.rundir, RENDER_MAP_NAME, claim, s);
@@ -80,8 +78,8 @@ void sweeper_sweep(struct sweeper *s)
 {
 	if (s->env.rundir)
 		rundir_sweep(s->env.rundir, needs, s);
-	if (s->env.binder)
-		binder_tidy(s->env.binder);
+	if (s->env.tidy)
+		s->env.tidy(s->env.specs);
 }
 
 struct sweeper *sweeper_new(const struct sweeper_env *env)

@@ -6,7 +6,8 @@
 #ifndef RAILMATE_KUBELET_SWEEPER_H
 #define RAILMATE_KUBELET_SWEEPER_H
 
-struct binder;
+#include <stdbool.h>
+
 struct keeper;
 struct rpc;
 struct rundir;
@@ -16,12 +17,16 @@ struct sweeper_env {
 	struct rpc *rpc;
 	struct keeper *keeper;
 	struct rundir *rundir; /* NULL: no files */
-	struct binder *binder; /* NULL: no pool binds late, there are no specs */
-	unsigned retry_ms;     /* 0: 1 s; between readings of directories that cannot be read */
+	/* CDI specs, if a pool binds late; NULL: there are none. claim tells holds what they say;
+	 * false: some could not be read. tidy removes those that holds does not need. */
+	bool (*claim)(void *specs);
+	void (*tidy)(void *specs);
+	void *specs;
+	unsigned retry_ms; /* 0: 1 s; between readings of directories that cannot be read */
 };
 
 struct sweeper *sweeper_new(const struct sweeper_env *env);
-void sweeper_read(struct sweeper *s);  /* at the start: when keeper and binder know the node */
+void sweeper_read(struct sweeper *s);  /* at the start: when keeper and specs know the node */
 void sweeper_sweep(struct sweeper *s); /* holds have changed */
 void sweeper_free(struct sweeper *s);  /* NULL is fine */
 

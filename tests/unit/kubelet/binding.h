@@ -213,6 +213,16 @@ static inline void show_cgroups(void *arg)
 	keeper_follow(k, NULL, runs, NULL);
 }
 
+static inline bool claim_specs(void *binder)
+{
+	return binder_claim(binder);
+}
+
+static inline void tidy_specs(void *binder)
+{
+	binder_tidy(binder);
+}
+
 static inline void make_binder(void)
 {
 	const struct binder_env env = { .rpc = rpc,
@@ -229,7 +239,8 @@ static inline void make_binder(void)
 
 	b = binder_new(&env);
 	binder_update(b, m.node);
-	sweeper = sweeper_new(&(struct sweeper_env) { rpc, k, rundir, b, 5 });
+	sweeper = sweeper_new(
+		&(struct sweeper_env) { rpc, k, rundir, claim_specs, tidy_specs, b, 5 });
 	sweeper_read(sweeper);
 }
 
