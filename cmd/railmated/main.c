@@ -16,7 +16,7 @@
 #include "control/control.h"
 #include "daemon/daemon.h"
 #include "daemon/load.h"
-#include "kubelet/rundir.h"
+#include "grant/rundir.h"
 
 /* Exit codes; railmated(8) lists them. */
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_REFUSED = 3 };

@@ -3,7 +3,7 @@
 #include <stddef.h>
 
 #include "base/str.h"
-#include "kubelet/messages.h"
+#include "kubemsg/messages.h"
 #include "ledger/ledger.h"
 #include "pool/slots.h"
 

@@ -25,7 +25,8 @@ struct binding_facts {
 enum binding_held { BINDING_HELD_NOTHING, BINDING_HELD_EARLY, BINDING_HELD_LATE };
 
 /* What containers have of this pool: by the ledger (NULL: there is none) and by the kubelet's
- * checkpoint (kubelet/checkpoint.h), which knows slots whose container has not started yet, too. */
+ * checkpoint (kubeclient/checkpoint.h), which knows slots whose container has not started yet, too.
+ */
 enum binding_held binding_held(const struct ledger *ledger, const struct pod_list *checkpoint,
 			       const char *resource);
 

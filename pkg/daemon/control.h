@@ -7,7 +7,7 @@
 #define RAILMATE_DAEMON_CONTROL_H
 
 #include "control/control.h"
-#include "kubelet/binder.h"
+#include "latebind/latebind.h"
 
 struct arena;
 struct control;

@@ -12,11 +12,11 @@
 #include "discover/sysroot.h"
 #include "hw/bdf.h"
 #include "hw/inventory.h"
-#include "kubelet/keeper.h"
-#include "kubelet/plugin.h"
-#include "kubelet/who.h"
 #include "ledger/ledger.h"
+#include "plugin/plugin.h"
+#include "pods/who.h"
 #include "pool/node.h"
+#include "tracker/tracker.h"
 
 static void bind_slot(void *ctx, const struct control_request *r, unsigned timeout_ms,
 		      binder_done_fn done, void *arg)

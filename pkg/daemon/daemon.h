@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "daemon/specs.h"
-#include "kubelet/plugin.h"
+#include "plugin/plugin.h"
 
 #define CDI_DIR_DEFAULT "/var/run/cdi" /* where runtimes look */
 

@@ -14,9 +14,9 @@
 #include "base/str.h"
 #include "daemon/binding.h"
 #include "daemon/daemon.h"
-#include "kubelet/podres.h"
-#include "kubelet/rundir.h"
-#include "kubelet/runtime.h"
+#include "grant/rundir.h"
+#include "kubeclient/podres.h"
+#include "kubeclient/runtime.h"
 #include "rpc/rpc.h"
 
 #define ASK_TIMEOUT_MS 1000

@@ -14,7 +14,7 @@
 #include "daemon/apiserver.h"
 #include "kubeapi/kubeapi.h"
 #include "kubeapi/kubeclaims.h"
-#include "kubelet/podsapi.h"
+#include "kubeclient/podsapi.h"
 #include "rpc/rpc.h"
 
 #define KUBELET_PORT	"10250"

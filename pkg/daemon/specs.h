@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "kubelet/podspec.h"
+#include "kubemsg/podspec.h"
 
 struct draclaim_source;
 struct err;

@@ -7,10 +7,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "discover/sysroot.h"
-#include "kubelet/keeper.h"
 #include "ledger/file.h"
 #include "ledger/ledger.h"
 #include "netlink/rdma_users.h"
+#include "tracker/tracker.h"
 
 static void drop_ledger(struct state *s)
 {

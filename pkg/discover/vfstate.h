@@ -60,7 +60,7 @@ struct vf_state {
 /*
  * Looks at each function, in the host's namespace and, for those that are not there, in the
  * namespaces below netns_dir (newest first; NULL: none). Changes namespaces: the calling thread
- * must be one that ends afterwards (kubelet/truth.h). A namespace that goes away meanwhile is as if
+ * must be one that ends afterwards (grant/vfprobe.h). A namespace that goes away meanwhile is as if
  * it had never been. -ENOENT: a function is gone from the bus. Never waits for anybody.
  */
 int vf_look(const struct sysroot *root, const char *netns_dir, const struct bdf *bdfs, size_t n,

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "kubelet/draclaim.h"
+#include "kubemsg/draclaim.h"
 
 struct arena;
 struct err;

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "kubeapi/transfer.h"
-#include "kubelet/podspec_queue.h"
+#include "kubeclient/podspec_queue.h"
 #include "rpc/rpc.h"
 
 struct kubeapi {

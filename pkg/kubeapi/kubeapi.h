@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include "kubelet/podspec.h"
+#include "kubemsg/podspec.h"
 
 struct err;
 struct kubeapi;

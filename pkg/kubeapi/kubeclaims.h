@@ -5,7 +5,7 @@
 #ifndef RAILMATE_KUBEAPI_KUBECLAIMS_H
 #define RAILMATE_KUBEAPI_KUBECLAIMS_H
 
-#include "kubelet/draclaim.h"
+#include "kubemsg/draclaim.h"
 
 struct kubeapi_options;
 struct kubeclaims;

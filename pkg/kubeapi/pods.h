@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "kubelet/podspec.h"
+#include "kubemsg/podspec.h"
 
 struct arena;
 struct err;

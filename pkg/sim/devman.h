@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kubelet/messages.h"
+#include "kubemsg/messages.h"
 #include "sim/numa.h"
 
 struct arena;

@@ -2,8 +2,8 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "choice/slots.h"
 #include "config/config.h"
-#include "kubelet/choice_slots.h"
 #include "pool/node.h"
 #include "pool/slots.h"
 

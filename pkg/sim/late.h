@@ -1,4 +1,4 @@
-/* What the daemon's binder would bind to the slots of a container (kubelet/choice_slots.h),
+/* What the daemon's binder would bind to the slots of a container (choice/slots.h),
  * without the daemon. */
 #ifndef RAILMATE_SIM_LATE_H
 #define RAILMATE_SIM_LATE_H
@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "kubelet/messages.h"
+#include "kubemsg/messages.h"
 
 struct arena;
 struct node;

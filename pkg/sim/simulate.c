@@ -4,17 +4,17 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
+#include "choice/choice.h"
 #include "config/config.h"
 #include "hw/inventory.h"
-#include "kubelet/choice.h"
 #include "pool/node.h"
 #include "pool/slots.h"
 #include "sim/bound.h"
 #include "sim/devman.h"
-#include "sim/vendor.h"
 #include "sim/idset.h"
 #include "sim/late.h"
 #include "sim/random.h"
+#include "sim/vendor.h"
 
 #define NOBODY (-1)
 

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kubelet/messages.h"
+#include "kubemsg/messages.h"
 
 struct arena;
 struct hw_inventory;

@@ -18,7 +18,7 @@
 #include "base/str.h"
 #include "discover/discover.h"
 #include "discover/sysroot.h"
-#include "kubelet/messages.h"
+#include "kubemsg/messages.h"
 #include "rpc/rpc.h"
 #include "sim/vendor.h"
 #include "topo/topo.h"

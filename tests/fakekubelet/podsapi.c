@@ -4,7 +4,7 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
-#include "kubelet/messages.h"
+#include "kubemsg/messages.h"
 
 #define FIRST_POD_CREATED 1767225600 /* one pod a second, in the order in which they came */
 

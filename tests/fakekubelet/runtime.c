@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "kubelet/messages.h"
+#include "kubemsg/messages.h"
 
 static void on_version(void *ctx, struct rpc_call *call, struct bytes request)
 {

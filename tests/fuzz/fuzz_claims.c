@@ -1,4 +1,4 @@
-/* room: kubelet */
+/* room: grant */
 /*
  * Any text as a CDI spec or a map.json that is there when the daemon starts: it is read or it is
  * not, and what was read of a spec is what a spec written anew says.
@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "document/document.h"
-#include "kubelet/claims.h"
+#include "grant/claims.h"
 #include "render/cdi.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,4 +1,4 @@
-/* room: kubelet */
+/* room: pods */
 /*
  * Any bytes as any message: a message or one sentence. What was understood must survive being
  * written and read again, byte for byte from the second time on.
@@ -13,8 +13,8 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "hw/inventory.h"
-#include "kubelet/identify.h"
-#include "kubelet/messages.h"
+#include "kubemsg/messages.h"
+#include "pods/identify.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,4 +1,4 @@
-/* room: kubelet */
+/* room: pods kubeclient */
 /*
  * Any bytes as what the kubelet, its checkpoint and the runtime say: who asks and with which GPUs
  * follows from it, or a reason why not; and whether the runtime does CDI. Four parts, each but the
@@ -17,11 +17,11 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "hw/inventory.h"
-#include "kubelet/checkpoint.h"
-#include "kubelet/identify.h"
-#include "kubelet/messages.h"
-#include "kubelet/podspec.h"
-#include "kubelet/runtime.h"
+#include "kubeclient/checkpoint.h"
+#include "kubeclient/runtime.h"
+#include "kubemsg/messages.h"
+#include "kubemsg/podspec.h"
+#include "pods/identify.h"
 
 #define RESOURCE "rdma/vf"
 

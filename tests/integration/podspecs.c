@@ -19,7 +19,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "kubeapi/kubeapi.h"
-#include "kubelet/podsapi.h"
+#include "kubeclient/podsapi.h"
 #include "rpc/rpc.h"
 
 static struct {

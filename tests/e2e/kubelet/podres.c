@@ -17,7 +17,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "kubelet/messages.h"
+#include "kubemsg/messages.h"
 #include "rpc/rpc.h"
 
 #define TIMEOUT_MS	 10000

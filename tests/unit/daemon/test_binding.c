@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "kubelet/messages.h"
+#include "kubemsg/messages.h"
 #include "ledger/ledger.h"
 
 #define VF "rdma/vf"

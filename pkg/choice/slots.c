@@ -1,0 +1,425 @@
+/*
+ * Which VFs for the slots of one container: all its late pools at once, so that they see each
+ * other. Within the NUMA nodes that the slots stand for, unless VFs of another node are closer to
+ * its GPUs: then the kubelet's choice of slots was blind, and the GPUs count.
+ */
+#include "choice/slots.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "align/choose.h"
+#include "base/arena.h"
+#include "base/err.h"
+#include "config/config.h"
+#include "hw/bdf.h"
+#include "hw/inventory.h"
+#include "pool/node.h"
+#include "pool/slots.h"
+
+#define ROUNDS_MAX 4 /* over the units, until nobody finds a better place beside the others */
+/* Solutions given up because a VF of theirs is not at rest; then every VF is asked about. */
+#define TRIES_MAX 8
+
+/* VFs that are chosen together: of a pool, or of one class of it. */
+struct unit {
+	const struct pool *pool;
+	bool any_class;
+	int numa;
+	size_t want;
+	int *picks; /* indices of VFs */
+};
+
+/* A VF that is bound already, or may be chosen. */
+struct vf {
+	const struct pool *pool;
+	const struct pool_dev *dev;
+	int numa;
+	bool fixed, refused;
+};
+
+struct scene {
+	struct binding *c;
+	struct arena *arena;
+	struct vf *vfs; /* of all pools, in the order of addresses */
+	size_t n_vfs;
+	struct pool all; /* the same, as a pool */
+};
+
+struct solution {
+	struct unit *units;
+	size_t n_units;
+	struct choose_out out; /* pairs and cost, of all VFs of the container */
+};
+
+static int by_address(const void *x, const void *y)
+{
+	const struct vf *a = x, *b = y;
+
+	return a->dev->pci - b->dev->pci;
+}
+
+static bool is_first_of_pool(const struct binding *c, size_t at)
+{
+	for (size_t i = 0; i < at; i++) {
+		if (c->slots[i].pool == c->slots[at].pool)
+			return false;
+	}
+	return true;
+}
+
+static bool is_fixed(const struct binding *c, const struct pool_dev *dev)
+{
+	for (size_t i = 0; i < c->n_slots; i++) {
+		if (c->slots[i].dev == dev)
+			return true;
+	}
+	return false;
+}
+
+static void add_vfs(struct scene *s, const struct pool *pool)
+{
+	for (size_t i = 0; i < pool->n_devs; i++) {
+		const struct pool_dev *dev = &pool->devs[i];
+		bool fixed = is_fixed(s->c, dev);
+
+		if (dev->pci >= 0 && (fixed || (dev->healthy && s->c->could(s->c->ctx, dev))))
+			s->vfs[s->n_vfs++] =
+				(struct vf) { pool, dev, slot_class(pool, dev), fixed, false };
+	}
+}
+
+static struct scene set_scene(struct binding *c, struct arena *a)
+{
+	struct scene s = { .c = c, .arena = a };
+	struct pool_dev *devs;
+	size_t room = 0;
+
+	for (size_t i = 0; i < c->n_slots; i++)
+		room += is_first_of_pool(c, i) ? c->slots[i].pool->n_devs : 0;
+	s.vfs = arena_array(a, room, sizeof(*s.vfs));
+	for (size_t i = 0; i < c->n_slots; i++) {
+		if (is_first_of_pool(c, i))
+			add_vfs(&s, c->slots[i].pool);
+	}
+	if (s.n_vfs)
+		qsort(s.vfs, s.n_vfs, sizeof(*s.vfs), by_address);
+	devs = arena_array(a, s.n_vfs, sizeof(*devs));
+	for (size_t i = 0; i < s.n_vfs; i++)
+		devs[i] = *s.vfs[i].dev;
+	s.all = (struct pool) { c->slots[0].pool->cfg, devs, s.n_vfs };
+	return s;
+}
+
+/* --- one solution --- */
+
+static bool is_of(const struct unit *u, const struct pool *pool, int numa)
+{
+	return u->pool == pool && (u->any_class || u->numa == numa);
+}
+
+static void set_units(const struct scene *s, bool any_class, struct solution *sol)
+{
+	const struct binding *c = s->c;
+
+	sol->units = arena_array(s->arena, c->n_slots, sizeof(*sol->units));
+	for (size_t i = 0; i < c->n_slots; i++) {
+		const struct binding_slot *slot = &c->slots[i];
+		size_t u = 0;
+
+		if (slot->dev)
+			continue;
+		while (u < sol->n_units && !is_of(&sol->units[u], slot->pool, slot->numa))
+			u++;
+		if (u == sol->n_units)
+			sol->units[sol->n_units++] =
+				(struct unit) { slot->pool, any_class, slot->numa, 0, NULL };
+		sol->units[u].want++;
+	}
+}
+
+static bool is_candidate(const struct unit *u, const struct vf *vf)
+{
+	return !vf->fixed && !vf->refused && is_of(u, vf->pool, vf->numa);
+}
+
+static size_t count_candidates(const struct scene *s, const struct unit *u)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_vfs; i++)
+		n += is_candidate(u, &s->vfs[i]);
+	return n;
+}
+
+/* What is bound, and what the other units have picked so far. */
+static size_t list_musts(const struct scene *s, const struct solution *sol,
+			 const struct unit *except, int *musts)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_vfs; i++) {
+		if (s->vfs[i].fixed)
+			musts[n++] = (int)i;
+	}
+	for (size_t u = 0; u < sol->n_units; u++) {
+		const struct unit *unit = &sol->units[u];
+
+		for (size_t i = 0; unit != except && unit->picks && i < unit->want; i++)
+			musts[n++] = unit->picks[i];
+	}
+	return n;
+}
+
+static struct choose_in question(const struct scene *s)
+{
+	return (struct choose_in) { .node = s->c->node,
+				    .pool = &s->all,
+				    .gpus = s->c->gpus,
+				    .n_gpus = s->c->n_gpus,
+				    .busy_gpus = s->c->busy_gpus,
+				    .n_busy_gpus = s->c->n_busy_gpus };
+}
+
+static struct choose_in question_of(const struct scene *s, const struct solution *sol,
+				    const struct unit *u)
+{
+	int *available = arena_array(s->arena, s->n_vfs, sizeof(*available));
+	struct choose_in in = question(s);
+
+	in.n_must = list_musts(s, sol, u, available);
+	in.must = arena_copy(s->arena, available, in.n_must * sizeof(*available));
+	in.available = available;
+	in.n_available = in.n_must;
+	for (size_t i = 0; i < s->n_vfs; i++) {
+		if (is_candidate(u, &s->vfs[i]))
+			available[in.n_available++] = (int)i;
+	}
+	in.want = in.n_must + u->want;
+	return in;
+}
+
+static bool is_among(const int *v, size_t n, int item)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (v[i] == item)
+			return true;
+	}
+	return false;
+}
+
+/* Returns whether that changed anything. */
+static bool pick(const struct scene *s, struct solution *sol, struct unit *u)
+{
+	struct choose_in in = question_of(s, sol, u);
+	struct choose_out out = choose_vfs(&in, false, s->arena);
+	int *picks = arena_array(s->arena, u->want, sizeof(*picks));
+	bool changed;
+	size_t n = 0;
+
+	for (size_t i = 0; i < out.n_chosen && n < u->want; i++) {
+		if (!is_among(in.must, in.n_must, out.chosen[i]))
+			picks[n++] = out.chosen[i];
+	}
+	changed = !u->picks || memcmp(u->picks, picks, u->want * sizeof(*picks)) != 0;
+	u->picks = picks;
+	return changed;
+}
+
+static bool solve(const struct scene *s, bool any_class, struct solution *ret)
+{
+	int *chosen = arena_array(s->arena, s->n_vfs, sizeof(*chosen));
+	struct choose_in in = question(s);
+	bool changed = true;
+	size_t n;
+
+	*ret = (struct solution) { 0 };
+	set_units(s, any_class, ret);
+	for (size_t u = 0; u < ret->n_units; u++) {
+		if (count_candidates(s, &ret->units[u]) < ret->units[u].want)
+			return false;
+	}
+	for (int round = 0; changed && round < ROUNDS_MAX; round++) {
+		changed = false;
+		for (size_t u = 0; u < ret->n_units; u++)
+			changed |= pick(s, ret, &ret->units[u]);
+		changed &= ret->n_units > 1;
+	}
+	n = list_musts(s, ret, NULL, chosen);
+	ret->out = choose_pairs(&in, chosen, n, s->arena);
+	return true;
+}
+
+static bool solve_best(const struct scene *s, struct solution *ret)
+{
+	struct solution strict;
+	bool is_strict = solve(s, false, &strict), is_any = false;
+
+	if (!is_strict || (s->c->n_gpus && strict.out.cost > 0))
+		is_any = solve(s, true, ret);
+	if (!is_any || (is_strict && strict.out.cost <= ret->out.cost))
+		*ret = strict;
+	return is_strict || is_any;
+}
+
+/* --- VFs that are not at rest --- */
+
+static bool all_may(struct scene *s, const struct solution *sol, const char **ret_why)
+{
+	bool may = true;
+
+	for (size_t u = 0; u < sol->n_units; u++) {
+		for (size_t i = 0; i < sol->units[u].want; i++) {
+			struct vf *vf = &s->vfs[sol->units[u].picks[i]];
+
+			vf->refused = !s->c->may(s->c->ctx, vf->dev, ret_why);
+			may &= !vf->refused;
+		}
+	}
+	return may;
+}
+
+static void ask_about_all(struct scene *s, const char **ret_why)
+{
+	for (size_t i = 0; i < s->n_vfs; i++) {
+		struct vf *vf = &s->vfs[i];
+
+		vf->refused = !vf->fixed && !s->c->may(s->c->ctx, vf->dev, ret_why);
+	}
+}
+
+/* Asking costs a look at the machine: what will not be chosen is not asked about. */
+static bool solve_at_rest(struct scene *s, struct solution *ret, const char **ret_why)
+{
+	for (int i = 0; i < TRIES_MAX; i++) {
+		if (!solve_best(s, ret))
+			return false;
+		if (all_may(s, ret, ret_why))
+			return true;
+	}
+	ask_about_all(s, ret_why);
+	return solve_best(s, ret);
+}
+
+static int refuse(const struct scene *s, const char *why, struct err *err)
+{
+	struct solution sol = { 0 };
+
+	set_units(s, true, &sol);
+	for (size_t u = 0; u < sol.n_units; u++) {
+		const struct unit *unit = &sol.units[u];
+		size_t n = count_candidates(s, unit);
+
+		if (n < unit->want)
+			return err_set(err, EAGAIN,
+				       "%s: %zu more VFs are needed and %zu are free%s%s",
+				       unit->pool->cfg->resource, unit->want, n, why ? "; " : "",
+				       why ? why : "");
+	}
+	return err_set(err, EAGAIN, "there are too few VFs");
+}
+
+/* --- what came out --- */
+
+/* A slot takes a VF of its own class as long as there is one. */
+static void give_slot(struct scene *s, const struct unit *u, struct binding_slot *slot,
+		      bool own_class)
+{
+	for (size_t i = 0; !slot->dev && i < u->want; i++) {
+		struct vf *vf = &s->vfs[u->picks[i]];
+
+		if (vf->fixed || (own_class && vf->numa != slot->numa))
+			continue;
+		vf->fixed = true;
+		slot->dev = vf->dev;
+	}
+}
+
+static void give_slots(struct scene *s, const struct solution *sol)
+{
+	for (int pass = 0; pass < 2; pass++) {
+		for (size_t i = 0; i < s->c->n_slots; i++) {
+			struct binding_slot *slot = &s->c->slots[i];
+
+			for (size_t u = 0; u < sol->n_units; u++) {
+				if (is_of(&sol->units[u], slot->pool, slot->numa))
+					give_slot(s, &sol->units[u], slot, pass == 0);
+			}
+		}
+	}
+}
+
+static void tell_pairs(const struct scene *s, const struct solution *sol, struct chosen *ret)
+{
+	const struct hw_inventory *inv = s->c->node->inv;
+	char bdf[BDF_STRLEN];
+
+	ret->cost = sol->out.cost;
+	ret->n_pairs = sol->out.n_pairs;
+	ret->pairs = arena_array(s->arena, ret->n_pairs, sizeof(*ret->pairs));
+	for (size_t i = 0; i < ret->n_pairs; i++) {
+		const struct choose_pair *p = &sol->out.pairs[i];
+
+		ret->pairs[i] = (struct ledger_pair) {
+			.gpu = arena_strdup(s->arena, bdf_format(inv->pci[p->gpu].bdf, bdf)),
+			.vf = s->vfs[p->dev].dev->id,
+			.path = topo_class_name(p->path.class),
+		};
+	}
+}
+
+static void tell_free(const struct scene *s, struct chosen *ret)
+{
+	const struct hw_inventory *inv = s->c->node->inv;
+	size_t *place_at = arena_array(s->arena, inv->n_pci, sizeof(*place_at)); /* from 1 */
+	char bdf[BDF_STRLEN];
+
+	ret->free = arena_array(s->arena, s->n_vfs, sizeof(*ret->free));
+	for (size_t i = 0; i < s->n_vfs; i++) {
+		int place;
+
+		if (s->vfs[i].fixed || s->vfs[i].refused)
+			continue;
+		place = topo_place(s->c->node->topo, s->vfs[i].dev->pci);
+		if (!place_at[place]) {
+			ret->free[ret->n_free].pf =
+				arena_strdup(s->arena, bdf_format(inv->pci[place].bdf, bdf));
+			place_at[place] = ++ret->n_free;
+		}
+		ret->free[place_at[place] - 1].free++;
+	}
+}
+
+/* Known for a choice from one pool only; that of several is made step by step. */
+static void tell_alternative(const struct scene *s, const struct solution *sol, struct chosen *ret)
+{
+	struct choose_in in;
+	struct choose_out out;
+
+	if (sol->n_units != 1 || !s->c->n_gpus)
+		return;
+	in = question_of(s, sol, &sol->units[0]);
+	out = choose_vfs(&in, true, s->arena);
+	ret->alternative = arena_array(s->arena, out.n_runner_up, sizeof(*ret->alternative));
+	ret->n_alternative = out.n_runner_up;
+	ret->alternative_cost = out.runner_up_cost;
+	for (size_t i = 0; i < out.n_runner_up; i++)
+		ret->alternative[i] = s->vfs[out.runner_up[i]].dev->id;
+}
+
+int choose_bound(struct binding *c, struct arena *a, struct chosen *ret, struct err *err)
+{
+	struct scene s = set_scene(c, a);
+	const char *why = NULL;
+	struct solution sol;
+
+	if (!solve_at_rest(&s, &sol, &why))
+		return refuse(&s, why, err);
+	*ret = (struct chosen) { 0 };
+	tell_pairs(&s, &sol, ret);
+	tell_free(&s, ret);
+	tell_alternative(&s, &sol, ret);
+	give_slots(&s, &sol);
+	return 0;
+}

@@ -1,0 +1,51 @@
+/* Which VFs for the slots of one container? Pure but for the question whether a VF is free. */
+#ifndef RAILMATE_CHOICE_SLOTS_H
+#define RAILMATE_CHOICE_SLOTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "kubemsg/messages.h"
+#include "ledger/ledger.h"
+
+struct arena;
+struct err;
+struct node;
+struct pool;
+struct pool_dev;
+
+struct binding_slot {
+	const char *id;
+	const struct pool *pool;
+	int numa;		    /* its class */
+	const struct pool_dev *dev; /* set: bound already, and stays */
+};
+
+struct binding {
+	const struct node *node;
+	struct binding_slot *slots; /* of one container; dev is filled in */
+	size_t n_slots;
+	const int *gpus, *busy_gpus;
+	size_t n_gpus, n_busy_gpus;
+	/* May the container have it? ret_why: a sentence if not. Asked of what is about to be
+	 * chosen only; `could` of everything. */
+	bool (*could)(void *ctx, const struct pool_dev *dev);
+	bool (*may)(void *ctx, const struct pool_dev *dev, const char **ret_why);
+	void *ctx;
+};
+
+struct chosen {
+	struct ledger_pair *pairs;
+	size_t n_pairs;
+	int cost;
+	struct ledger_place *free; /* what there was to choose from */
+	size_t n_free;
+	const char **alternative;
+	size_t n_alternative;
+	int alternative_cost;
+};
+
+/* -EAGAIN with a sentence: there are too few VFs. */
+int choose_bound(struct binding *c, struct arena *a, struct chosen *ret, struct err *err);
+
+#endif

@@ -1,0 +1,157 @@
+#include "grant/claims.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "document/document.h"
+#include "hw/bdf.h"
+
+#define ENV_BINDING   "RAILMATE_BINDING"
+#define ENV_CONTAINER "RAILMATE_CONTAINER"
+#define ENV_UID	      "RAILMATE_POD_UID"
+#define ENV_DECISION  "RAILMATE_DECISION"
+
+static bool is_vf(const char *s)
+{
+	struct bdf bdf;
+
+	return s && bdf_parse(s, &bdf) == 0;
+}
+
+/* --- CDI specs --- */
+
+struct edits claims_to_spec(const struct claims *r, struct arena *a)
+{
+	_cleanup_strbuf_ struct strbuf binding = STRBUF_INIT, numbers = STRBUF_INIT;
+	struct edits e = { .envs = arena_array(a, 4, sizeof(*e.envs)) };
+
+	for (size_t i = 0; i < r->n; i++) {
+		strbuf_printf(&binding, "%s%s=%s", i ? "," : "", r->v[i].slot, r->v[i].vf);
+		strbuf_printf(&numbers, "%s%llu", i ? "," : "", (unsigned long long)r->v[i].number);
+	}
+	e.envs[e.n_envs++] = (struct kv) { ENV_BINDING, arena_strdup(a, strbuf_str(&binding)) };
+	e.envs[e.n_envs++] = (struct kv) { ENV_DECISION, arena_strdup(a, strbuf_str(&numbers)) };
+	e.envs[e.n_envs++] =
+		(struct kv) { ENV_CONTAINER, arena_printf(a, "%s/%s/%s", r->owner.ns, r->owner.pod,
+							  r->owner.container) };
+	if (*r->owner.uid)
+		e.envs[e.n_envs++] = (struct kv) { ENV_UID, r->owner.uid };
+	return e;
+}
+
+/* "slot=vf,slot=vf" and "number,number" */
+static void read_binding(const char *binding, const char *numbers, struct claims *ret,
+			 struct arena *a)
+{
+	size_t max = 1;
+
+	for (const char *c = binding; *c; c++)
+		max += *c == ',';
+	ret->v = arena_array(a, max, sizeof(*ret->v));
+	for (const char *s = binding; *s; s += strspn(s, ",")) {
+		size_t n = strcspn(s, ","), slot = strcspn(s, "=");
+		struct claimed_vf *v = &ret->v[ret->n];
+
+		if (slot < n) {
+			v->slot = arena_printf(a, "%.*s", (int)slot, s);
+			v->vf = arena_printf(a, "%.*s", (int)(n - slot - 1), s + slot + 1);
+			v->number = strtoull(numbers, NULL, 10);
+			ret->n += is_vf(v->vf);
+		}
+		numbers += strcspn(numbers, ",");
+		numbers += strspn(numbers, ",");
+		s += n;
+	}
+}
+
+static void read_container(const char *text, struct ledger_owner *owner, struct arena *a)
+{
+	const char *pod = strchr(text, '/'), *container = pod ? strchr(pod + 1, '/') : NULL;
+
+	if (!container)
+		return;
+	owner->ns = arena_printf(a, "%.*s", (int)(pod - text), text);
+	owner->pod = arena_printf(a, "%.*s", (int)(container - pod - 1), pod + 1);
+	owner->container = container + 1;
+}
+
+static const char *value_of(const struct item *env, const char *key)
+{
+	size_t len = strlen(key);
+
+	for (size_t i = 0; env && env->type == ITEM_LIST && i < env->n_kids; i++) {
+		const char *s = env->kids[i].string;
+
+		if (s && !strncmp(s, key, len) && s[len] == '=')
+			return s + len + 1;
+	}
+	return NULL;
+}
+
+/* A version before this one wrote a spec a slot, and its variables into the device. */
+bool claims_of_spec(const struct item *spec, struct claims *ret, struct arena *a)
+{
+	const struct item *devices = item_get(spec, "devices"), *env;
+	const char *binding, *container, *uid, *numbers;
+
+	if (!devices || devices->type != ITEM_LIST || !devices->n_kids)
+		return false;
+	env = item_get(item_get(spec, "containerEdits"), "env");
+	if (!env)
+		env = item_get(item_get(&devices->kids[0], "containerEdits"), "env");
+	binding = value_of(env, ENV_BINDING);
+	container = value_of(env, ENV_CONTAINER);
+	numbers = value_of(env, ENV_DECISION);
+	if (!binding || !container)
+		return false;
+	uid = value_of(env, ENV_UID);
+	*ret = (struct claims) { .owner = { "", "", uid ? uid : "", "" } };
+	read_container(container, &ret->owner, a);
+	read_binding(binding, numbers ? numbers : "", ret, a);
+	return ret->n > 0 && *ret->owner.container;
+}
+
+/* --- map.json --- */
+
+static struct ledger_owner owner_of(const struct item *map, struct arena *a)
+{
+	const char *pod = item_string(map, "pod"), *slash = pod ? strchr(pod, '/') : NULL;
+	const char *uid = item_string(map, "uid"), *container = item_string(map, "container");
+	struct ledger_owner owner = { "", "", uid ? uid : "", container ? container : "" };
+
+	if (slash) {
+		owner.ns = arena_printf(a, "%.*s", (int)(slash - pod), pod);
+		owner.pod = slash + 1;
+	}
+	return owner;
+}
+
+static uint64_t number_of(const struct item *element)
+{
+	const struct item *n = item_get(element, "decision");
+
+	return n && n->whole && n->number > 0 ? (uint64_t)n->number : 0;
+}
+
+/* A container that has not started yet has a map without a pod. */
+bool claims_of_map(const struct item *map, struct claims *ret, struct arena *a)
+{
+	const struct item *list = item_get(map, "gpus");
+
+	*ret = (struct claims) { .owner = owner_of(map, a) };
+	if (!*ret->owner.pod || !list || list->type != ITEM_LIST)
+		return false;
+	ret->v = arena_array(a, list->n_kids, sizeof(*ret->v));
+	for (size_t i = 0; i < list->n_kids; i++) {
+		const struct item *e = &list->kids[i];
+		struct claimed_vf v = { item_string(e, "vf"), item_string(e, "resource"),
+					item_string(e, "slot"), number_of(e) };
+
+		if (is_vf(v.vf) && v.resource)
+			ret->v[ret->n++] = v;
+	}
+	return ret->n > 0;
+}

@@ -1,0 +1,330 @@
+#include "grant/grant.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "config/config.h"
+#include "discover/discover.h"
+#include "discover/sysroot.h"
+#include "hw/inventory.h"
+#include "pods/identify.h"
+#include "pool/node.h"
+
+#define ECHO_MAX 64
+
+/* An id of a request as a message may show it: short, printable, and still UTF-8. */
+static const char *echo(const char *id, struct arena *a)
+{
+	size_t len = strlen(id), n = len;
+	char *s;
+
+	if (n > ECHO_MAX) {
+		n = ECHO_MAX;
+		while (n && !str_utf8_valid(id, n))
+			n--;
+	}
+	s = arena_printf(a, "%.*s%s", (int)n, id, n < len ? "..." : "");
+	for (char *p = s; *p; p++) {
+		if ((unsigned char)*p < 0x20 || *p == 0x7f)
+			*p = '?';
+	}
+	return s;
+}
+
+static int refuse_gone(const struct pool_dev *dev, struct err *err)
+{
+	return err_set(err, ENODEV,
+		       "VF %s is gone from this node: were the PF's VFs removed (sriov_numvfs)?",
+		       dev->id);
+}
+
+/* What to bind a VF to: the driver of its PF, but for those whose VFs have one of their own. */
+static const char *vf_driver(const struct hw_inventory *inv, const struct pool_dev *dev)
+{
+	static const struct {
+		const char *pf, *vf;
+	} own[] = {
+		{ "ice", "iavf" },	{ "i40e", "iavf" },	{ "igb", "igbvf" },
+		{ "ixgbe", "ixgbevf" }, { "cxgb4", "cxgb4vf" },
+	};
+	int pf = inv->pci[dev->pci].physfn;
+	const char *driver = pf >= 0 ? inv->pci[pf].driver : NULL;
+
+	for (size_t i = 0; driver && i < ARRAY_LEN(own); i++) {
+		if (!strcmp(own[i].pf, driver))
+			return own[i].vf;
+	}
+	return driver ? driver : "its network driver";
+}
+
+/* Bound to something that serves no RDMA: another driver than the VF's own, or one that hands the
+ * device to user space. */
+static bool bound_elsewhere(const struct hw_inventory *inv, const struct pool_dev *dev,
+			    const char *driver)
+{
+	static const char *const user_space[] = { "vfio-pci", "mlx5_vfio_pci", "uio_pci_generic",
+						  "igb_uio", "pci-stub" };
+
+	for (size_t i = 0; i < ARRAY_LEN(user_space); i++) {
+		if (!strcmp(user_space[i], driver))
+			return true;
+	}
+	return inv->pci[dev->pci].physfn >= 0 && strcmp(vf_driver(inv, dev), driver) != 0;
+}
+
+static int refuse_unusable(const struct hw_inventory *inv, const struct pool_dev *dev,
+			   const struct function_now *now, struct err *err)
+{
+	const char *want = vf_driver(inv, dev);
+
+	if (!now->driver[0])
+		return err_set(
+			err, EIO,
+			"VF %s has no driver: bind it to %s (echo %s > /sys/bus/pci/drivers_probe)",
+			dev->id, want, dev->id);
+	if (bound_elsewhere(inv, dev, now->driver))
+		return err_set(
+			err, EIO,
+			"VF %s is bound to %s, which has no RDMA device: bind it to %s (echo %s > "
+			"/sys/bus/pci/devices/%s/driver/unbind; echo %s > /sys/bus/pci/drivers_probe) or "
+			"select drivers in the pool",
+			dev->id, now->driver, want, dev->id, dev->id, dev->id);
+	if (!now->rdma[0])
+		return err_set(
+			err, EIO,
+			"VF %s is bound to %s but has no RDMA device: load the driver's RDMA module "
+			"(mlx5_ib for mlx5_core), or see whether a container's network namespace holds it "
+			"(rdma system show)",
+			dev->id, now->driver);
+	return err_set(
+		err, EIO,
+		"VF %s has the RDMA device %s but no verbs node: load ib_uverbs (modprobe ib_uverbs)",
+		dev->id, now->rdma);
+}
+
+/*
+ * One look-up, through the RDMA device to its neighbour, tells that both of the snapshot's names
+ * still belong to this very function: the numbers of uverbs nodes are handed out anew whenever a
+ * device moves between network namespaces, and a device can be renamed. Not by way of
+ * sys/bus/pci/devices: following a link takes the kernel as long as all the rest.
+ */
+static bool names_hold(const struct sysroot *root, const struct hw_rdma *rdma)
+{
+	return rdma->dir && rdma->uverbs &&
+	       sysroot_exists(root, "sys/%s/infiniband/%s/../../infiniband_verbs/%s", rdma->dir,
+			      rdma->name, rdma->uverbs);
+}
+
+static int look_again(const struct node *node, const struct pool *pool, const struct sysroot *root,
+		      const struct pool_dev *dev, struct arena *a, struct grant_dev *ret,
+		      struct err *err)
+{
+	struct function_now now;
+	struct user_io user;
+	int r;
+
+	r = discover_function_now(root, node->inv->pci[dev->pci].bdf, &now, err);
+	if (r == -ENOENT)
+		return refuse_gone(dev, err);
+	if (r < 0)
+		return err_wrap(err, "VF %s", dev->id);
+	if (pool_dev_is_rdma(pool, dev) && (!now.rdma[0] || !now.uverbs[0]))
+		return refuse_unusable(node->inv, dev, &now, err);
+	ret->rdma = now.rdma[0] ? arena_strdup(a, now.rdma) : NULL;
+	ret->uverbs = now.uverbs[0] ? arena_strdup(a, now.uverbs) : NULL;
+	if (discover_user_io(root, node->inv->pci[dev->pci].bdf, now.driver, &user))
+		ret->user = arena_copy(a, &user, sizeof(user));
+	return 0;
+}
+
+/* A GID index is promised or checked only where the table is final already: in the host's network.
+ */
+static bool needs_gids(const struct pool *pool, const struct pool_dev *dev)
+{
+	const struct pool_config *cfg = pool->cfg;
+
+	return pool_dev_is_rdma(pool, dev) && cfg->network == NETWORK_HOST && cfg->gid != GID_OFF;
+}
+
+/* A table that cannot be read is an empty one: whether that matters is for the renderer to say. */
+static void read_gids(const struct sysroot *root, struct grant_dev *dev, struct arena *a)
+{
+	struct gid_entry gids[GID_TABLE_MAX];
+
+	if (discover_gids(root, dev->rdma, 1, gids, &dev->n_gids, NULL) < 0)
+		dev->n_gids = 0;
+	dev->gids = arena_copy(a, gids, dev->n_gids * sizeof(*gids));
+}
+
+void grant_find_umads(const struct node *node, const struct pool *pool, const struct sysroot *root,
+		      struct arena *a, struct grant_dev *dev)
+{
+	char names[UMADS_MAX][UMAD_NAME_MAX];
+	const char **v;
+
+	if (!pool->cfg->umad || !dev->rdma || dev->dev->pci < 0 ||
+	    !pool_dev_is_rdma(pool, dev->dev))
+		return;
+	dev->n_umads = discover_umads(root, node->inv->pci[dev->dev->pci].bdf, dev->rdma, names);
+	v = arena_array(a, dev->n_umads, sizeof(*v));
+	for (size_t i = 0; i < dev->n_umads; i++)
+		v[i] = arena_strdup(a, names[i]);
+	dev->umads = v;
+}
+
+int grant_look_at(const struct node *node, const struct pool *pool, const struct sysroot *root,
+		  const struct pool_dev *dev, struct arena *a, struct grant_dev *ret,
+		  struct err *err)
+{
+	const struct hw_rdma *rdma = dev->rdma >= 0 ? &node->inv->rdma[dev->rdma] : NULL;
+	int r = 0;
+
+	*ret = (struct grant_dev) { .dev = dev };
+	if (dev->pci < 0)
+		return refuse_gone(dev, err);
+	if (rdma && names_hold(root, rdma)) {
+		ret->rdma = rdma->name;
+		ret->uverbs = rdma->uverbs;
+	} else {
+		r = look_again(node, pool, root, dev, a, ret, err);
+	}
+	if (r == 0)
+		grant_find_umads(node, pool, root, a, ret);
+	if (r == 0 && ret->rdma && needs_gids(pool, dev))
+		read_gids(root, ret, a);
+	return r;
+}
+
+/* Pool indices, ascending, each once: the kubelet sends ids in the order of a Go map. */
+static int pick_asked(const struct pool *pool, const struct ids *ids, struct arena *a, int **ret,
+		      size_t *ret_n, struct err *err)
+{
+	int *v = arena_array(a, ids->n, sizeof(*v));
+
+	for (size_t i = 0; i < ids->n; i++) {
+		const struct pool_dev *dev = pool_find(pool, ids->v[i]);
+
+		if (!dev)
+			return err_set(err, ENOENT,
+				       "device '%s' is not in the pool %s of this node: was the "
+				       "configuration changed?",
+				       echo(ids->v[i], a), pool->cfg->resource);
+		v[i] = (int)(dev - pool->devs);
+	}
+	*ret = v;
+	*ret_n = identify_unique(v, ids->n);
+	return 0;
+}
+
+void grant_find_pairs(struct grant *grant, const int *devs, const int *gpus, size_t n_gpus,
+		      struct arena *a)
+{
+	struct choose_in in = { .node = grant->node,
+				.pool = grant->pool,
+				.available = devs,
+				.n_available = grant->n_devs,
+				.want = grant->n_devs,
+				.gpus = gpus,
+				.n_gpus = n_gpus };
+	struct choose_out out;
+
+	if (!n_gpus)
+		return;
+	out = choose_pairs(&in, devs, grant->n_devs, a);
+	grant->pairs = out.pairs;
+	grant->n_pairs = out.n_pairs;
+}
+
+int grant_of_ids(const struct node *node, const struct pool *pool, const struct ids *ids,
+		 const struct sysroot *root, const int *gpus, size_t n_gpus, struct arena *a,
+		 struct grant *ret, struct err *err)
+{
+	struct grant grant = { .node = node, .pool = pool };
+	struct grant_dev *devs;
+	int *picks, r;
+
+	if (!ids->n)
+		return err_set(err, EINVAL, "the request for %s names no device",
+			       pool->cfg->resource);
+	r = pick_asked(pool, ids, a, &picks, &grant.n_devs, err);
+	if (r < 0)
+		return r;
+	devs = arena_array(a, grant.n_devs, sizeof(*devs));
+	for (size_t i = 0; i < grant.n_devs; i++) {
+		r = grant_look_at(node, pool, root, &pool->devs[picks[i]], a, &devs[i], err);
+		if (r < 0)
+			return r;
+	}
+	grant.devs = devs;
+	grant_find_pairs(&grant, picks, gpus, n_gpus, a);
+	*ret = grant;
+	return 0;
+}
+
+/* --- HCAs that containers share --- */
+
+struct device_list grant_share_list(const struct pool *pool, struct arena *a)
+{
+	struct device_list list = { arena_array(a, pool->cfg->shares, sizeof(*list.v)),
+				    pool->cfg->shares };
+	bool healthy = false;
+
+	for (size_t i = 0; i < pool->n_devs; i++)
+		healthy |= pool->devs[i].healthy;
+	for (size_t i = 0; i < list.n; i++)
+		list.v[i] = (struct device) { .id = arena_printf(a, "%zu", i), .healthy = healthy };
+	return list;
+}
+
+static int check_shares(const struct pool *pool, const struct ids *ids, struct arena *a,
+			struct err *err)
+{
+	uint64_t number;
+
+	if (!ids->n)
+		return err_set(err, EINVAL, "the request for %s names no device",
+			       pool->cfg->resource);
+	for (size_t i = 0; i < ids->n; i++) {
+		if (str_to_u64(ids->v[i], 10, UINT32_MAX, &number) < 0 ||
+		    number >= pool->cfg->shares)
+			return err_set(err, ENOENT, "device '%s' is not one of the %u shares of %s",
+				       echo(ids->v[i], a), pool->cfg->shares, pool->cfg->resource);
+	}
+	return 0;
+}
+
+/* One that does not work leaves the others. */
+static size_t look_at_hcas(const struct node *node, const struct pool *pool,
+			   const struct sysroot *root, struct arena *a, struct grant_dev *devs,
+			   struct err *err)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < pool->n_devs; i++)
+		n += grant_look_at(node, pool, root, &pool->devs[i], a, &devs[n], err) == 0;
+	return n;
+}
+
+int grant_of_shares(const struct node *node, const struct pool *pool, const struct ids *ids,
+		    const struct sysroot *root, struct arena *a, struct edits *ret, struct err *err)
+{
+	struct grant_dev *devs = arena_array(a, pool->n_devs, sizeof(*devs));
+	struct grant grant = { .node = node, .pool = pool, .devs = devs };
+	int r = check_shares(pool, ids, a, err);
+
+	if (r < 0)
+		return r;
+	if (!pool->n_devs)
+		return err_set(err, ENODEV, "%s has no HCA on this node", pool->cfg->resource);
+	grant.n_devs = look_at_hcas(node, pool, root, a, devs, err);
+	if (!grant.n_devs)
+		return -EIO; /* the sentence is the last one's */
+	r = render_grant(&grant, a, ret, err);
+	for (size_t i = 0; r == 0 && i < ret->n_devs; i++)
+		ret->devs[i].permissions = "rwm"; /* as the peer gives them */
+	return r;
+}

@@ -1,0 +1,33 @@
+/*
+ * The records beside the ledger, CDI specs and the map.json files of containers: read at the start,
+ * before anything is given or removed, and again until all of them can be read; removed when holds
+ * does not need them any more. On the rpc thread.
+ */
+#ifndef RAILMATE_GRANT_RECORDS_H
+#define RAILMATE_GRANT_RECORDS_H
+
+#include <stdbool.h>
+
+struct keeper;
+struct rpc;
+struct rundir;
+struct sweeper;
+
+struct sweeper_env {
+	struct rpc *rpc;
+	struct keeper *keeper;
+	struct rundir *rundir; /* NULL: no files */
+	/* CDI specs, if a pool binds late; NULL: there are none. claim tells holds what they say;
+	 * false: some could not be read. tidy removes those that holds does not need. */
+	bool (*claim)(void *specs);
+	void (*tidy)(void *specs);
+	void *specs;
+	unsigned retry_ms; /* 0: 1 s; between readings of directories that cannot be read */
+};
+
+struct sweeper *sweeper_new(const struct sweeper_env *env);
+void sweeper_read(struct sweeper *s);  /* at the start: when keeper and specs know the node */
+void sweeper_sweep(struct sweeper *s); /* holds have changed */
+void sweeper_free(struct sweeper *s);  /* NULL is fine */
+
+#endif

@@ -1,0 +1,341 @@
+#include "grant/rundir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "hw/bdf.h"
+
+#define PREFIX	  "vf-"
+#define DIR_MODE  0755
+#define FILE_MODE 0644
+#define TEMPORARY ".new"
+#define COPY_MAX  (1u << 20)
+
+struct rundir {
+	char *path;
+};
+
+static int stat_nearest(const char *path, struct stat *ret)
+{
+	_cleanup_free_ char *at = xstrdup(path);
+	char *slash;
+
+	while (stat(at, ret) < 0) {
+		slash = strrchr(at, '/');
+		if (errno != ENOENT || !slash || slash == at)
+			return -ENOENT;
+		*slash = '\0';
+	}
+	return 0;
+}
+
+bool rundir_is_in_image(const char *root, const char *path)
+{
+	struct statfs fs;
+	struct stat top, here;
+
+	return statfs(root, &fs) == 0 && fs.f_type == OVERLAYFS_SUPER_MAGIC &&
+	       stat(root, &top) == 0 && stat_nearest(path, &here) == 0 && here.st_dev == top.st_dev;
+}
+
+struct rundir *rundir_new(const char *path)
+{
+	struct rundir *r = xcalloc(1, sizeof(*r));
+
+	r->path = xstrdup(path);
+	return r;
+}
+
+void rundir_free(struct rundir *r)
+{
+	if (!r)
+		return;
+	free(r->path);
+	free(r);
+}
+
+const char *rundir_path(const struct rundir *r, const char *vf, struct arena *a)
+{
+	return arena_printf(a, "%s/" PREFIX "%s", r->path, vf);
+}
+
+bool rundir_has(const struct rundir *r, const char *name)
+{
+	_cleanup_free_ char *path = xasprintf("%s/%s", r->path, name);
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* --- directories --- */
+
+static int open_top(const struct rundir *r, struct err *err)
+{
+	int fd = open(r->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0 && errno == ENOENT && mkdir(r->path, DIR_MODE) == 0)
+		fd = open(r->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? err_sys(err, "run directory %s", r->path) : fd;
+}
+
+static int refuse(const struct rundir *r, const char *what, const char *vf, int code,
+		  struct err *err)
+{
+	return err_set(err, code, "%s %s/" PREFIX "%s: %s", what, r->path, vf,
+		       code == ENOTDIR || code == ELOOP
+			       ? "something that is no directory is in its place"
+			       : strerror(code));
+}
+
+/* Allocate waits for this: two system calls, and a link in its place is not followed. */
+int rundir_make(struct rundir *r, const char *vf, struct err *err)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	int e;
+
+	if (snprintf(path, sizeof(path), "%s/" PREFIX "%s", r->path, vf) >= (int)sizeof(path))
+		return refuse(r, "make", vf, ENAMETOOLONG, err);
+	e = mkdir(path, DIR_MODE) < 0 ? errno : 0;
+	if (e == ENOENT && mkdir(r->path, DIR_MODE) == 0)
+		e = mkdir(path, DIR_MODE) < 0 ? errno : 0;
+	if (e == EEXIST)
+		e = lstat(path, &st) < 0 ? errno : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
+	else if (!e && chmod(path, DIR_MODE) < 0) /* whatever our umask is */
+		e = errno;
+	return e ? refuse(r, "make", vf, e, err) : 0;
+}
+
+static int try_open(int top, const char *vf)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), PREFIX "%s", vf);
+	return openat(top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* Allocate has made it, as a rule. */
+static int open_dir(struct rundir *r, int top, const char *vf, struct err *err)
+{
+	int e, fd = try_open(top, vf);
+
+	if (fd < 0 && errno == ENOENT) {
+		e = rundir_make(r, vf, err);
+		if (e < 0)
+			return e;
+		fd = try_open(top, vf);
+	}
+	return fd < 0 ? refuse(r, "open", vf, errno, err) : fd;
+}
+
+/* --- files --- */
+
+static int write_file(int dir, const char *name, const char *temporary, const char *text,
+		      size_t len)
+{
+	const struct file_new f = {
+		.dir = dir, .name = name, .temporary = temporary, .mode = FILE_MODE
+	};
+
+	return file_write(&f, text, len, NULL);
+}
+
+static int copy(int top, const char *from, int dir, const char *name, const char *temporary)
+{
+	_cleanup_close_ int fd = openat(top, from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	_cleanup_free_ char *text = NULL;
+	struct stat st;
+	size_t len = 0;
+	ssize_t n;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	if (st.st_size > (off_t)COPY_MAX)
+		return -EFBIG;
+	text = xcalloc(1, (size_t)st.st_size + 1);
+	while (len < (size_t)st.st_size &&
+	       (n = read(fd, text + len, (size_t)st.st_size - len)) != 0) {
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		len += n > 0 ? (size_t)n : 0;
+	}
+	return write_file(dir, name, temporary, text, len);
+}
+
+/* It is written once and then replaced as a whole: a link stays what it was. */
+static int share(int top, const char *from, int dir, const char *name, const char *temporary)
+{
+	struct stat st;
+	int r;
+
+	if (fstatat(top, from, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	unlinkat(dir, temporary, 0); /* of one of us who was killed */
+	if (!S_ISREG(st.st_mode) || linkat(top, from, dir, temporary, 0) < 0)
+		return copy(top, from, dir, name, temporary);
+	r = renameat(dir, temporary, dir, name) < 0 ? -errno : 0;
+	unlinkat(dir, temporary, 0); /* two names of one file: rename() did nothing */
+	return r;
+}
+
+static int remove_file(int dir, const char *name)
+{
+	return unlinkat(dir, name, 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+static int put(int top, int dir, const struct rundir_file *f)
+{
+	char temporary[64];
+
+	if (!f->text && !f->same)
+		return remove_file(dir, f->name);
+	snprintf(temporary, sizeof(temporary), ".%s" TEMPORARY, f->name);
+	return f->text ? write_file(dir, f->name, temporary, f->text, strlen(f->text))
+		       : share(top, f->same, dir, f->name, temporary);
+}
+
+int rundir_write(struct rundir *r, const char *vf, const struct rundir_file *files, size_t n,
+		 struct err *err)
+{
+	_cleanup_close_ int top = open_top(r, err), dir = -1;
+	int e;
+
+	if (top < 0)
+		return top;
+	dir = open_dir(r, top, vf, err);
+	if (dir < 0)
+		return dir;
+	for (size_t i = 0; i < n; i++) {
+		e = put(top, dir, &files[i]);
+		if (e < 0)
+			return err_set(err, -e, "write %s/" PREFIX "%s/%s: %s", r->path, vf,
+				       files[i].name, strerror(-e));
+	}
+	return 0;
+}
+
+/* --- removing --- */
+
+static void close_dir(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
+}
+#define _cleanup_dirp_ __attribute__((cleanup(close_dir)))
+
+static bool is_dot(const char *name)
+{
+	return !strcmp(name, ".") || !strcmp(name, "..");
+}
+
+/* There are only files in it. */
+static void remove_dir(int top, const char *name)
+{
+	int fd = openat(top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_dirp_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+
+	while (dir && (e = readdir(dir))) {
+		if (!is_dot(e->d_name))
+			unlinkat(fd, e->d_name, 0);
+	}
+	unlinkat(top, name, AT_REMOVEDIR);
+}
+
+/* The address of a directory of ours; NULL: another's. */
+static const char *vf_of(const char *name)
+{
+	char text[BDF_STRLEN];
+	struct bdf bdf;
+
+	if (!str_starts(name, PREFIX) || bdf_parse(name + strlen(PREFIX), &bdf) < 0 ||
+	    strcmp(bdf_format(bdf, text), name + strlen(PREFIX)) != 0)
+		return NULL;
+	return name + strlen(PREFIX);
+}
+
+void rundir_sweep(struct rundir *r, bool (*needs)(void *ctx, const char *vf), void *ctx)
+{
+	_cleanup_close_ int top = open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_dirp_ DIR *dir = top < 0 ? NULL : fdopendir(fcntl(top, F_DUPFD_CLOEXEC, 0));
+	const struct dirent *e;
+
+	while (dir && (e = readdir(dir))) {
+		const char *vf = vf_of(e->d_name);
+
+		if (vf && !needs(ctx, vf))
+			remove_dir(top, e->d_name);
+	}
+}
+
+/* A regular file's text, malloc'ed; -errno. */
+static int read_text(int top, const char *dir, const char *name, char **ret)
+{
+	_cleanup_close_ int at = openat(top, dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
+			    fd = -1;
+	struct stat st;
+	size_t len = 0;
+	ssize_t n;
+
+	if (at < 0)
+		return -errno;
+	fd = openat(at, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_size > (off_t)COPY_MAX)
+		return -EINVAL;
+	*ret = xcalloc(1, (size_t)st.st_size + 1);
+	while (len < (size_t)st.st_size &&
+	       (n = read(fd, *ret + len, (size_t)st.st_size - len)) != 0) {
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		len += n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}
+
+bool rundir_each(struct rundir *r, const char *name,
+		 void (*found)(void *ctx, const char *path, const char *text), void *ctx)
+{
+	_cleanup_close_ int top = open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_dirp_ DIR *dir = NULL;
+	const struct dirent *e;
+	bool complete = true;
+
+	if (top < 0)
+		return errno == ENOENT ||
+		       errno == ENOTDIR; /* there are no records, and there will be none */
+	dir = fdopendir(fcntl(top, F_DUPFD_CLOEXEC, 0));
+	if (!dir)
+		return false;
+	while (errno = 0, (e = readdir(dir))) {
+		_cleanup_free_ char *text = NULL, *path = NULL;
+		int e2;
+
+		if (!vf_of(e->d_name))
+			continue;
+		e2 = read_text(top, e->d_name, name, &text);
+		complete &=
+			e2 == 0 || e2 == -ENOENT || e2 == -ENOTDIR || e2 == -EINVAL || e2 == -ELOOP;
+		path = xasprintf("%s/%s/%s", r->path, e->d_name, name);
+		if (e2 == 0)
+			found(ctx, path, text);
+	}
+	return complete && errno == 0;
+}

@@ -1,0 +1,274 @@
+#include "grant/vfprobe.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "discover/sysroot.h"
+#include "rpc/rpc.h"
+
+#define TIMEOUT_MS  2000
+#define MAX_THREADS 8
+#define STACK_BYTES (256u << 10)
+
+struct asked;
+
+/*
+ * One look and its thread. The thread works on what is its own; the way back is under the lock, and
+ * closed when nobody is there any more. Whoever has it last frees it.
+ */
+struct job {
+	truth_look_fn look;
+	char *root, *netns_dir;
+	struct bdf *bdfs;
+	size_t n;
+	struct arena *arena;
+	struct vf_state *states;
+	struct err err;
+
+	pthread_mutex_t lock;
+	struct rpc *rpc; /* NULL: nobody is there */
+	bool posted;	 /* ended() will run */
+	bool refused;	 /* it will not: the rpc thread stops */
+
+	/* the rpc thread's */
+	TAILQ_ENTRY(job) link;
+	struct truth *truth; /* NULL: gone */
+	struct asked *asked; /* NULL: answered already */
+};
+
+/* Somebody who waits. */
+struct asked {
+	TAILQ_ENTRY(asked) link;
+	struct truth *truth;
+	struct job *job;
+	bool runs;
+	struct rpc_timer *timer;
+	char why[sizeof(((struct err *)NULL)->msg)]; /* what the timer says */
+	truth_done_fn done;
+	void *arg;
+};
+
+struct truth {
+	struct truth_env env;
+	TAILQ_HEAD(, asked) asked; /* oldest first */
+	TAILQ_HEAD(, job) jobs;	   /* whose threads run */
+	unsigned n_jobs;
+};
+
+static void job_free(struct job *j)
+{
+	pthread_mutex_destroy(&j->lock);
+	arena_free(j->arena);
+	free(j->netns_dir);
+	free(j->root);
+	free(j->bdfs);
+	free(j);
+}
+
+static struct job *job_new(struct truth *t, const struct bdf *bdfs, size_t n, struct asked *asked)
+{
+	struct job *j = xcalloc(1, sizeof(*j));
+
+	*j = (struct job) {
+		.look = t->env.look, .n = n, .rpc = t->env.rpc, .truth = t, .asked = asked
+	};
+	pthread_mutex_init(&j->lock, NULL);
+	j->root = xstrdup(t->env.root);
+	j->netns_dir = t->env.netns_dir ? xstrdup(t->env.netns_dir) : NULL;
+	j->bdfs = xcalloc(n, sizeof(*bdfs));
+	for (size_t i = 0; i < n; i++)
+		j->bdfs[i] = bdfs[i];
+	j->arena = arena_new(16 * 1024);
+	j->states = arena_array(j->arena, n, sizeof(*j->states));
+	return j;
+}
+
+/* --- the thread --- */
+
+static void ended(void *arg);
+
+static void look(struct job *j)
+{
+	struct sysroot *root;
+
+	if (sysroot_open(j->root, &root, &j->err) < 0)
+		return;
+	if (j->look(root, j->netns_dir, j->bdfs, j->n, j->arena, j->states, &j->err) == 0)
+		j->err.code = 0;
+	sysroot_close(root);
+}
+
+static void *run(void *arg)
+{
+	struct job *j = arg;
+	bool mine;
+
+	pthread_setname_np(pthread_self(), "vf-look");
+	look(j);
+	pthread_mutex_lock(&j->lock);
+	mine = !j->rpc;
+	if (j->rpc) {
+		j->posted = rpc_post(j->rpc, ended, j);
+		j->refused = !j->posted;
+	}
+	pthread_mutex_unlock(&j->lock);
+	if (mine)
+		job_free(j);
+	return NULL;
+}
+
+/* Signals are blocked already: the thread is the rpc thread's child. */
+static int start_thread(struct job *j)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	int r;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	r = pthread_create(&thread, &attr, run, j);
+	pthread_attr_destroy(&attr);
+	return -r;
+}
+
+/* --- the rpc thread --- */
+
+/* The job, if its thread runs, goes on alone. */
+static void answer(struct asked *a, const struct vf_state *states, const char *why)
+{
+	size_t n = a->job->n;
+
+	TAILQ_REMOVE(&a->truth->asked, a, link);
+	rpc_timer_cancel(a->timer);
+	a->job->asked = NULL;
+	a->done(a->arg, states, n, why);
+	if (!a->runs)
+		job_free(a->job);
+	free(a);
+}
+
+static void give_up(void *arg)
+{
+	struct asked *a = arg;
+
+	a->timer = NULL;
+	answer(a, NULL, a->why);
+}
+
+static void start(struct asked *a)
+{
+	struct truth *t = a->truth;
+	int r = start_thread(a->job);
+
+	if (r < 0) {
+		rpc_timer_cancel(a->timer);
+		snprintf(a->why, sizeof(a->why), "no thread can be started: %s", strerror(-r));
+		a->timer = rpc_after(t->env.rpc, 0, give_up, a);
+		return;
+	}
+	a->runs = true;
+	TAILQ_INSERT_TAIL(&t->jobs, a->job, link);
+	t->n_jobs++;
+}
+
+static void start_waiting(struct truth *t)
+{
+	struct asked *a;
+
+	for (a = TAILQ_FIRST(&t->asked); a && t->n_jobs < t->env.max_threads;
+	     a = TAILQ_NEXT(a, link)) {
+		if (!a->runs)
+			start(a);
+	}
+}
+
+static void leave(struct job *j)
+{
+	struct truth *t = j->truth;
+
+	TAILQ_REMOVE(&t->jobs, j, link);
+	t->n_jobs--;
+	if (j->asked)
+		answer(j->asked, j->err.code ? NULL : j->states, j->err.code ? j->err.msg : NULL);
+	start_waiting(t);
+}
+
+static void ended(void *arg)
+{
+	struct job *j = arg;
+
+	/* The thread may not have let go of it yet. */
+	pthread_mutex_lock(&j->lock);
+	pthread_mutex_unlock(&j->lock);
+	if (j->truth)
+		leave(j);
+	job_free(j);
+}
+
+struct truth *truth_new(const struct truth_env *env)
+{
+	struct truth *t = xcalloc(1, sizeof(*t));
+
+	t->env = *env;
+	if (!t->env.timeout_ms)
+		t->env.timeout_ms = TIMEOUT_MS;
+	if (!t->env.max_threads)
+		t->env.max_threads = MAX_THREADS;
+	if (!t->env.look)
+		t->env.look = vf_look;
+	TAILQ_INIT(&t->asked);
+	TAILQ_INIT(&t->jobs);
+	return t;
+}
+
+void truth_look(struct truth *t, const struct bdf *bdfs, size_t n, truth_done_fn done, void *arg)
+{
+	struct asked *a = xcalloc(1, sizeof(*a));
+
+	*a = (struct asked) { .truth = t, .done = done, .arg = arg };
+	snprintf(a->why, sizeof(a->why), "the kernel did not answer within %u ms",
+		 t->env.timeout_ms);
+	a->job = job_new(t, bdfs, n, a);
+	a->timer = rpc_after(t->env.rpc, t->env.timeout_ms, give_up, a);
+	TAILQ_INSERT_TAIL(&t->asked, a, link);
+	start_waiting(t);
+}
+
+/* One whose thread still runs is the thread's from now on. */
+static void disown(struct job *j)
+{
+	bool mine;
+
+	pthread_mutex_lock(&j->lock);
+	j->rpc = NULL;
+	j->truth = NULL;
+	mine = j->refused;
+	pthread_mutex_unlock(&j->lock);
+	if (mine)
+		job_free(j);
+}
+
+void truth_free(struct truth *t)
+{
+	struct asked *a;
+	struct job *j;
+
+	if (!t)
+		return;
+	while ((a = TAILQ_FIRST(&t->asked)))
+		answer(a, NULL, "railmated is stopping");
+	while ((j = TAILQ_FIRST(&t->jobs))) {
+		TAILQ_REMOVE(&t->jobs, j, link);
+		disown(j);
+	}
+	free(t);
+}

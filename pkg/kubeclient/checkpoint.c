@@ -1,0 +1,122 @@
+#include "kubeclient/checkpoint.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "document/document.h"
+
+#define CHECKPOINT_BYTES_MAX (64 << 20)
+
+static const struct item *read_checkpoint(const char *path, struct arena *a)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	const struct item *doc;
+	struct stat st;
+	size_t len = 0;
+	char *text;
+	ssize_t n;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    st.st_size > CHECKPOINT_BYTES_MAX)
+		return NULL;
+	text = arena_alloc(a, (size_t)st.st_size + 1);
+	while (len < (size_t)st.st_size && (n = read(fd, text + len, (size_t)st.st_size - len)) > 0)
+		len += (size_t)n;
+	return document_parse(text, len, path, a, &doc, NULL) < 0 ? NULL : doc;
+}
+
+static void add_ids(const struct item *list, struct ids *ids)
+{
+	for (size_t i = 0; list->type == ITEM_LIST && i < list->n_kids; i++) {
+		if (list->kids[i].string)
+			ids->v[ids->n++] = list->kids[i].string;
+	}
+}
+
+static size_t count_ids(const struct item *devices)
+{
+	size_t n = devices->n_kids;
+
+	for (size_t i = 0; i < devices->n_kids; i++)
+		n += devices->kids[i].n_kids;
+	return n;
+}
+
+/* {"<NUMA node>": [ids]}; before 1.20 a plain list. */
+static struct ids ids_of(const struct item *devices, struct arena *a)
+{
+	struct ids ids = { NULL, 0 };
+
+	if (!devices)
+		return ids;
+	ids.v = arena_array(a, count_ids(devices), sizeof(*ids.v));
+	add_ids(devices, &ids);
+	for (size_t i = 0; devices->type == ITEM_OBJECT && i < devices->n_kids; i++)
+		add_ids(&devices->kids[i], &ids);
+	return ids;
+}
+
+static struct pod *pod_of(struct pod_list *pods, const char *uid, size_t room, struct arena *a)
+{
+	for (size_t i = 0; i < pods->n; i++) {
+		if (!strcmp(pods->v[i].name, uid))
+			return &pods->v[i];
+	}
+	pods->v[pods->n] =
+		(struct pod) { "", uid, arena_array(a, room, sizeof(struct pod_container)), 0 };
+	return &pods->v[pods->n++];
+}
+
+static struct pod_container *container_of(struct pod *pod, const char *name, size_t room,
+					  struct arena *a)
+{
+	for (size_t i = 0; i < pod->n_containers; i++) {
+		if (!strcmp(pod->containers[i].name, name))
+			return &pod->containers[i];
+	}
+	pod->containers[pod->n_containers] =
+		(struct pod_container) { .name = name,
+					 .held = arena_array(a, room, sizeof(struct held)) };
+	return &pod->containers[pod->n_containers++];
+}
+
+static size_t count_of_pod(const struct item *entries, const char *uid)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < entries->n_kids; i++)
+		n += str_eq(item_string(&entries->kids[i], "PodUID"), uid);
+	return n;
+}
+
+struct pod_list checkpoint_pods(const char *path, struct arena *a)
+{
+	const struct item *doc = path ? read_checkpoint(path, a) : NULL;
+	const struct item *entries =
+		item_get(doc ? item_get(doc, "Data") : NULL, "PodDeviceEntries");
+	struct pod_list pods = { NULL, 0 };
+
+	if (!entries || entries->type != ITEM_LIST)
+		return pods;
+	pods.v = arena_array(a, entries->n_kids, sizeof(*pods.v));
+	for (size_t i = 0; i < entries->n_kids; i++) {
+		const struct item *e = &entries->kids[i];
+		const char *uid = item_string(e, "PodUID"), *name = item_string(e, "ContainerName");
+		const char *resource = item_string(e, "ResourceName");
+		struct pod_container *c;
+		size_t room;
+
+		if (!uid || !name || !resource)
+			continue;
+		room = count_of_pod(entries, uid);
+		c = container_of(pod_of(&pods, uid, room, a), name, room, a);
+		c->held[c->n_held++] =
+			(struct held) { resource, ids_of(item_get(e, "DeviceIDs"), a) };
+	}
+	return pods;
+}

@@ -1,0 +1,16 @@
+/*
+ * The kubelet's checkpoint: the only place that shows what regular init containers hold, and the
+ * UIDs of pods (reference kubelet.md §1.6). A private format without promise: a hint, where
+ * PodResources has nothing to say.
+ */
+#ifndef RAILMATE_KUBECLIENT_CHECKPOINT_H
+#define RAILMATE_KUBECLIENT_CHECKPOINT_H
+
+#include "kubemsg/messages.h"
+
+struct arena;
+
+/* Pods are named by their UIDs, their namespace is "". path NULL, unreadable or strange: nobody. */
+struct pod_list checkpoint_pods(const char *path, struct arena *a);
+
+#endif

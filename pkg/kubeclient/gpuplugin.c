@@ -1,0 +1,469 @@
+#include "kubeclient/gpuplugin.h"
+
+#include <dirent.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/queue.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "kubeclient/socketfile.h"
+#include "rpc/rpc.h"
+
+#define ANSWER_BYTES_MAX (1u << 20)
+#define CANDIDATES_MAX	 8
+#define DISTRUST_MS	 30000 /* a socket that hung or talked nonsense is not asked again before */
+#define LATE		 "no answer in time"
+
+/* A socket that may be the GPU plugin's. */
+struct peer {
+	LIST_ENTRY(peer) link;
+	char *path;
+	struct socket_id id;
+	struct rpc_channel *channel; /* NULL: not dialled yet */
+	bool known;		     /* it said that it has preferences */
+	bool mute;		     /* it said that it has none; true for the life of the socket */
+	int64_t distrust_until_ms;   /* it hung or talked nonsense */
+	unsigned questions;	     /* under way */
+};
+
+struct question {
+	LIST_ENTRY(question) link;
+	struct gpuplugin *g; /* NULL: gone, and the question has been answered */
+	struct arena *arena;
+	const char *resource;
+	struct ids available;
+	size_t size;
+	int64_t until_ms;
+	struct peer *peers[CANDIDATES_MAX]; /* the likeliest first */
+	size_t n_peers, at;
+	struct rpc_timer *timer; /* NULL: a call is under way */
+	bool random;		 /* one of them has no preferences */
+	const char *why;	 /* what was wrong with the last one */
+	gpuplugin_done_fn done;
+	void *arg;
+};
+
+struct gpuplugin {
+	struct rpc *rpc;
+	const char *const *dirs;
+	size_t n_dirs;
+	const char *socket;
+	LIST_HEAD(, peer) peers;
+	LIST_HEAD(, question) questions;
+};
+
+struct gpuplugin *gpuplugin_open(struct rpc *rpc, const char *const *dirs, size_t n_dirs,
+				 const char *socket)
+{
+	struct gpuplugin *g = xcalloc(1, sizeof(*g));
+
+	*g = (struct gpuplugin) { .rpc = rpc, .dirs = dirs, .n_dirs = n_dirs, .socket = socket };
+	LIST_INIT(&g->peers);
+	LIST_INIT(&g->questions);
+	return g;
+}
+
+/* --- sockets --- */
+
+static void peer_free(struct peer *peer)
+{
+	LIST_REMOVE(peer, link);
+	rpc_channel_close(peer->channel);
+	free(peer->path);
+	free(peer);
+}
+
+/* Another socket at the same path is another plugin. */
+static void peer_renew(struct peer *peer, const struct socket_id *id)
+{
+	rpc_channel_close(STEAL(peer->channel));
+	peer->id = *id;
+	peer->known = peer->mute = false;
+	peer->distrust_until_ms = 0;
+}
+
+static struct peer *peer_find(const struct gpuplugin *g, const char *path)
+{
+	struct peer *peer = LIST_FIRST(&g->peers);
+
+	while (peer && strcmp(peer->path, path))
+		peer = LIST_NEXT(peer, link);
+	return peer;
+}
+
+static struct peer *peer_get(struct gpuplugin *g, const char *path, const struct socket_id *id)
+{
+	struct peer *peer = peer_find(g, path);
+
+	if (!peer) {
+		peer = xcalloc(1, sizeof(*peer));
+		peer->path = xstrdup(path);
+		peer->id = *id;
+		LIST_INSERT_HEAD(&g->peers, peer, link);
+	} else if (!socket_same(&peer->id, id)) {
+		peer_renew(peer, id);
+	}
+	return peer;
+}
+
+/* Some plugins take a new name with every start. */
+static void forget_vanished(struct gpuplugin *g)
+{
+	struct peer *peer, *next;
+	struct socket_id id;
+
+	for (peer = LIST_FIRST(&g->peers); peer; peer = next) {
+		next = LIST_NEXT(peer, link);
+		if (!peer->questions && !socket_look(peer->path, &id))
+			peer_free(peer);
+	}
+}
+
+/* Words of the resource that tell something: not the end of a domain. */
+static bool is_word(const char *word, size_t len)
+{
+	static const char *const domains[] = { "com", "ai", "io", "org", "net" };
+
+	for (size_t i = 0; i < ARRAY_LEN(domains); i++) {
+		if (strlen(domains[i]) == len && !strncmp(word, domains[i], len))
+			return false;
+	}
+	return len > 1;
+}
+
+static bool holds_word(const char *file, const char *word, size_t len)
+{
+	for (; *file; file++) {
+		if (!strncasecmp(file, word, len))
+			return true;
+	}
+	return false;
+}
+
+/* How many words of the resource are in the file's name. */
+static unsigned likeness(const char *file, const char *resource)
+{
+	unsigned n = 0;
+	size_t len;
+
+	for (const char *word = resource; *word; word += len + (word[len] != '\0')) {
+		len = strcspn(word, "./-_");
+		n += is_word(word, len) && holds_word(file, word, len);
+	}
+	return n;
+}
+
+struct found {
+	char *path;
+	unsigned likeness;
+	struct socket_id id;
+};
+
+static int likeliest_first(const void *x, const void *y)
+{
+	const struct found *a = x, *b = y;
+
+	if (a->likeness != b->likeness)
+		return a->likeness < b->likeness ? 1 : -1;
+	return strcmp(a->path, b->path);
+}
+
+/* Somebody else's, and listening. One that has answered us is asked: a connection to no end would
+ * only delay its answer. */
+static bool is_alive(const struct gpuplugin *g, const struct found *f)
+{
+	const struct peer *peer = peer_find(g, f->path);
+	struct rpc_peer listener = { .pid = 0 };
+
+	if (peer && peer->known && socket_same(&peer->id, &f->id))
+		return true;
+	return socket_accepts(f->path, &listener) && listener.pid != getpid();
+}
+
+#define FOUND_MAX 64
+
+static size_t search_dir(const struct question *q, const char *dir, struct found *v, size_t n)
+{
+	DIR *d = opendir(dir);
+	struct dirent *e;
+
+	while (d && n < FOUND_MAX && (e = readdir(d))) {
+		struct found *f = &v[n];
+
+		f->likeness = e->d_name[0] != '.' ? likeness(e->d_name, q->resource) : 0;
+		if (!f->likeness)
+			continue;
+		f->path = arena_printf(q->arena, "%s/%s", dir, e->d_name);
+		n += socket_look(f->path, &f->id) && is_alive(q->g, f);
+	}
+	if (d)
+		closedir(d);
+	return n;
+}
+
+static void search(struct question *q)
+{
+	struct gpuplugin *g = q->g;
+	struct found v[FOUND_MAX];
+	size_t n = 0;
+
+	if (g->socket) {
+		v[0] = (struct found) { .path = arena_strdup(q->arena, g->socket) };
+		n = socket_look(g->socket, &v[0].id);
+	} else {
+		for (size_t i = 0; i < g->n_dirs; i++)
+			n = search_dir(q, g->dirs[i], v, n);
+		if (n)
+			qsort(v, n, sizeof(*v), likeliest_first);
+	}
+	for (size_t i = 0; i < n && q->n_peers < CANDIDATES_MAX; i++) {
+		q->peers[q->n_peers] = peer_get(g, v[i].path, &v[i].id);
+		q->peers[q->n_peers++]->questions++;
+	}
+}
+
+/* --- the end of a question --- */
+
+static void question_free(struct question *q)
+{
+	arena_free(q->arena);
+	free(q);
+}
+
+static void finish(struct question *q, const struct ids *ids)
+{
+	LIST_REMOVE(q, link);
+	for (size_t i = 0; i < q->n_peers; i++)
+		q->peers[i]->questions--;
+	q->done(q->arg, ids, !ids && q->random, ids ? NULL : q->why);
+	question_free(q);
+}
+
+/* --- asking one after the other --- */
+
+static void ask_peer(struct question *q);
+
+static void distrust(struct question *q, const char *what)
+{
+	struct peer *peer = q->peers[q->at];
+
+	peer->distrust_until_ms = clock_mono_ms() + DISTRUST_MS;
+	q->why = arena_printf(q->arena, "%s: %s", peer->path, what);
+	q->at++;
+	ask_peer(q);
+}
+
+static bool is_offered(const struct question *q, const char *id)
+{
+	for (size_t i = 0; i < q->available.n; i++) {
+		if (!strcmp(q->available.v[i], id))
+			return true;
+	}
+	return false;
+}
+
+/* NULL: it makes sense. */
+static const char *nonsense(const struct question *q, const struct id_lists *lists)
+{
+	const struct ids *ids = lists->n ? &lists->v[0] : NULL;
+
+	if (!ids || ids->n != q->size)
+		return arena_printf(q->arena, "prefers %zu GPUs, not %zu", ids ? ids->n : 0,
+				    q->size);
+	for (size_t i = 0; i < ids->n; i++) {
+		if (!is_offered(q, ids->v[i]))
+			return arena_printf(q->arena, "prefers '%.64s', which is not free",
+					    ids->v[i]);
+		for (size_t k = 0; k < i; k++) {
+			if (!strcmp(ids->v[i], ids->v[k]))
+				return arena_printf(q->arena, "prefers '%.64s' twice", ids->v[i]);
+		}
+	}
+	return NULL;
+}
+
+static const char *failure(const struct question *q, enum rpc_status status, const char *message)
+{
+	if (status == RPC_DEADLINE_EXCEEDED)
+		return LATE;
+	return message && *message ? arena_strdup(q->arena, message) : "the call failed";
+}
+
+static void preferred(void *arg, enum rpc_status status, const char *message, struct bytes body)
+{
+	struct question *q = arg;
+	struct err err = { 0 };
+	struct id_lists lists;
+	const char *wrong;
+
+	if (!q->g) {
+		question_free(q);
+		return;
+	}
+	if (status != RPC_OK) {
+		distrust(q, failure(q, status, message));
+		return;
+	}
+	if (msg_decode_preferred_reply(body, q->arena, &lists, &err) < 0) {
+		distrust(q, err.msg);
+		return;
+	}
+	wrong = nonsense(q, &lists);
+	if (wrong)
+		distrust(q, wrong);
+	else
+		finish(q, &lists.v[0]);
+}
+
+static void got_options(void *arg, enum rpc_status status, const char *message, struct bytes body)
+{
+	struct plugin_options options = { 0 };
+	struct question *q = arg;
+	struct err err = { 0 };
+	struct peer *peer;
+
+	if (!q->g) {
+		question_free(q);
+		return;
+	}
+	peer = q->peers[q->at];
+	if (status != RPC_OK) {
+		distrust(q, failure(q, status, message));
+		return;
+	}
+	if (msg_decode_options(body, q->arena, &options, &err) < 0) {
+		distrust(q, err.msg);
+		return;
+	}
+	peer->known = options.preferred_allocation;
+	peer->mute = !options.preferred_allocation;
+	ask_peer(q);
+}
+
+/* May be asked now; else the reason is the question's. */
+static bool is_worth(struct question *q, const struct peer *peer)
+{
+	q->random = q->random || peer->mute;
+	if (peer->mute)
+		q->why = arena_printf(q->arena, "%s has no preferred allocation", peer->path);
+	else if (peer->distrust_until_ms > clock_mono_ms() && !q->why)
+		q->why = arena_printf(q->arena, "%s failed a moment ago", peer->path);
+	return !peer->mute && peer->distrust_until_ms <= clock_mono_ms();
+}
+
+static void call_peer(struct question *q, struct peer *peer, unsigned ms)
+{
+	struct preferred_container want = { .available = q->available, .size = (int)q->size };
+	const struct preferred_request request = { &want, 1 };
+
+	if (!peer->channel)
+		peer->channel = rpc_channel_open(q->g->rpc, peer->path, ANSWER_BYTES_MAX);
+	if (peer->known)
+		rpc_call_unary(peer->channel, PATH_PREFERRED,
+			       msg_encode_preferred(&request, q->arena), ms, preferred, q);
+	else
+		rpc_call_unary(peer->channel, PATH_OPTIONS, (struct bytes) { NULL, 0 }, ms,
+			       got_options, q);
+}
+
+/* One that hangs leaves time for the next one. */
+static unsigned time_for_this(const struct question *q, int64_t left)
+{
+	bool last = q->at + 1 == q->n_peers;
+
+	return (unsigned)(last ? left : (left + 1) / 2);
+}
+
+static void ask_peer(struct question *q)
+{
+	int64_t left = q->until_ms - clock_mono_ms();
+
+	while (q->at < q->n_peers && !is_worth(q, q->peers[q->at]))
+		q->at++;
+	if (q->at == q->n_peers) {
+		if (!q->why)
+			q->why = arena_printf(q->arena, "no socket of a plugin for %s was found",
+					      q->resource);
+		finish(q, NULL);
+	} else if (left <= 0) {
+		q->why = LATE;
+		finish(q, NULL);
+	} else {
+		call_peer(q, q->peers[q->at], time_for_this(q, left));
+	}
+}
+
+static void begin(void *arg)
+{
+	struct question *q = arg;
+
+	q->timer = NULL;
+	ask_peer(q);
+}
+
+static struct ids copy_ids(const struct ids *ids, struct arena *a)
+{
+	struct ids copy = { arena_array(a, ids->n, sizeof(*copy.v)), ids->n };
+
+	for (size_t i = 0; i < ids->n; i++)
+		copy.v[i] = arena_strdup(a, ids->v[i]);
+	return copy;
+}
+
+void gpuplugin_prefer(struct gpuplugin *g, const char *resource, const struct ids *available,
+		      size_t size, unsigned timeout_ms, gpuplugin_done_fn done, void *arg)
+{
+	struct question *q = xcalloc(1, sizeof(*q));
+
+	q->g = g;
+	q->arena = arena_new(4096);
+	q->resource = arena_strdup(q->arena, resource);
+	q->available = copy_ids(available, q->arena);
+	q->size = size;
+	q->until_ms = clock_mono_ms() + timeout_ms;
+	q->done = done;
+	q->arg = arg;
+	LIST_INSERT_HEAD(&g->questions, q, link);
+	forget_vanished(g);
+	search(q);
+	while (q->at < q->n_peers && !is_worth(q, q->peers[q->at]))
+		q->at++;
+	/* An answer that is known already still comes later. */
+	if (q->at < q->n_peers && timeout_ms > 1)
+		ask_peer(q);
+	else
+		q->timer = rpc_after(g->rpc, 0, begin, q);
+}
+
+/* One whose call is under way is freed when that comes back. */
+static void abandon(struct question *q)
+{
+	LIST_REMOVE(q, link);
+	q->g = NULL;
+	q->done(q->arg, NULL, false, "we are stopping");
+	if (!q->timer)
+		return;
+	rpc_timer_cancel(q->timer);
+	question_free(q);
+}
+
+void gpuplugin_close(struct gpuplugin *g)
+{
+	struct question *q;
+	struct peer *peer;
+
+	if (!g)
+		return;
+	while ((q = LIST_FIRST(&g->questions)))
+		abandon(q);
+	while ((peer = LIST_FIRST(&g->peers)))
+		peer_free(peer);
+	free(g);
+}

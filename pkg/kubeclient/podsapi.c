@@ -1,0 +1,119 @@
+#include "kubeclient/podsapi.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "kubeclient/podspec_queue.h"
+#include "kubemsg/messages.h"
+#include "rpc/rpc.h"
+
+/* Pods are a few kilobytes each, and a node runs some hundred. */
+#define LIST_BYTES_MAX (16u << 20)
+/* The kubelet takes 100 questions a second, of all who ask, and refuses the others. So it does an
+ * answer that is too large. */
+#define RATE_PAUSE_MS 15
+#define RATE_TRIES    5
+
+struct podsapi {
+	struct rpc *rpc;
+	char *socket;
+	struct podspec_source source;
+	struct spec_queue queue;
+	struct rpc_channel *channel; /* NULL before the first question */
+	struct rpc_timer *again;
+	unsigned timeout_ms, tries;
+	bool calling, freed;
+};
+
+static void dispose(struct podsapi *p)
+{
+	free(p->socket);
+	free(p);
+}
+
+static void listed(void *arg, enum rpc_status status, const char *message, struct bytes body);
+
+static void call(void *arg)
+{
+	struct podsapi *p = arg;
+
+	p->again = NULL;
+	p->calling = true;
+	if (!p->channel)
+		p->channel = rpc_channel_open(p->rpc, p->socket, LIST_BYTES_MAX);
+	rpc_call_unary(p->channel, PATH_PODS_LIST, (struct bytes) { NULL, 0 }, p->timeout_ms,
+		       listed, p);
+}
+
+static void listed(void *arg, enum rpc_status status, const char *message, struct bytes body)
+{
+	_cleanup_arena_ struct arena *a = arena_new(8192);
+	struct podsapi *p = arg;
+	struct spec_list list;
+	struct err err = { 0 };
+
+	p->calling = false;
+	if (p->freed) {
+		dispose(p);
+		return;
+	}
+	if (status == RPC_RESOURCE_EXHAUSTED && ++p->tries < RATE_TRIES &&
+	    spec_queue_is_awaited(&p->queue)) {
+		p->again = rpc_after(p->rpc, RATE_PAUSE_MS, call, p);
+		return;
+	}
+	if (status != RPC_OK)
+		err_set(&err, EIO, "%s", message);
+	else
+		msg_decode_pod_specs(body, a, &list, &err);
+	if (err.code)
+		err_wrap(&err, "%s", p->socket);
+	spec_queue_answer(&p->queue, err.code ? NULL : &list, err.code ? err.msg : NULL);
+}
+
+static void begin(void *ctx, unsigned timeout_ms)
+{
+	struct podsapi *p = ctx;
+
+	p->timeout_ms = timeout_ms + 20; /* who waits is told by the queue */
+	p->tries = 0;
+	call(p);
+}
+
+static void fetch(void *ctx, unsigned timeout_ms, podspec_done_fn done, void *arg)
+{
+	struct podsapi *p = ctx;
+
+	spec_queue_add(&p->queue, timeout_ms, done, arg);
+}
+
+struct podsapi *podsapi_new(struct rpc *rpc, const char *socket)
+{
+	struct podsapi *p = xcalloc(1, sizeof(*p));
+
+	*p = (struct podsapi) { .rpc = rpc, .socket = xstrdup(socket) };
+	p->source =
+		(struct podspec_source) { .name = "kubelet Pods API", .fetch = fetch, .ctx = p };
+	p->queue = (struct spec_queue) { .rpc = rpc, .what = p->socket, .begin = begin, .ctx = p };
+	return p;
+}
+
+const struct podspec_source *podsapi_source(const struct podsapi *p)
+{
+	return &p->source;
+}
+
+void podsapi_free(struct podsapi *p)
+{
+	if (!p)
+		return;
+	spec_queue_end(&p->queue, "we are stopping");
+	rpc_timer_cancel(p->again);
+	p->freed = true;
+	rpc_channel_close(p->channel);
+	if (!p->calling) /* else listed() does it */
+		dispose(p);
+}

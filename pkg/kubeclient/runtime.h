@@ -1,0 +1,56 @@
+/*
+ * What the container runtime says of itself over CRI: will it give a container the CDI devices that
+ * we name? Asked before a pool that binds late is registered, for a runtime that cannot ignores the
+ * names without a word. And: does one of its CNI plugins hand the device ids of containers on to
+ * other plugins, which cannot read slots? On the rpc thread.
+ */
+#ifndef RAILMATE_KUBECLIENT_RUNTIME_H
+#define RAILMATE_KUBECLIENT_RUNTIME_H
+
+struct arena;
+struct rpc;
+struct runtime;
+
+enum runtime_cdi {
+	RUNTIME_CDI, /* it does */
+	RUNTIME_NO_CDI,
+	RUNTIME_CDI_UNKNOWN, /* it cannot be told: no socket, none that speaks CRI, a runtime that
+				we do not know */
+	RUNTIME_SILENT,	     /* a socket is there, and nobody answers (yet) */
+};
+
+enum runtime_cni {
+	RUNTIME_CNI_UNKNOWN,
+	RUNTIME_CNI_KEEPS_IDS,	/* none of its CNI plugins is known to */
+	RUNTIME_CNI_PASSES_IDS, /* Multus, DANM: to what the networks of the pod name */
+};
+
+/* Sentences: without an end; they live until the callback returns. */
+struct runtime_answer {
+	enum runtime_cdi cdi;
+	const char *sentence; /* what was found; NULL: RUNTIME_CDI */
+	const char *name;     /* "containerd 2.1.9"; NULL: none has said */
+	enum runtime_cni cni;
+	const char *cni_sentence; /* what was found; NULL: RUNTIME_CNI_KEEPS_IDS */
+};
+typedef void (*runtime_done_fn)(void *arg, const struct runtime_answer *answer);
+
+/* socket: the runtime's; NULL: those below root that runtimes have by default, and the first one
+ * that answers is it. Opens nothing yet. */
+struct runtime *runtime_open(struct rpc *rpc, const char *root, const char *socket);
+/* done exactly once, never before the return. Each socket has timeout_ms for each of two calls. */
+void runtime_ask(struct runtime *r, unsigned timeout_ms, runtime_done_fn done, void *arg);
+void runtime_close(struct runtime *r); /* what is asked ends as RUNTIME_SILENT; NULL is fine */
+
+/*
+ * The decision alone. config: what containerd tells of its configuration, as JSON; NULL not known.
+ * ret_sentence: "containerd 1.6.20 …", in the arena.
+ */
+enum runtime_cdi runtime_judge(const char *name, const char *version, const char *config,
+			       struct arena *a, const char **ret_sentence);
+/* The same of CNI. who: "containerd 2.1.9"; cni: what containerd tells of its CNI configuration, as
+ * JSON; NULL not known. */
+enum runtime_cni runtime_judge_cni(const char *who, const char *cni, struct arena *a,
+				   const char **ret_sentence);
+
+#endif

@@ -1,0 +1,180 @@
+/*
+ * Messages of the kubelet and of container runtimes ↔ plain structs: DevicePlugin v1beta1,
+ * PodResources v1, pluginregistration v1, Pods v1alpha1, CRI v1.
+ * The only user of protobuf-c. Decoders return -EBADMSG with a sentence for bytes that do not
+ * parse, hold invalid UTF-8 or NUL in an id (err->code is EILSEQ for these two), or exceed
+ * MESSAGE_IDS_MAX; results live in the arena. A preference must not fail: msg_decode_preferred()
+ * takes an id that is no text for one nobody has ('?' for each bad byte). Encoders cannot fail:
+ * strings that are not UTF-8 are an assertion (render and node guarantee it). Both directions of
+ * every message exist: the fake kubelet and the fake GPU plugin of the tests speak through this
+ * header too.
+ */
+#ifndef RAILMATE_KUBEMSG_MESSAGES_H
+#define RAILMATE_KUBEMSG_MESSAGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "kubemsg/podspec.h"
+#include "render/render.h"
+
+struct arena;
+struct err;
+
+#define MESSAGE_IDS_MAX 65536
+
+#define PATH_REGISTER	     "/v1beta1.Registration/Register"
+#define PATH_OPTIONS	     "/v1beta1.DevicePlugin/GetDevicePluginOptions"
+#define PATH_LIST_AND_WATCH  "/v1beta1.DevicePlugin/ListAndWatch"
+#define PATH_PREFERRED	     "/v1beta1.DevicePlugin/GetPreferredAllocation"
+#define PATH_ALLOCATE	     "/v1beta1.DevicePlugin/Allocate"
+#define PATH_PRE_START	     "/v1beta1.DevicePlugin/PreStartContainer"
+#define PATH_POD_LIST	     "/v1.PodResourcesLister/List"
+#define PATH_POD_GET	     "/v1.PodResourcesLister/Get"
+#define PATH_ALLOCATABLE     "/v1.PodResourcesLister/GetAllocatableResources"
+#define PATH_PODS_LIST	     "/v1alpha1.Pods/ListPods"
+#define PATH_RUNTIME_VERSION "/runtime.v1.RuntimeService/Version"
+#define PATH_RUNTIME_STATUS  "/runtime.v1.RuntimeService/Status"
+#define PATH_GET_INFO	     "/pluginregistration.Registration/GetInfo"
+#define PATH_NOTIFY_STATUS   "/pluginregistration.Registration/NotifyRegistrationStatus"
+
+struct ids {
+	const char **v;
+	size_t n;
+};
+
+struct plugin_options {
+	bool pre_start_required, preferred_allocation;
+};
+struct register_request {
+	const char *version, *endpoint, *resource;
+	struct plugin_options options;
+};
+struct device {
+	const char *id;
+	bool healthy;
+	const int64_t *nodes;
+	size_t n_nodes;
+}; /* n_nodes 0: no TopologyInfo */
+struct device_list {
+	struct device *v;
+	size_t n;
+};
+struct preferred_container {
+	struct ids available, must;
+	int size;
+};
+struct preferred_request {
+	struct preferred_container *v;
+	size_t n;
+};
+struct id_lists {
+	struct ids *v;
+	size_t n;
+}; /* one per container_request */
+struct plugin_info {
+	const char *type, *name, *endpoint;
+	struct ids versions;
+};
+struct registration_status {
+	bool registered;
+	const char *error;
+};
+
+/* PodResources. Entries of one resource are merged: 1.36 sends one ContainerDevices per id, 1.20
+ * one per NUMA node. */
+struct held {
+	const char *resource;
+	struct ids ids;
+};
+/*
+ * One device that a DRA driver gave, and the ResourceClaim in the pod's namespace that it is of.
+ * CDI names may be none. The kubelet (1.36) shows every container that has part of a claim all of
+ * the claim's devices.
+ */
+struct dynamic {
+	const char *driver, *pool, *device;
+	struct ids cdi;
+	const char *claim;
+};
+struct pod_container {
+	const char *name;
+	struct held *held;
+	size_t n_held;
+	struct dynamic *dynamic;
+	size_t n_dynamic; /* of all its claims */
+};
+struct pod {
+	const char *ns, *name;
+	struct pod_container *containers;
+	size_t n_containers;
+};
+struct pod_list {
+	struct pod *v;
+	size_t n;
+};
+
+/* CRI: what the runtime says of itself. */
+struct runtime_version {
+	const char *name, *version;
+};
+struct runtime_status {
+	const char *config, *cni; /* JSON; NULL: not told */
+};
+
+int msg_decode_options(struct bytes in, struct arena *a, struct plugin_options *ret,
+		       struct err *err);
+int msg_decode_register(struct bytes in, struct arena *a, struct register_request *ret,
+			struct err *err);
+int msg_decode_device_list(struct bytes in, struct arena *a, struct device_list *ret,
+			   struct err *err);
+int msg_decode_preferred(struct bytes in, struct arena *a, struct preferred_request *ret,
+			 struct err *err);
+int msg_decode_preferred_reply(struct bytes in, struct arena *a, struct id_lists *ret,
+			       struct err *err);
+int msg_decode_allocate(struct bytes in, struct arena *a, struct id_lists *ret, struct err *err);
+int msg_decode_allocate_reply(struct bytes in, struct arena *a, struct edits **ret, size_t *ret_n,
+			      struct err *err);
+int msg_decode_pre_start(struct bytes in, struct arena *a, struct ids *ret, struct err *err);
+int msg_decode_pod_list(struct bytes in, struct arena *a, struct pod_list *ret, struct err *err);
+int msg_decode_pod_get_request(struct bytes in, struct arena *a, const char **ns, const char **name,
+			       struct err *err);
+int msg_decode_pod_get_reply(struct bytes in, struct arena *a, struct pod *ret, struct err *err);
+int msg_decode_allocatable(struct bytes in, struct arena *a, struct pod_container *ret,
+			   struct err *err); /* name "" */
+int msg_decode_plugin_info(struct bytes in, struct arena *a, struct plugin_info *ret,
+			   struct err *err);
+int msg_decode_registration_status(struct bytes in, struct arena *a,
+				   struct registration_status *ret, struct err *err);
+
+/* The answer of the Pods API's ListPods. */
+int msg_decode_pod_specs(struct bytes in, struct arena *a, struct spec_list *ret, struct err *err);
+int msg_decode_runtime_version(struct bytes in, struct arena *a, struct runtime_version *ret,
+			       struct err *err);
+int msg_decode_runtime_status(struct bytes in, struct arena *a, struct runtime_status *ret,
+			      struct err *err);
+
+struct bytes msg_encode_options(const struct plugin_options *m, struct arena *a);
+struct bytes msg_encode_register(const struct register_request *m, struct arena *a);
+struct bytes msg_encode_device_list(const struct device_list *m, struct arena *a);
+struct bytes msg_encode_preferred(const struct preferred_request *m, struct arena *a);
+struct bytes msg_encode_preferred_reply(const struct id_lists *m, struct arena *a);
+struct bytes msg_encode_allocate(const struct id_lists *m, struct arena *a);
+struct bytes msg_encode_allocate_reply(const struct edits *v, size_t n, struct arena *a);
+struct bytes msg_encode_pre_start(const struct ids *m, struct arena *a);
+/* one_entry_per_id: as kubelet 1.36, else as 1.20 */
+struct bytes msg_encode_pod_list(const struct pod_list *m, bool one_entry_per_id, struct arena *a);
+struct bytes msg_encode_pod_get_request(const char *ns, const char *name, struct arena *a);
+struct bytes msg_encode_pod_get_reply(const struct pod *m, bool one_entry_per_id, struct arena *a);
+struct bytes msg_encode_allocatable(const struct pod_container *m, bool one_entry_per_id,
+				    struct arena *a);
+struct bytes msg_encode_plugin_info(const struct plugin_info *m, struct arena *a);
+struct bytes msg_encode_registration_status(const struct registration_status *m, struct arena *a);
+struct bytes msg_encode_pod_specs(const struct spec_list *m, struct arena *a);
+struct bytes msg_encode_runtime_version(const struct runtime_version *m, struct arena *a);
+struct bytes msg_encode_runtime_status_request(struct arena *a); /* verbose */
+struct bytes msg_encode_runtime_status(const struct runtime_status *m, struct arena *a);
+
+#endif

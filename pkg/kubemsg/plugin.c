@@ -1,0 +1,311 @@
+/* The DevicePlugin service: device lists, preferred allocation, Allocate, PreStartContainer. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "deviceplugin.pb-c.h"
+#include "kubemsg/messages-internal.h"
+
+#define HEALTHY	  "Healthy"
+#define UNHEALTHY "Unhealthy"
+
+static struct device device_from(const V1beta1__Device *m, struct arena *a)
+{
+	struct device d = { .id = m->id, .healthy = str_eq(m->health, HEALTHY) };
+	int64_t *nodes;
+
+	if (!m->topology)
+		return d;
+	nodes = arena_array(a, m->topology->n_nodes, sizeof(*nodes));
+	for (size_t i = 0; i < m->topology->n_nodes; i++)
+		nodes[i] = m->topology->nodes[i]->id;
+	d.nodes = nodes;
+	d.n_nodes = m->topology->n_nodes;
+	return d;
+}
+
+int msg_decode_device_list(struct bytes in, struct arena *a, struct device_list *ret,
+			   struct err *err)
+{
+	V1beta1__ListAndWatchResponse *m =
+		message_unpack(&v1beta1__list_and_watch_response__descriptor, in, a, err);
+	struct device *v;
+
+	if (!m)
+		return -EBADMSG;
+	if (m->n_devices > MESSAGE_IDS_MAX)
+		return err_set(err, EBADMSG, "ListAndWatchResponse: more than %d devices",
+			       MESSAGE_IDS_MAX);
+	v = arena_array(a, m->n_devices, sizeof(*v));
+	for (size_t i = 0; i < m->n_devices; i++)
+		v[i] = device_from(m->devices[i], a);
+	*ret = (struct device_list) { v, m->n_devices };
+	return 0;
+}
+
+static void device_to(const struct device *d, V1beta1__Device *m, struct arena *a)
+{
+	m->id = (char *)d->id;
+	m->health = d->healthy ? (char *)HEALTHY : (char *)UNHEALTHY;
+	if (!d->n_nodes)
+		return;
+	m->topology = message_new(&v1beta1__topology_info__descriptor, a);
+	m->topology->nodes = message_array(&v1beta1__numanode__descriptor, d->n_nodes, a);
+	m->topology->n_nodes = d->n_nodes;
+	for (size_t i = 0; i < d->n_nodes; i++)
+		m->topology->nodes[i]->id = d->nodes[i];
+}
+
+struct bytes msg_encode_device_list(const struct device_list *list, struct arena *a)
+{
+	V1beta1__ListAndWatchResponse m = V1BETA1__LIST_AND_WATCH_RESPONSE__INIT;
+
+	m.devices = message_array(&v1beta1__device__descriptor, list->n, a);
+	m.n_devices = list->n;
+	for (size_t i = 0; i < list->n; i++)
+		device_to(&list->v[i], m.devices[i], a);
+	return message_pack(&m, a);
+}
+
+/* An error would be the end of the pod: an id that is no text becomes one that nobody has. */
+static V1beta1__PreferredAllocationRequest *unpack_preferred(struct bytes in, struct arena *a,
+							     struct err *err)
+{
+	const ProtobufCMessageDescriptor *desc = &v1beta1__preferred_allocation_request__descriptor;
+	struct err why = { 0 };
+	void *m = message_unpack_request(desc, in, a, &why);
+
+	if (!m && why.code == EILSEQ)
+		return message_unpack_request(desc, message_as_text(desc, in, a), a, err);
+	if (!m && err)
+		*err = why;
+	return m;
+}
+
+int msg_decode_preferred(struct bytes in, struct arena *a, struct preferred_request *ret,
+			 struct err *err)
+{
+	V1beta1__PreferredAllocationRequest *m = unpack_preferred(in, a, err);
+	struct preferred_container *v;
+
+	if (!m)
+		return -EBADMSG;
+	v = arena_array(a, m->n_container_requests, sizeof(*v));
+	for (size_t i = 0; i < m->n_container_requests; i++) {
+		const V1beta1__ContainerPreferredAllocationRequest *c = m->container_requests[i];
+
+		v[i].available = (struct ids) { (const char **)c->available_deviceids,
+						c->n_available_deviceids };
+		v[i].must = (struct ids) { (const char **)c->must_include_deviceids,
+					   c->n_must_include_deviceids };
+		v[i].size = c->allocation_size;
+	}
+	*ret = (struct preferred_request) { v, m->n_container_requests };
+	return 0;
+}
+
+struct bytes msg_encode_preferred(const struct preferred_request *r, struct arena *a)
+{
+	V1beta1__PreferredAllocationRequest m = V1BETA1__PREFERRED_ALLOCATION_REQUEST__INIT;
+
+	m.container_requests = message_array(
+		&v1beta1__container_preferred_allocation_request__descriptor, r->n, a);
+	m.n_container_requests = r->n;
+	for (size_t i = 0; i < r->n; i++) {
+		V1beta1__ContainerPreferredAllocationRequest *c = m.container_requests[i];
+
+		c->available_deviceids = (char **)r->v[i].available.v;
+		c->n_available_deviceids = r->v[i].available.n;
+		c->must_include_deviceids = (char **)r->v[i].must.v;
+		c->n_must_include_deviceids = r->v[i].must.n;
+		c->allocation_size = r->v[i].size;
+	}
+	return message_pack(&m, a);
+}
+
+int msg_decode_preferred_reply(struct bytes in, struct arena *a, struct id_lists *ret,
+			       struct err *err)
+{
+	V1beta1__PreferredAllocationResponse *m =
+		message_unpack(&v1beta1__preferred_allocation_response__descriptor, in, a, err);
+	struct ids *v;
+
+	if (!m)
+		return -EBADMSG;
+	v = arena_array(a, m->n_container_responses, sizeof(*v));
+	for (size_t i = 0; i < m->n_container_responses; i++)
+		v[i] = (struct ids) { (const char **)m->container_responses[i]->deviceids,
+				      m->container_responses[i]->n_deviceids };
+	*ret = (struct id_lists) { v, m->n_container_responses };
+	return 0;
+}
+
+struct bytes msg_encode_preferred_reply(const struct id_lists *l, struct arena *a)
+{
+	V1beta1__PreferredAllocationResponse m = V1BETA1__PREFERRED_ALLOCATION_RESPONSE__INIT;
+
+	m.container_responses = message_array(
+		&v1beta1__container_preferred_allocation_response__descriptor, l->n, a);
+	m.n_container_responses = l->n;
+	for (size_t i = 0; i < l->n; i++) {
+		m.container_responses[i]->deviceids = (char **)l->v[i].v;
+		m.container_responses[i]->n_deviceids = l->v[i].n;
+	}
+	return message_pack(&m, a);
+}
+
+int msg_decode_allocate(struct bytes in, struct arena *a, struct id_lists *ret, struct err *err)
+{
+	V1beta1__AllocateRequest *m =
+		message_unpack_request(&v1beta1__allocate_request__descriptor, in, a, err);
+	struct ids *v;
+
+	if (!m)
+		return -EBADMSG;
+	v = arena_array(a, m->n_container_requests, sizeof(*v));
+	for (size_t i = 0; i < m->n_container_requests; i++)
+		v[i] = (struct ids) { (const char **)m->container_requests[i]->devices_ids,
+				      m->container_requests[i]->n_devices_ids };
+	*ret = (struct id_lists) { v, m->n_container_requests };
+	return 0;
+}
+
+struct bytes msg_encode_allocate(const struct id_lists *l, struct arena *a)
+{
+	V1beta1__AllocateRequest m = V1BETA1__ALLOCATE_REQUEST__INIT;
+
+	m.container_requests =
+		message_array(&v1beta1__container_allocate_request__descriptor, l->n, a);
+	m.n_container_requests = l->n;
+	for (size_t i = 0; i < l->n; i++) {
+		m.container_requests[i]->devices_ids = (char **)l->v[i].v;
+		m.container_requests[i]->n_devices_ids = l->v[i].n;
+	}
+	return message_pack(&m, a);
+}
+
+/* A map on the wire may hold a key twice; the later entry counts (proto3, "Backwards compatibility"
+ * of maps).
+ */
+static void set_env(struct edits *e, const char *key, const char *value)
+{
+	size_t lo = 0, hi = e->n_envs;
+
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+
+		if (strcmp(e->envs[mid].key, key) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo == e->n_envs || strcmp(e->envs[lo].key, key) != 0) {
+		memmove(&e->envs[lo + 1], &e->envs[lo], (e->n_envs - lo) * sizeof(*e->envs));
+		e->n_envs++;
+	}
+	e->envs[lo] = (struct kv) { key, value };
+}
+
+static struct edits edits_from(const V1beta1__ContainerAllocateResponse *m, struct arena *a)
+{
+	struct edits e = { .envs = arena_array(a, m->n_envs, sizeof(*e.envs)),
+			   .devs = arena_array(a, m->n_devices, sizeof(*e.devs)),
+			   .n_devs = m->n_devices,
+			   .mounts = arena_array(a, m->n_mounts, sizeof(*e.mounts)),
+			   .n_mounts = m->n_mounts };
+
+	for (size_t i = 0; i < m->n_envs; i++)
+		set_env(&e, m->envs[i]->key, m->envs[i]->value);
+	for (size_t i = 0; i < m->n_devices; i++)
+		e.devs[i] =
+			(struct devnode) { m->devices[i]->host_path, m->devices[i]->container_path,
+					   m->devices[i]->permissions };
+	for (size_t i = 0; i < m->n_mounts; i++)
+		e.mounts[i] =
+			(struct bindmount) { m->mounts[i]->host_path, m->mounts[i]->container_path,
+					     m->mounts[i]->read_only };
+	e.cdi = arena_array(a, m->n_cdi_devices, sizeof(*e.cdi));
+	e.n_cdi = m->n_cdi_devices;
+	for (size_t i = 0; i < e.n_cdi; i++)
+		e.cdi[i] = m->cdi_devices[i]->name;
+	return e;
+}
+
+int msg_decode_allocate_reply(struct bytes in, struct arena *a, struct edits **ret, size_t *ret_n,
+			      struct err *err)
+{
+	V1beta1__AllocateResponse *m =
+		message_unpack(&v1beta1__allocate_response__descriptor, in, a, err);
+	struct edits *v;
+
+	if (!m)
+		return -EBADMSG;
+	v = arena_array(a, m->n_container_responses, sizeof(*v));
+	for (size_t i = 0; i < m->n_container_responses; i++)
+		v[i] = edits_from(m->container_responses[i], a);
+	*ret = v;
+	*ret_n = m->n_container_responses;
+	return 0;
+}
+
+static void edits_to(const struct edits *e, V1beta1__ContainerAllocateResponse *m, struct arena *a)
+{
+	m->envs = message_array(&v1beta1__container_allocate_response__envs_entry__descriptor,
+				e->n_envs, a);
+	m->n_envs = e->n_envs;
+	for (size_t i = 0; i < e->n_envs; i++) {
+		m->envs[i]->key = (char *)e->envs[i].key;
+		m->envs[i]->value = (char *)e->envs[i].value;
+	}
+	m->devices = message_array(&v1beta1__device_spec__descriptor, e->n_devs, a);
+	m->n_devices = e->n_devs;
+	for (size_t i = 0; i < e->n_devs; i++) {
+		m->devices[i]->host_path = (char *)e->devs[i].host;
+		m->devices[i]->container_path = (char *)e->devs[i].container;
+		m->devices[i]->permissions = (char *)e->devs[i].permissions;
+	}
+	m->mounts = message_array(&v1beta1__mount__descriptor, e->n_mounts, a);
+	m->n_mounts = e->n_mounts;
+	for (size_t i = 0; i < e->n_mounts; i++) {
+		m->mounts[i]->host_path = (char *)e->mounts[i].host;
+		m->mounts[i]->container_path = (char *)e->mounts[i].container;
+		m->mounts[i]->read_only = e->mounts[i].read_only;
+	}
+	m->cdi_devices = message_array(&v1beta1__cdidevice__descriptor, e->n_cdi, a);
+	m->n_cdi_devices = e->n_cdi;
+	for (size_t i = 0; i < e->n_cdi; i++)
+		m->cdi_devices[i]->name = (char *)e->cdi[i];
+}
+
+struct bytes msg_encode_allocate_reply(const struct edits *v, size_t n, struct arena *a)
+{
+	V1beta1__AllocateResponse m = V1BETA1__ALLOCATE_RESPONSE__INIT;
+
+	m.container_responses =
+		message_array(&v1beta1__container_allocate_response__descriptor, n, a);
+	m.n_container_responses = n;
+	for (size_t i = 0; i < n; i++)
+		edits_to(&v[i], m.container_responses[i], a);
+	return message_pack(&m, a);
+}
+
+int msg_decode_pre_start(struct bytes in, struct arena *a, struct ids *ret, struct err *err)
+{
+	V1beta1__PreStartContainerRequest *m = message_unpack_request(
+		&v1beta1__pre_start_container_request__descriptor, in, a, err);
+
+	if (!m)
+		return -EBADMSG;
+	*ret = (struct ids) { (const char **)m->devices_ids, m->n_devices_ids };
+	return 0;
+}
+
+struct bytes msg_encode_pre_start(const struct ids *ids, struct arena *a)
+{
+	V1beta1__PreStartContainerRequest m = V1BETA1__PRE_START_CONTAINER_REQUEST__INIT;
+
+	m.devices_ids = (char **)ids->v;
+	m.n_devices_ids = ids->n;
+	return message_pack(&m, a);
+}

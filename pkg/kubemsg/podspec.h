@@ -1,0 +1,72 @@
+/*
+ * What pods ask for, from whoever knows the pod specs: the kubelet's /pods, the API server
+ * (kubeapi, over HTTP), or the kubelet's Pods API (gRPC, where its gate is on). Data and the
+ * interface of a source; sources are handed in by the daemon.
+ */
+#ifndef RAILMATE_KUBEMSG_PODSPEC_H
+#define RAILMATE_KUBEMSG_PODSPEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum spec_kind {
+	SPEC_INIT,
+	SPEC_SIDECAR /* an init container with restartPolicy Always */,
+	SPEC_APP
+};
+
+struct spec_limit {
+	const char *resource;
+	int64_t count;
+}; /* of device plugins: extended resources ("vendor/name") that no DRA driver serves */
+/* A part of a ResourceClaim in the pod's namespace, by the name that the claim has there. request
+ * NULL: all of it. */
+struct spec_claim {
+	const char *claim, *request;
+};
+struct spec_container {
+	const char *name;
+	enum spec_kind kind;
+	const struct spec_limit *limits;
+	size_t n_limits;
+	const struct spec_claim *claims;
+	size_t n_claims; /* also what the scheduler made of limits (DRAExtendedResource) */
+};
+struct spec_pod {
+	const char *ns, *name, *uid;
+	bool over;	 /* phase Succeeded or Failed */
+	bool deleted;	 /* has a deletionTimestamp */
+	int64_t created; /* creationTimestamp, Unix seconds; 0 unknown (static pods) */
+	const struct spec_container *containers;
+	size_t n_containers; /* init containers first, in spec order */
+};
+struct spec_list {
+	const struct spec_pod *v;
+	size_t n;
+};
+
+/*
+ * What every source has to read the same way. A resource that device plugins or drivers serve, as
+ * Kubernetes tells them from its own
+ * ("cpu", "hugepages-2Mi", "example.kubernetes.io/…"); a Quantity that is a whole number ("8",
+ * "1k"); a phase; a container's restartPolicy.
+ */
+bool podspec_is_extended(const char *resource);
+int podspec_count(const char *quantity,
+		  int64_t *ret); /* -EINVAL: no whole number, or none that fits */
+bool podspec_is_over(const char *phase);
+enum spec_kind podspec_kind(bool init, const char *restart_policy);
+
+/* specs NULL: could not be had, why is a sentence. Both live until the return. */
+typedef void (*podspec_done_fn)(void *arg, const struct spec_list *specs, const char *why);
+
+struct podspec_source {
+	const char *name; /* "kubelet /pods" */
+	/* On the rpc thread; done exactly once, later, on the rpc thread, after timeout_ms at most.
+	 */
+	void (*fetch)(void *ctx, unsigned timeout_ms, podspec_done_fn done, void *arg);
+	void *ctx;
+};
+
+#endif

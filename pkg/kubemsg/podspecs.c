@@ -1,0 +1,276 @@
+/* The Pods API: pods as protobuf. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "corepod.pb-c.h"
+#include "kubemsg/messages-internal.h"
+#include "podsapi.pb-c.h"
+
+/* --- from the wire --- */
+
+/* The scheduler has made a claim of the container's limit: no device plugin is asked for it. */
+static bool is_by_dra(const Corepod__Pod *pod, const char *container, const char *resource)
+{
+	const Corepod__PodExtendedResourceClaimStatus *extended =
+		pod->status ? pod->status->extended_resource_claim_status : NULL;
+
+	for (size_t i = 0; extended && i < extended->n_request_mappings; i++) {
+		const Corepod__ContainerExtendedResourceRequest *r = extended->request_mappings[i];
+
+		if (!strcmp(r->container_name, container) && !strcmp(r->resource_name, resource))
+			return true;
+	}
+	return false;
+}
+
+static int limits_from(const Corepod__Pod *from, const Corepod__ResourceRequirements *m,
+		       struct spec_container *c, const char *pod, struct arena *a, struct err *err)
+{
+	struct spec_limit *v = arena_array(a, m->n_limits, sizeof(*v));
+	size_t n = 0;
+
+	for (size_t i = 0; i < m->n_limits; i++) {
+		const Corepod__ResourceRequirements__LimitsEntry *e = m->limits[i];
+		const char *quantity = e->value ? e->value->string : "";
+
+		if (!podspec_is_extended(e->key) || is_by_dra(from, c->name, e->key))
+			continue;
+		if (podspec_count(quantity, &v[n].count) < 0)
+			return err_set(
+				err, EBADMSG,
+				"%s, container %s: the limit of %s is '%s', not a whole number",
+				pod, c->name, e->key, quantity);
+		v[n].resource = arena_strdup(a, e->key);
+		n += v[n].count > 0;
+	}
+	c->limits = v;
+	c->n_limits = n;
+	return 0;
+}
+
+/* The ResourceClaim behind a name of the pod's own: made of a template, the status tells it. NULL:
+ * none. */
+static const char *claim_of(const Corepod__Pod *pod, const char *name)
+{
+	for (size_t i = 0; i < pod->spec->n_resource_claims; i++) {
+		const Corepod__PodResourceClaim *c = pod->spec->resource_claims[i];
+
+		if (!strcmp(c->name, name) && *c->resource_claim_name)
+			return c->resource_claim_name;
+	}
+	for (size_t i = 0; pod->status && i < pod->status->n_resource_claim_statuses; i++) {
+		const Corepod__PodResourceClaimStatus *c = pod->status->resource_claim_statuses[i];
+
+		if (!strcmp(c->name, name) && *c->resource_claim_name)
+			return c->resource_claim_name;
+	}
+	return NULL;
+}
+
+static struct spec_claim spec_claim_of(const char *claim, const char *request, struct arena *a)
+{
+	return (struct spec_claim) { arena_strdup(a, claim),
+				     *request ? arena_strdup(a, request) : NULL };
+}
+
+static void claims_from(const Corepod__Pod *pod, const Corepod__Container *m,
+			struct spec_container *c, struct arena *a)
+{
+	const Corepod__PodExtendedResourceClaimStatus *extended =
+		pod->status ? pod->status->extended_resource_claim_status : NULL;
+	size_t n_claims = m->resources ? m->resources->n_claims : 0;
+	struct spec_claim *v = arena_array(
+		a, n_claims + (extended ? extended->n_request_mappings : 0), sizeof(*v));
+
+	c->claims = v;
+	for (size_t i = 0; i < n_claims; i++) {
+		const Corepod__ResourceClaim *part = m->resources->claims[i];
+		const char *claim = claim_of(pod, part->name);
+
+		if (claim)
+			v[c->n_claims++] = spec_claim_of(claim, part->request, a);
+	}
+	for (size_t i = 0; extended && i < extended->n_request_mappings; i++) {
+		const Corepod__ContainerExtendedResourceRequest *r = extended->request_mappings[i];
+
+		if (!strcmp(r->container_name, m->name))
+			v[c->n_claims++] =
+				spec_claim_of(extended->resource_claim_name, r->request_name, a);
+	}
+}
+
+static int container_from(const Corepod__Pod *pod, const Corepod__Container *m, bool init,
+			  struct spec_container *c, const char *name, struct arena *a,
+			  struct err *err)
+{
+	if (!*m->name)
+		return err_set(err, EBADMSG, "%s: a container has no name", name);
+	c->name = arena_strdup(a, m->name);
+	c->kind = podspec_kind(init, m->restart_policy);
+	claims_from(pod, m, c, a);
+	return m->resources ? limits_from(pod, m->resources, c, name, a, err) : 0;
+}
+
+static int containers_from(const Corepod__Pod *pod, struct spec_pod *p, const char *name,
+			   struct arena *a, struct err *err)
+{
+	const Corepod__PodSpec *m = pod->spec;
+	size_t n_init = m->n_init_containers, n = n_init + m->n_containers;
+	struct spec_container *v = arena_array(a, n, sizeof(*v));
+
+	for (size_t i = 0; i < n; i++) {
+		bool init = i < n_init;
+		const Corepod__Container *c =
+			init ? m->init_containers[i] : m->containers[i - n_init];
+		int r = container_from(pod, c, init, &v[i], name, a, err);
+
+		if (r < 0)
+			return r;
+	}
+	p->containers = v;
+	p->n_containers = n;
+	return 0;
+}
+
+static int pod_from(struct bytes in, struct spec_pod *p, struct arena *a, struct err *err)
+{
+	_cleanup_arena_ struct arena *scratch = arena_new(16384);
+	Corepod__Pod *m = message_unpack(&corepod__pod__descriptor, in, scratch, err);
+	const char *name;
+
+	if (!m)
+		return -EBADMSG;
+	if (!m->metadata || !*m->metadata->name || !*m->metadata->namespace_ || !m->spec)
+		return err_set(err, EBADMSG, "a pod has no name or no spec");
+	p->ns = arena_strdup(a, m->metadata->namespace_);
+	p->name = arena_strdup(a, m->metadata->name);
+	p->uid = arena_strdup(a, m->metadata->uid);
+	p->over = m->status && podspec_is_over(m->status->phase);
+	p->deleted = m->metadata->deletion_timestamp != NULL;
+	p->created = m->metadata->creation_timestamp ? m->metadata->creation_timestamp->seconds : 0;
+	name = arena_printf(scratch, "pod %s/%s", p->ns, p->name);
+	return containers_from(m, p, name, a, err);
+}
+
+int msg_decode_pod_specs(struct bytes in, struct arena *a, struct spec_list *ret, struct err *err)
+{
+	_cleanup_arena_ struct arena *scratch = arena_new(16384);
+	V1alpha1__ListPodsResponse *m =
+		message_unpack(&v1alpha1__list_pods_response__descriptor, in, scratch, err);
+	struct spec_pod *v;
+	int r;
+
+	if (!m)
+		return -EBADMSG;
+	v = arena_array(a, m->n_pods, sizeof(*v));
+	for (size_t i = 0; i < m->n_pods; i++) {
+		r = pod_from((struct bytes) { m->pods[i].data, m->pods[i].len }, &v[i], a, err);
+		if (r < 0)
+			return r;
+	}
+	*ret = (struct spec_list) { v, m->n_pods };
+	return 0;
+}
+
+/* --- onto the wire --- */
+
+static Corepod__Container *container_to(const struct spec_container *c, struct arena *a)
+{
+	Corepod__Container *m = message_new(&corepod__container__descriptor, a);
+	Corepod__ResourceRequirements *r =
+		message_new(&corepod__resource_requirements__descriptor, a);
+
+	m->name = (char *)c->name;
+	m->restart_policy = (char *)(c->kind == SPEC_SIDECAR ? "Always" : "");
+	m->resources = r;
+	r->n_limits = c->n_limits;
+	r->limits = message_array(&corepod__resource_requirements__limits_entry__descriptor,
+				  c->n_limits, a);
+	for (size_t i = 0; i < c->n_limits; i++) {
+		r->limits[i]->key = (char *)c->limits[i].resource;
+		r->limits[i]->value = message_new(&corepod__quantity__descriptor, a);
+		r->limits[i]->value->string = arena_printf(a, "%" PRId64, c->limits[i].count);
+	}
+	r->n_claims = c->n_claims;
+	r->claims = message_array(&corepod__resource_claim__descriptor, c->n_claims, a);
+	for (size_t i = 0; i < c->n_claims; i++) {
+		r->claims[i]->name = (char *)c->claims[i].claim;
+		r->claims[i]->request = (char *)(c->claims[i].request ? c->claims[i].request : "");
+	}
+	return m;
+}
+
+/* As if each claim had its own name in the pod, too. */
+static void pod_claims_to(const struct spec_container *c, Corepod__PodSpec *m, struct arena *a)
+{
+	for (size_t i = 0; i < c->n_claims; i++) {
+		Corepod__PodResourceClaim *claim =
+			message_new(&corepod__pod_resource_claim__descriptor, a);
+
+		claim->name = claim->resource_claim_name = (char *)c->claims[i].claim;
+		m->resource_claims[m->n_resource_claims++] = claim;
+	}
+}
+
+static Corepod__PodSpec *spec_to(const struct spec_pod *p, struct arena *a)
+{
+	Corepod__PodSpec *m = message_new(&corepod__pod_spec__descriptor, a);
+	size_t n_claims = 0;
+
+	m->init_containers = arena_array(a, p->n_containers, sizeof(*m->init_containers));
+	m->containers = arena_array(a, p->n_containers, sizeof(*m->containers));
+	for (size_t i = 0; i < p->n_containers; i++)
+		n_claims += p->containers[i].n_claims;
+	m->resource_claims = arena_array(a, n_claims, sizeof(*m->resource_claims));
+	for (size_t i = 0; i < p->n_containers; i++) {
+		Corepod__Container *c = container_to(&p->containers[i], a);
+
+		pod_claims_to(&p->containers[i], m, a);
+
+		if (p->containers[i].kind == SPEC_APP)
+			m->containers[m->n_containers++] = c;
+		else
+			m->init_containers[m->n_init_containers++] = c;
+	}
+	return m;
+}
+
+static Corepod__Time *time_to(int64_t seconds, struct arena *a)
+{
+	Corepod__Time *m = message_new(&corepod__time__descriptor, a);
+
+	m->seconds = seconds;
+	return m;
+}
+
+static struct bytes pod_to(const struct spec_pod *p, struct arena *a)
+{
+	Corepod__Pod m = COREPOD__POD__INIT;
+
+	m.metadata = message_new(&corepod__object_meta__descriptor, a);
+	m.metadata->name = (char *)p->name;
+	m.metadata->namespace_ = (char *)p->ns;
+	m.metadata->uid = (char *)p->uid;
+	m.metadata->creation_timestamp = time_to(p->created, a);
+	m.metadata->deletion_timestamp = p->deleted ? time_to(p->created, a) : NULL;
+	m.spec = spec_to(p, a);
+	m.status = message_new(&corepod__pod_status__descriptor, a);
+	m.status->phase = (char *)(p->over ? "Failed" : "Pending");
+	return message_pack(&m, a);
+}
+
+struct bytes msg_encode_pod_specs(const struct spec_list *list, struct arena *a)
+{
+	V1alpha1__ListPodsResponse m = V1ALPHA1__LIST_PODS_RESPONSE__INIT;
+
+	m.n_pods = list->n;
+	m.pods = arena_array(a, list->n, sizeof(*m.pods));
+	for (size_t i = 0; i < list->n; i++) {
+		struct bytes pod = pod_to(&list->v[i], a);
+
+		m.pods[i] = (ProtobufCBinaryData) { pod.len, (uint8_t *)pod.data };
+	}
+	return message_pack(&m, a);
+}

@@ -1,0 +1,371 @@
+/*
+ * Our files in the runtime's CDI directory. They are renamed into place from the same directory,
+ * under a name that no runtime reads: only then every runtime notices (reference kubelet.md §4).
+ * Nothing is synced to the disk: the directory is emptied by a reboot, and PreStartContainer writes
+ * what is missing.
+ */
+#include "latebind/latebind-internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "document/document.h"
+#include "grant/claims.h"
+#include "pool/node.h"
+#include "render/cdi.h"
+#include "tracker/tracker.h"
+
+#define SPEC_BYTES_MAX (4u << 20)
+#define DIR_MODE       0755
+#define FILE_MODE      0644
+
+/* --- what we remember --- */
+
+static void forget(struct spec_file *s)
+{
+	for (size_t i = 0; i < s->n_slots; i++)
+		free(s->slots[i]);
+	free(s->slots);
+	free(s->file);
+	free(s->text);
+}
+
+static void forget_at(struct binder *b, size_t i)
+{
+	forget(&b->specs[i]);
+	b->specs[i] = b->specs[--b->n_specs];
+}
+
+static bool has_slot(const struct spec_file *s, const char *slot)
+{
+	for (size_t i = 0; i < s->n_slots; i++) {
+		if (!strcmp(s->slots[i], slot))
+			return true;
+	}
+	return false;
+}
+
+static struct spec_file *find_spec(const struct binder *b, const char *file)
+{
+	for (size_t i = 0; i < b->n_specs; i++) {
+		if (!strcmp(b->specs[i].file, file))
+			return &b->specs[i];
+	}
+	return NULL;
+}
+
+/* file: the slot that names it. */
+static void remember(struct binder *b, const char *file, const struct ids *slots, const char *text)
+{
+	struct spec_file s = { .file = xstrdup(file),
+			       .slots = xcalloc(slots->n, sizeof(*s.slots)),
+			       .n_slots = slots->n,
+			       .text = xstrdup(text) };
+	struct spec_file *at = find_spec(b, file);
+
+	for (size_t i = 0; i < slots->n; i++)
+		s.slots[i] = xstrdup(slots->v[i]);
+	if (at) {
+		forget(at);
+	} else {
+		b->specs = xgrow(b->specs, &b->cap_specs, b->n_specs + 1, sizeof(*b->specs));
+		at = &b->specs[b->n_specs++];
+	}
+	*at = s;
+}
+
+void specs_done(struct binder *b)
+{
+	for (size_t i = 0; i < b->n_specs; i++)
+		forget(&b->specs[i]);
+	free(b->specs);
+}
+
+/* --- files --- */
+
+static const char *spec_path(const struct binder *b, const char *slot, struct arena *a)
+{
+	return arena_printf(a, "%s/%s", b->env.cdi_dir, cdi_file_name(slot, a));
+}
+
+/* A regular file's text in the arena; -errno. */
+static int read_file(const char *path, struct arena *a, const char **ret)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct stat st;
+	size_t len = 0;
+	char *text;
+	ssize_t n;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EISDIR;
+	if ((uint64_t)st.st_size > SPEC_BYTES_MAX)
+		return -EFBIG;
+	text = arena_alloc(a, (size_t)st.st_size + 1);
+	while (len < (size_t)st.st_size &&
+	       (n = read(fd, text + len, (size_t)st.st_size - len)) != 0) {
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		len += n > 0 ? (size_t)n : 0;
+	}
+	*ret = text;
+	return 0;
+}
+
+bool spec_exists(const struct binder *b, const char *slot)
+{
+	_cleanup_arena_ struct arena *a = arena_new(512);
+
+	for (size_t i = 0; i < b->n_specs; i++) {
+		if (has_slot(&b->specs[i], slot) &&
+		    access(spec_path(b, b->specs[i].file, a), F_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int write_file(const struct binder *b, const char *path, const char *temporary,
+		      const char *text, struct err *err)
+{
+	const struct file_new f = {
+		.dir = AT_FDCWD, .name = path, .temporary = temporary, .mode = FILE_MODE
+	};
+	int r;
+
+	if (mkdir(b->env.cdi_dir, DIR_MODE) < 0 && errno != EEXIST)
+		return err_sys(err, "make the CDI directory %s", b->env.cdi_dir);
+	r = file_write(&f, text, strlen(text), NULL);
+	return r < 0 ? err_set(err, -r, "write CDI spec %s: %s", path, strerror(-r)) : 0;
+}
+
+/* It has our name; what it is, it says itself. What does not parse was ours, and what we wrote is.
+ */
+static bool is_foreign(const char *ours, const char *text, const char *path, struct arena *a)
+{
+	const struct item *spec;
+	const char *kind;
+
+	if (ours && !strcmp(ours, text))
+		return false;
+	if (document_parse(text, strlen(text), path, a, &spec, NULL) < 0)
+		return false;
+	kind = item_string(spec, "kind");
+	return kind && strcmp(kind, CDI_KIND) != 0;
+}
+
+static void remove_file(struct binder *b, const char *slot, const char *ours)
+{
+	_cleanup_arena_ struct arena *a = arena_new(8192);
+	const char *path = spec_path(b, slot, a), *old = NULL;
+
+	if (read_file(path, a, &old) < 0 || is_foreign(ours, old, path, a))
+		return;
+	if (unlink(path) < 0 && errno != ENOENT)
+		binder_say(b, "CDI spec %s of a free slot cannot be removed: %s", path,
+			   strerror(errno));
+}
+
+static void remove_at(struct binder *b, size_t i)
+{
+	remove_file(b, b->specs[i].file, b->specs[i].text);
+	forget_at(b, i);
+}
+
+static bool shares_slot(const struct spec_file *s, const struct ids *slots)
+{
+	for (size_t i = 0; i < slots->n; i++) {
+		if (has_slot(s, slots->v[i]))
+			return true;
+	}
+	return false;
+}
+
+/* Two specs with one device make both unusable: those that share a slot with the new one go first,
+ * but the one that it replaces. */
+static void make_room(struct binder *b, const struct ids *slots)
+{
+	for (size_t i = b->n_specs; i-- > 0;) {
+		if (strcmp(b->specs[i].file, slots->v[0]) != 0 && shares_slot(&b->specs[i], slots))
+			remove_at(b, i);
+	}
+}
+
+static int write_text(const struct binder *b, const char *slot, const char *text, struct err *err)
+{
+	_cleanup_arena_ struct arena *a = arena_new(512);
+
+	return write_file(b, spec_path(b, slot, a),
+			  arena_printf(a, "%s/.%s.tmp", b->env.cdi_dir, cdi_file_name(slot, a)),
+			  text, err);
+}
+
+int spec_write(struct binder *b, const struct ids *slots, const char *text, bool *ret_written,
+	       struct err *err)
+{
+	_cleanup_arena_ struct arena *a = arena_new(8192);
+	const char *path = spec_path(b, slots->v[0], a), *old = NULL, *ours;
+	const struct spec_file *before;
+	int r = read_file(path, a, &old);
+
+	make_room(b, slots);
+	before = find_spec(b, slots->v[0]);
+	ours = before ? before->text : NULL;
+	if (r == -EISDIR)
+		return err_set(err, EISDIR,
+			       "CDI spec %s: something that is no file is in its place", path);
+	if (old && is_foreign(ours, old, path, a))
+		return err_set(
+			err, EEXIST,
+			"CDI spec %s: a file of that name exists that railmated did not write",
+			path);
+	if (old && ours && strcmp(ours, old) != 0)
+		binder_say(b, "CDI spec %s was changed by another program; it is written again",
+			   path);
+	*ret_written = !old || strcmp(old, text) != 0;
+	r = *ret_written ? write_text(b, slots->v[0], text, err) : 0;
+	if (r == 0)
+		remember(b, slots->v[0], slots, text);
+	return r;
+}
+
+void spec_remove(struct binder *b, const char *slot)
+{
+	for (size_t i = b->n_specs; i-- > 0;) {
+		if (has_slot(&b->specs[i], slot))
+			remove_at(b, i);
+	}
+}
+
+static bool is_needed(const struct binder *b, const struct spec_file *s)
+{
+	for (size_t i = 0; i < s->n_slots; i++) {
+		if (holds_needs_spec(keeper_holds(b->env.keeper), s->slots[i]))
+			return true;
+	}
+	return false;
+}
+
+void specs_tidy(struct binder *b)
+{
+	for (size_t i = b->n_specs; i-- > 0;) {
+		if (!is_needed(b, &b->specs[i]))
+			remove_at(b, i);
+	}
+}
+
+static bool is_there(const struct binder *b, const struct spec_file *s)
+{
+	_cleanup_arena_ struct arena *a = arena_new(512);
+
+	return access(spec_path(b, s->file, a), F_OK) == 0;
+}
+
+void specs_restore(struct binder *b)
+{
+	for (size_t i = 0; i < b->n_specs; i++) {
+		const struct spec_file *s = &b->specs[i];
+		struct err err = { 0 };
+
+		if (is_there(b, s) || !is_needed(b, s))
+			continue;
+		if (write_text(b, s->file, s->text, &err) == 0)
+			binder_say(b, "CDI spec of slot %s was removed; it is written again",
+				   s->file);
+		else
+			binder_say(b, "%s", err.msg);
+	}
+}
+
+/* --- at the start --- */
+
+static struct ids slots_in(const struct claims *claims, struct arena *a)
+{
+	struct ids slots = { .v = arena_array(a, claims->n, sizeof(*slots.v)) };
+
+	for (size_t i = 0; i < claims->n; i++)
+		slots.v[slots.n++] = claims->v[i].slot;
+	return slots;
+}
+
+/* False: it could not be read, which may pass. */
+static bool scan_one(struct binder *b, const char *name,
+		     void (*found)(struct binder *b, const struct claims *claims, const char *path),
+		     struct arena *a)
+{
+	const char *path = arena_printf(a, "%s/%s", b->env.cdi_dir, name), *text;
+	const struct item *spec;
+	struct claims claims;
+	struct err err = { 0 };
+	int r = read_file(path, a, &text);
+
+	if (r == -EISDIR || r == -ENOENT)
+		return true;
+	if (r < 0) {
+		binder_say(b, "CDI spec %s cannot be read: %s", path, strerror(-r));
+		return r == -EFBIG || r == -ELOOP;
+	}
+	if (document_parse(text, strlen(text), path, a, &spec, &err) < 0) {
+		binder_say(b, "CDI spec %s; it is written anew when its container starts", err.msg);
+	} else if (!str_eq(item_string(spec, "kind"), CDI_KIND)) {
+		return true;
+	} else if (!claims_of_spec(spec, &claims, a)) {
+		binder_say(
+			b,
+			"CDI spec %s does not say whose it is; it is written anew when its container starts",
+			path);
+	} else {
+		const struct ids slots = slots_in(&claims, a);
+
+		remember(b, cdi_slot_of_file(name, a), &slots, text);
+		found(b, &claims, path);
+	}
+	return true;
+}
+
+static bool is_left_over(const char *name, struct arena *a)
+{
+	size_t len = strlen(name), suffix = strlen(".tmp");
+
+	return name[0] == '.' && len > suffix && !strcmp(name + len - suffix, ".tmp") &&
+	       cdi_slot_of_file(arena_printf(a, "%.*s", (int)(len - suffix - 1), name + 1), a);
+}
+
+bool spec_scan(struct binder *b,
+	       void (*found)(struct binder *b, const struct claims *claims, const char *path))
+{
+	DIR *dir = opendir(b->env.cdi_dir);
+	const struct dirent *e;
+	bool complete = true;
+
+	if (!dir && (errno == ENOENT || errno == ENOTDIR))
+		return true; /* made with the first spec, if it can be */
+	if (!dir) {
+		binder_say(b, "CDI directory %s cannot be read: %s", b->env.cdi_dir,
+			   strerror(errno));
+		return false;
+	}
+	while (errno = 0, (e = readdir(dir))) {
+		_cleanup_arena_ struct arena *a = arena_new(8192);
+
+		if (cdi_slot_of_file(e->d_name, a))
+			complete &= scan_one(b, e->d_name, found, a);
+		else if (is_left_over(e->d_name, a))
+			unlink(arena_printf(a, "%s/%s", b->env.cdi_dir, e->d_name));
+	}
+	complete &= errno == 0;
+	closedir(dir);
+	return complete;
+}

@@ -1,0 +1,233 @@
+/*
+ * Whose are the GPUs of a claim that containers share? The kubelet shows each of them all: the
+ * pod's spec says which requests a container has, the claim which devices these were given. Pure
+ * but for what it leaves in the request.
+ */
+#include "latebind/latebind-internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "hw/inventory.h"
+#include "kubemsg/draclaim.h"
+#include "kubemsg/podspec.h"
+#include "pods/gpus.h"
+#include "pods/identify.h"
+#include "pool/node.h"
+#include "tracker/tracker.h"
+
+/* "gpus/large" is of the request "gpus". */
+static bool same_request(const char *a, const char *b)
+{
+	size_t n = strcspn(a, "/");
+
+	return n == strcspn(b, "/") && !strncmp(a, b, n);
+}
+
+static const struct spec_container *spec_of(const struct spec_pod *pod, const struct candidate *who)
+{
+	for (size_t i = 0; pod && i < pod->n_containers; i++) {
+		if (str_eq(pod->containers[i].name, who->container->name))
+			return &pod->containers[i];
+	}
+	return NULL;
+}
+
+static bool has_request(const struct spec_container *c, const char *claim, const char *request)
+{
+	for (size_t i = 0; i < c->n_claims; i++) {
+		const struct spec_claim *part = &c->claims[i];
+
+		if (str_eq(part->claim, claim) &&
+		    (!part->request || same_request(part->request, request)))
+			return true;
+	}
+	return false;
+}
+
+static bool has_all(const struct spec_container *c, const char *claim)
+{
+	for (size_t i = 0; i < c->n_claims; i++) {
+		if (str_eq(c->claims[i].claim, claim) && !c->claims[i].request)
+			return true;
+	}
+	return false;
+}
+
+/* Init containers, too: no list of the kubelet's shows what these have. */
+static bool others_have_part(const struct spec_pod *pod, const struct spec_container *me,
+			     const char *claim)
+{
+	for (size_t i = 0; i < pod->n_containers; i++) {
+		const struct spec_container *c = &pod->containers[i];
+
+		for (size_t k = 0; c != me && k < c->n_claims; k++) {
+			if (str_eq(c->claims[k].claim, claim))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Was it given for a request of the container? */
+static bool is_given(const struct known_claim *known, const struct spec_container *c,
+		     const struct dynamic *d)
+{
+	for (size_t i = 0; i < known->devices.n; i++) {
+		const struct draclaim_device *given = &known->devices.v[i];
+
+		if (str_eq(given->driver, d->driver) && str_eq(given->pool, d->pool) &&
+		    str_eq(given->device, d->device) && has_request(c, d->claim, given->request))
+			return true;
+	}
+	return false;
+}
+
+static const struct known_claim *find_known(const struct request *r, const char *claim)
+{
+	for (size_t i = 0; i < r->n_claims; i++) {
+		if (str_eq(r->claims[i].name, claim))
+			return &r->claims[i];
+	}
+	return NULL;
+}
+
+/* A container that starts again: for which GPUs its VFs were chosen; NULL: not known. */
+static const struct ledger_decision *decided_before(const struct request *r,
+						    const struct candidate *who)
+{
+	const struct ledger_hold *hold = binder_live_hold(r->b, r->slots.v[0]);
+	const struct ledger_decision *d =
+		hold ? ledger_decision(keeper_ledger(r->b->env.keeper), hold->decision) : NULL;
+
+	if (holds_is_promised(binder_holds(r->b), r->slots.v[0]) || !d ||
+	    d->known != LEDGER_GPUS_KNOWN || !str_eq(d->owner.ns, who->pod->ns) ||
+	    !str_eq(d->owner.pod, who->pod->name) ||
+	    !str_eq(d->owner.container, who->container->name))
+		return NULL;
+	return d;
+}
+
+static bool was_its_own(const struct request *r, const struct ledger_decision *d,
+			const struct dynamic *dev)
+{
+	int gpu = gpus_of_dynamic(r->b->node->inv, dev);
+	char bdf[BDF_STRLEN];
+
+	if (gpu < 0)
+		return false;
+	bdf_format(r->b->node->inv->pci[gpu].bdf, bdf);
+	for (size_t i = 0; i < d->n_gpus; i++) {
+		if (str_eq(d->gpus[i], bdf))
+			return true;
+	}
+	return false;
+}
+
+/* How the container's own devices of a claim are told. */
+struct sieve {
+	const struct ledger_decision *before; /* NULL: not decided before */
+	const struct known_claim *known;
+	const struct spec_container *spec;
+};
+
+static void sift(const struct request *r, const struct sieve *s, const char *claim,
+		 struct pod_container *c)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->n_dynamic; i++) {
+		const struct dynamic *d = &c->dynamic[i];
+
+		if (!str_eq(d->claim, claim) ||
+		    (s->before ? was_its_own(r, s->before, d) : is_given(s->known, s->spec, d)))
+			c->dynamic[n++] = *d;
+	}
+	c->n_dynamic = n;
+}
+
+static const char *not_told(struct request *r, const char *claim, const char *why)
+{
+	return arena_printf(r->arena, "which GPUs of its claim %.253s it has is not known: %s",
+			    claim, why);
+}
+
+/* 0: done, or it cannot be told and ret_doubt says why; -EINPROGRESS: r says what is to be asked
+ * first. */
+static int narrow(struct request *r, const struct candidate *who, const char *claim,
+		  struct pod_container *c, const char **ret_doubt)
+{
+	bool shared = gpus_are_shared(r->b->node, who->pod, who->container, claim);
+	struct sieve s = { .before = decided_before(r, who) };
+	const struct spec_pod *pod;
+
+	if (s.before) {
+		sift(r, &s, claim, c);
+		return 0;
+	}
+	if (r->b->env.specs && !r->knows_specs)
+		return -EINPROGRESS;
+	pod = identify_spec(&r->specs, who->pod->ns, who->pod->name);
+	s.spec = spec_of(pod, who);
+	if (!s.spec && shared)
+		*ret_doubt = not_told(r, claim, r->specs_why ? r->specs_why : "no pod spec tells");
+	if (!s.spec || has_all(s.spec, claim) || (!shared && !others_have_part(pod, s.spec, claim)))
+		return 0;
+	s.known = find_known(r, claim);
+	if (!s.known && r->b->env.claims) {
+		r->wanted_ns = arena_strdup(r->arena, who->pod->ns);
+		r->wanted_claim = arena_strdup(r->arena, claim);
+		return -EINPROGRESS;
+	}
+	if (!s.known || s.known->why)
+		*ret_doubt = not_told(r, claim,
+				      s.known ? s.known->why : "there is no API server to ask");
+	else
+		sift(r, &s, claim, c);
+	return 0;
+}
+
+int dra_narrow(struct request *r, const struct candidate *who, struct pod_container *ret,
+	       const char **ret_doubt)
+{
+	const struct pod_container *all = who->container;
+
+	*ret = *all;
+	*ret_doubt = NULL;
+	ret->dynamic = arena_copy(r->arena, all->dynamic, all->n_dynamic * sizeof(*all->dynamic));
+	for (size_t i = 0; i < all->n_dynamic; i++) {
+		const char *claim = all->dynamic[i].claim;
+
+		if ((i && str_eq(all->dynamic[i - 1].claim, claim)) ||
+		    !gpus_are_several(r->b->node, all, claim))
+			continue;
+		if (narrow(r, who, claim, ret, ret_doubt) < 0)
+			return -EINPROGRESS;
+	}
+	return 0;
+}
+
+void dra_know(struct request *r, const struct draclaim *claim, const char *why)
+{
+	struct known_claim *all = arena_array(r->arena, r->n_claims + 1, sizeof(*all)),
+			   *now = &all[r->n_claims];
+	size_t n = claim ? claim->n : 0;
+	struct draclaim_device *v = arena_array(r->arena, n, sizeof(*v));
+
+	if (r->n_claims)
+		memcpy(all, r->claims, r->n_claims * sizeof(*all));
+	for (size_t i = 0; i < n; i++)
+		v[i] = (struct draclaim_device) { arena_strdup(r->arena, claim->v[i].request),
+						  arena_strdup(r->arena, claim->v[i].driver),
+						  arena_strdup(r->arena, claim->v[i].pool),
+						  arena_strdup(r->arena, claim->v[i].device) };
+	*now = (struct known_claim) { r->wanted_claim,
+				      { v, n },
+				      claim ? NULL : arena_strdup(r->arena, why) };
+	r->claims = all;
+	r->n_claims++;
+	r->wanted_claim = NULL;
+}

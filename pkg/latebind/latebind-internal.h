@@ -1,0 +1,156 @@
+/* What the files of the binder share. Everything runs on the rpc thread. */
+#ifndef RAILMATE_LATEBIND_LATEBIND_INTERNAL_H
+#define RAILMATE_LATEBIND_LATEBIND_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/err.h"
+#include "grant/claims.h"
+#include "hw/bdf.h"
+#include "kubemsg/draclaim.h"
+#include "kubemsg/podspec.h"
+#include "latebind/latebind.h"
+#include "ledger/ledger.h"
+#include "pods/who.h"
+
+struct binding_slot;
+struct pool_dev;
+struct share;
+struct vf_state;
+
+struct binder {
+	struct binder_env env;
+	struct node *node;	 /* NULL: none yet */
+	struct spec_file *specs; /* what we wrote, by slot; cdi.c */
+	size_t n_specs, cap_specs;
+	LIST_HEAD(, request) requests;
+	int64_t doubted_ms; /* when it was last told that not all is known of a VF; 0 never */
+	bool doubles;	    /* the last List showed a slot with two containers */
+	int64_t began_ms;   /* Unix time */
+	struct rpc_timer *restore; /* are the specs still there? */
+};
+
+/* What a ResourceClaim of the pod was given. */
+struct known_claim {
+	const char *name;
+	struct draclaim devices;
+	const char *why; /* it could not be had; NULL: it could */
+};
+
+/* Somebody who waits for a binding. Outlives the binder if that goes first. */
+struct request {
+	LIST_ENTRY(request) link;
+	struct binder *b; /* NULL: gone, and done was called */
+	struct arena *arena;
+	struct ids slots;
+	struct pod_ref pod; /* name NULL: not known */
+	bool by_get;	    /* of that pod alone */
+	struct pod_ref
+		guess; /* a restart: the pod that has the slots by the ledger; name NULL: none */
+	int64_t asked_ms, until_ms;
+	uint64_t epoch;		/* of the kubelet that was asked */
+	bool knows_specs;	/* asked for once, and only when they decide something */
+	struct spec_list specs; /* in the order of names */
+	const char *specs_why;	/* they could not be had; NULL: they could */
+	const char *wanted_ns, *wanted_claim; /* to be asked for; NULL: none */
+	struct known_claim *claims;
+	size_t n_claims;
+	binder_done_fn done;
+	void *arg;
+	struct rpc_timer *timer;
+	unsigned n_under_way; /* callbacks that will come */
+	/* what was decided */
+	struct node *node;
+	struct ledger_owner owner;
+	int *gpus;
+	size_t n_gpus;
+	struct binding_slot *bindings;
+	uint64_t decision; /* 0: everything was bound before */
+	size_t n_bindings;
+	struct share *shares; /* all that the container has, also of early pools */
+	size_t n_shares;
+	/* the outcome */
+	struct err err; /* code 0: none */
+	struct bound *bound;
+	size_t n_bound;
+	bool written; /* a spec is new, or another text than before */
+};
+
+void binder_say(const struct binder *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The container starts now, and its VFs can be looked at. A CNI plugin asks before it has moved
+ * them. */
+bool binder_looks_first(const struct request *r);
+
+/* The picture of the node says that it has no RDMA device, and may be of the moment in which a CNI
+ * plugin moved its devices, its netdev still here: is it away, or back, in truth? */
+bool binder_is_away_now(const struct binder *b, const struct pool_dev *dev, struct arena *a);
+
+struct holds *binder_holds(const struct binder *b);
+/* In the order of names. */
+struct pod_list binder_sorted_pods(const struct pod_list *pods, struct arena *a);
+const struct ledger_hold *binder_live_hold(const struct binder *b,
+					   const char *slot); /* NULL: nothing is bound to it */
+bool binder_is_late(const struct binder *b, const char *resource);
+const char *binder_rdma_of(const struct binder *b, const struct pool_dev *dev);
+
+/* --- bind.c --- */
+
+/*
+ * Binds the container that r is about; nothing is on disk yet. pods: sorted by identify_sort().
+ * -EINPROGRESS: pod specs would tell which container starts, or r->wanted_claim which GPUs it has.
+ * What it leaves behind is for the caller to tidy, also on failure.
+ */
+int binder_decide(struct request *r, const struct pod_list *pods, struct err *err);
+void binder_unbind(const struct request *r); /* it came to nothing: what was bound for it and not
+						told yet is free again */
+
+/* --- which GPUs of its claims? dra.c --- */
+
+/*
+ * The container with those devices of its claims only that are its own. -EINPROGRESS: as
+ * binder_decide(). ret_doubt: it cannot be told, a sentence why, and all stay; NULL: it could.
+ */
+int dra_narrow(struct request *r, const struct candidate *who, struct pod_container *ret,
+	       const char **ret_doubt);
+void dra_know(struct request *r, const struct draclaim *claim,
+	      const char *why); /* the answer to r->wanted_claim */
+
+/* --- specs: cdi.c --- */
+
+struct spec_file {
+	char *file;   /* the slot that names it: the first; a version before this one wrote a spec a
+			 slot */
+	char **slots; /* of one container */
+	size_t n_slots;
+	char *text; /* what we wrote, or found at the start */
+};
+
+/* The spec of a container: its slots of late pools, the lowest first. ret_written: it was not
+ * there, or another text was. */
+int spec_write(struct binder *b, const struct ids *slots, const char *text, bool *ret_written,
+	       struct err *err);
+bool spec_exists(const struct binder *b, const char *slot);
+void spec_remove(struct binder *b, const char *slot); /* the spec that has this slot */
+/* Every spec of ours in the directory; false: some could not be read. */
+bool spec_scan(struct binder *b,
+	       void (*found)(struct binder *b, const struct claims *record, const char *path));
+void specs_tidy(struct binder *b);    /* removes those that holds does not need */
+void specs_restore(struct binder *b); /* writes those again that it needs, and that are gone */
+void specs_done(struct binder *b);
+/* --- what the container gets: grant.c --- */
+
+/*
+ * What was decided → files and specs. states: its VFs as they are now, NULL: not known, and why
+ * (NULL: nobody was asked). On failure the kubelet may try again.
+ */
+int grant_bound(struct request *r, const struct vf_state *states, size_t n, const char *why,
+		struct err *err);
+/* The functions to be looked at first. */
+size_t grant_functions(const struct request *r, struct bdf **ret);
+/* What the container has beside its slots, before the list that says so ends. */
+void grant_note(struct request *r, const struct target *t);
+
+#endif

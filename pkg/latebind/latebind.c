@@ -1,0 +1,564 @@
+#include "latebind/latebind-internal.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "choice/slots.h"
+#include "config/config.h"
+#include "grant/vfprobe.h"
+#include "hw/inventory.h"
+#include "kubeclient/podres.h"
+#include "kubemsg/podspec.h"
+#include "ledger/ledger.h"
+#include "pods/identify.h"
+#include "pool/node.h"
+#include "pool/slots.h"
+#include "rpc/rpc.h"
+#include "tracker/tracker.h"
+
+#define RESTORE_MS	 5000
+#define SPECS_TIMEOUT_MS 1000
+#define CLAIM_TIMEOUT_MS 2000
+
+void binder_say(const struct binder *b, const char *fmt, ...)
+{
+	char line[640];
+	va_list ap;
+
+	if (!b->env.note)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	b->env.note(b->env.ctx, line);
+}
+
+struct holds *binder_holds(const struct binder *b)
+{
+	return keeper_holds(b->env.keeper);
+}
+
+void binder_allocated(struct binder *b, const struct ids *slots)
+{
+	holds_promised(binder_holds(b), slots->v, slots->n, keeper_now());
+	keeper_save(b->env.keeper, NULL, NULL);
+}
+
+const struct ledger_hold *binder_live_hold(const struct binder *b, const char *slot)
+{
+	const struct ledger_hold *hold = ledger_find_slot(keeper_ledger(b->env.keeper), slot);
+
+	return hold && !hold->draining ? hold : NULL;
+}
+
+bool binder_is_late(const struct binder *b, const char *resource)
+{
+	const struct pool *pool = node_pool(b->node, resource);
+
+	return pool && pool->cfg->binding == BINDING_LATE;
+}
+
+const char *binder_rdma_of(const struct binder *b, const struct pool_dev *dev)
+{
+	return dev->rdma >= 0 ? b->node->inv->rdma[dev->rdma].name : NULL;
+}
+
+/* --- what the kubelet is told --- */
+
+struct slot_list binder_slots(const struct binder *b, const struct pool *pool, struct arena *a)
+{
+	struct holds_slots now = holds_slots(binder_holds(b), a);
+	struct slot_use *uses = arena_array(a, now.n_uses, sizeof(*uses));
+	struct slot_view view = { .pool = pool,
+				  .uses = uses,
+				  .n_uses = now.n_uses,
+				  .lost = now.lost,
+				  .n_lost = now.n_lost };
+
+	for (size_t i = 0; i < now.n_uses; i++)
+		uses[i] = (struct slot_use) { now.uses[i].slot, now.uses[i].vf };
+	return slots_of(&view, a);
+}
+
+/* --- requests --- */
+
+static void request_free(struct request *r)
+{
+	if (r->b)
+		LIST_REMOVE(r, link);
+	node_unref(r->node);
+	arena_free(r->arena);
+	free(r);
+}
+
+/* One of the callbacks came. True: nobody waits for the request any more; the last of them frees
+ * it. */
+static bool is_over(struct request *r)
+{
+	r->n_under_way--;
+	if (r->b)
+		return false;
+	if (!r->n_under_way)
+		request_free(r);
+	return true;
+}
+
+static void finish(struct request *r, const struct err *err)
+{
+	binder_done_fn done = r->b ? r->done : NULL;
+
+	if (r->b)
+		LIST_REMOVE(r, link);
+	r->b = NULL;
+	if (done)
+		done(r->arg, err, err ? NULL : r->bound, err ? 0 : r->n_bound);
+	request_free(r);
+}
+
+static void settled(void *arg)
+{
+	struct request *r = arg;
+
+	r->timer = NULL;
+	finish(r, NULL);
+}
+
+/* When the specs are written and the ledger is on disk. */
+static void complete(struct request *r)
+{
+	if (r->n_under_way)
+		return;
+	if (r->err.code)
+		finish(r, &r->err);
+	else if (r->written && r->b->env.settle_ms)
+		r->timer = rpc_after(r->b->env.rpc, r->b->env.settle_ms, settled, r);
+	else
+		finish(r, NULL);
+}
+
+static void saved(void *arg)
+{
+	struct request *r = arg;
+
+	if (!is_over(r))
+		complete(r);
+}
+
+bool binder_looks_first(const struct request *r)
+{
+	return r->b->env.truth && !r->pod.name;
+}
+
+/* The VFs may have been taken from it while they were looked at: its pod is gone. */
+static bool is_still_bound(const struct request *r)
+{
+	for (size_t i = 0; i < r->n_bindings; i++) {
+		const struct ledger_hold *hold = binder_live_hold(r->b, r->bindings[i].id);
+
+		if (!hold || strcmp(hold->vf, r->bindings[i].dev->id) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* As if it had never been bound: the next try chooses anew. */
+void binder_unbind(const struct request *r)
+{
+	for (size_t i = 0; i < r->n_bindings; i++)
+		holds_unbind(binder_holds(r->b), r->bindings[i].id, keeper_now());
+	holds_undecide(binder_holds(r->b), r->decision);
+	specs_tidy(r->b);
+	keeper_save(r->b->env.keeper, NULL, NULL);
+}
+
+/* The container is told of the binding: another request that waits for it no longer takes it back
+ * when it fails. */
+static void confirm(const struct request *r)
+{
+	for (size_t i = 0; i < r->n_bindings; i++)
+		holds_confirm(binder_holds(r->b), r->bindings[i].id, keeper_now());
+	if (r->decision)
+		keeper_say(r->b->env.keeper, false,
+			   "container %s of pod %s/%s has %zu VFs (decision %llu)",
+			   r->owner.container, r->owner.ns, r->owner.pod, r->n_bindings,
+			   (unsigned long long)r->decision);
+}
+
+static void looked(void *arg, const struct vf_state *states, size_t n, const char *why)
+{
+	struct request *r = arg;
+	struct err err = { 0 };
+
+	if (is_over(r))
+		return;
+	if (!is_still_bound(r))
+		err_set(&r->err, EAGAIN,
+			"slot %s was given to another container while container %s of pod %s/%s started",
+			r->bindings[0].id, r->owner.container, r->owner.ns, r->owner.pod);
+	else if (grant_bound(r, states, n, why, &err) == 0)
+		confirm(r);
+	else {
+		binder_unbind(r);
+		r->err = err;
+	}
+	complete(r);
+}
+
+static void conclude(struct request *r)
+{
+	struct bdf *bdfs;
+	size_t n;
+
+	r->n_under_way++;
+	keeper_save(r->b->env.keeper, saved, r);
+	if (!binder_looks_first(r)) {
+		confirm(r);
+		return;
+	}
+	r->n_under_way++;
+	n = grant_functions(r, &bdfs);
+	truth_look(r->b->env.truth, bdfs, n, looked, r);
+}
+
+/* Slots that the kubelet has given away twice do not tell who restarts: see take_slot_from(). */
+static bool has_shared_slots(const struct binder *b)
+{
+	const struct ledger *l = keeper_ledger(b->env.keeper);
+
+	for (size_t i = 0; i < ledger_holds(l); i++) {
+		const struct ledger_hold *hold = ledger_hold_at(l, i);
+
+		if (!hold->slot && !hold->draining && binder_is_late(b, hold->resource))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A container that restarts is known by its slots: nobody was given them since they were bound.
+ * (Before we started we would not have seen that.) Get is enough for it, and has no side effects in
+ * the kubelet.
+ */
+static void guess_pod(struct request *r)
+{
+	const struct ledger_hold *first = binder_live_hold(r->b, r->slots.v[0]);
+
+	if (r->b->doubles || has_shared_slots(r->b))
+		return;
+	for (size_t i = 0; i < r->slots.n; i++) {
+		const struct ledger_hold *hold = binder_live_hold(r->b, r->slots.v[i]);
+
+		if (!hold || hold->since_ms < r->b->began_ms || !*hold->owner.pod ||
+		    holds_is_promised(binder_holds(r->b), r->slots.v[i]) ||
+		    strcmp(hold->owner.pod, first->owner.pod) != 0 ||
+		    strcmp(hold->owner.ns, first->owner.ns) != 0)
+			return;
+	}
+	r->guess.ns = arena_strdup(r->arena, first->owner.ns);
+	r->guess.name = arena_strdup(r->arena, first->owner.pod);
+}
+
+static void answered(void *arg, enum podres_result result, const struct pod_list *pods,
+		     const char *why);
+
+static void ask(struct request *r)
+{
+	const struct pod_ref *pod = r->pod.name ? &r->pod : &r->guess;
+	int64_t left = r->until_ms - clock_mono_ms();
+	unsigned ms = left > 1 ? (unsigned)left : 1;
+
+	r->n_under_way++;
+	r->asked_ms = clock_mono_ms();
+	r->by_get = pod->name && podres_support(r->b->env.podres) == PODRES_GET;
+	if (r->by_get)
+		podres_get(r->b->env.podres, pod->ns, pod->name, ms, answered, r);
+	else
+		podres_list_quietly(r->b->env.podres, ms, answered, r);
+	r->epoch = podres_epoch(r->b->env.podres);
+}
+
+/* The guess was wrong: the pod is gone, or has them no more. */
+static bool is_wrong_guess(struct request *r, enum podres_result result,
+			   const struct pod_list *pods)
+{
+	struct candidate *v;
+
+	if (!r->by_get || !r->guess.name)
+		return false;
+	return result != PODRES_OK || !who_holds(r->b->node, pods, &r->slots, NULL, r->arena, &v);
+}
+
+/* Without an answer no pod has an age, and one of them is taken. */
+static void specs_came(void *arg, const struct spec_list *specs, const char *why)
+{
+	struct request *r = arg;
+
+	if (is_over(r))
+		return;
+	r->knows_specs = true;
+	if (specs)
+		r->specs = identify_copy_specs(specs, r->arena);
+	else
+		r->specs_why = arena_strdup(r->arena, why);
+	ask(r);
+}
+
+static void claim_came(void *arg, const struct draclaim *claim, const char *why)
+{
+	struct request *r = arg;
+
+	if (is_over(r))
+		return;
+	dra_know(r, claim, why);
+	ask(r);
+}
+
+/* What binder_decide() wants to know first. */
+static void ask_more(struct request *r)
+{
+	const struct binder_env *env = &r->b->env;
+
+	r->n_under_way++;
+	if (r->wanted_claim)
+		env->claims->fetch(env->claims->ctx, r->wanted_ns, r->wanted_claim,
+				   CLAIM_TIMEOUT_MS, claim_came, r);
+	else
+		env->specs->fetch(env->specs->ctx, SPECS_TIMEOUT_MS, specs_came, r);
+}
+
+static int by_string(const void *x, const void *y)
+{
+	return strcmp(*(const char *const *)x, *(const char *const *)y);
+}
+
+/* Every slot that a container has, as often as one has it; v NULL: they are counted only. */
+static size_t late_slots(const struct binder *b, const struct pod_list *pods, const char **v)
+{
+	size_t n = 0;
+
+	for (size_t p = 0; p < pods->n; p++) {
+		for (size_t c = 0; c < pods->v[p].n_containers; c++) {
+			const struct pod_container *container = &pods->v[p].containers[c];
+
+			for (size_t h = 0; h < container->n_held; h++) {
+				const struct held *held = &container->held[h];
+
+				for (size_t i = 0;
+				     binder_is_late(b, held->resource) && i < held->ids.n;
+				     i++, n++) {
+					if (v)
+						v[n] = held->ids.v[i];
+				}
+			}
+		}
+	}
+	return n;
+}
+
+/* Does the kubelet show a slot with two containers? */
+static bool shows_doubles(const struct binder *b, const struct pod_list *pods, struct arena *a)
+{
+	const char **v = arena_array(a, late_slots(b, pods, NULL), sizeof(*v));
+	size_t n = late_slots(b, pods, v);
+
+	if (n)
+		qsort(v, n, sizeof(*v), by_string);
+	for (size_t i = 1; i < n; i++) {
+		if (!strcmp(v[i - 1], v[i]))
+			return true;
+	}
+	return false;
+}
+
+/* It has every container that was admitted, by the UID of its pod. */
+static void note_checkpoint(struct binder *b)
+{
+	const struct holds_entry *v;
+	size_t n = keeper_checkpoint(b->env.keeper, &v);
+
+	holds_checkpoint(binder_holds(b), v, n, keeper_now());
+}
+
+static void answered(void *arg, enum podres_result result, const struct pod_list *pods,
+		     const char *why)
+{
+	static const struct pod_list nobody = { NULL, 0 };
+	struct request *r = arg;
+	struct err err = { 0 };
+	struct pod_list by_name;
+	int e;
+
+	if (is_over(r))
+		return;
+	if (is_wrong_guess(r, result, pods)) {
+		r->guess.name = NULL;
+		ask(r);
+		return;
+	}
+	if (result == PODRES_FAILED) {
+		err_set(&err, EAGAIN, "it cannot be told which container starts: %s", why);
+		finish(r, &err);
+		return;
+	}
+	by_name = binder_sorted_pods(result == PODRES_OK ? pods : &nobody, r->arena);
+	pods = &by_name;
+	note_checkpoint(r->b);
+	if (!r->by_get) {
+		r->b->doubles = shows_doubles(r->b, pods, r->arena);
+		keeper_reconcile(r->b->env.keeper, pods, r->asked_ms);
+	}
+	e = binder_decide(r, pods, &err);
+	specs_tidy(r->b);
+	keeper_save(r->b->env.keeper, NULL, NULL);
+	if (e == -EINPROGRESS)
+		ask_more(r);
+	else if (e < 0)
+		finish(r, &err);
+	else
+		conclude(r);
+}
+
+static void refuse(void *arg)
+{
+	struct request *r = arg;
+	struct err err = { 0 };
+
+	r->timer = NULL;
+	err_set(&err, EAGAIN, "%s",
+		!r->slots.n ? "no slot was named" : "the node is not known yet");
+	finish(r, &err);
+}
+
+static struct request *request_new(struct binder *b, const struct ids *slots,
+				   const struct pod_ref *pod, binder_done_fn done, void *arg)
+{
+	struct arena *a = arena_new(16 * 1024);
+	struct request *r = xcalloc(1, sizeof(*r));
+
+	*r = (struct request) { .b = b, .arena = a, .done = done, .arg = arg };
+	r->slots = (struct ids) { arena_array(a, slots->n, sizeof(*r->slots.v)), slots->n };
+	for (size_t i = 0; i < slots->n; i++)
+		r->slots.v[i] = arena_strdup(a, slots->v[i]);
+	if (pod)
+		r->pod = (struct pod_ref) { arena_strdup(a, pod->ns), arena_strdup(a, pod->name),
+					    arena_strdup(a, pod->uid) };
+	LIST_INSERT_HEAD(&b->requests, r, link);
+	return r;
+}
+
+void binder_bind(struct binder *b, const struct ids *slots, const struct pod_ref *pod,
+		 unsigned timeout_ms, binder_done_fn done, void *arg)
+{
+	struct request *r = request_new(b, slots, pod, done, arg);
+
+	if (!b->node || !slots->n) {
+		r->timer = rpc_after(b->env.rpc, 0, refuse, r);
+		return;
+	}
+	r->until_ms = clock_mono_ms() + timeout_ms;
+	if (!r->pod.name)
+		guess_pod(r);
+	ask(r);
+}
+
+/* --- the specs that are there --- */
+
+static void claim(struct binder *b, const struct claims *claims, const char *path)
+{
+	_cleanup_arena_ struct arena *a = arena_new(512);
+
+	for (size_t i = 0; i < claims->n; i++) {
+		const struct pool *pool = slot_pool(b->node, claims->v[i].slot);
+		const struct holds_claim c = { .vf = claims->v[i].vf,
+					       .resource = pool ? pool->cfg->resource : NULL,
+					       .slot = claims->v[i].slot,
+					       .owner = claims->owner,
+					       .number = claims->v[i].number,
+					       .source = arena_printf(a, "CDI spec %s", path) };
+
+		if (pool)
+			holds_claimed(binder_holds(b), &c, keeper_now());
+	}
+}
+
+bool binder_claim(struct binder *b)
+{
+	return spec_scan(b, claim);
+}
+
+static void restore(void *arg)
+{
+	struct binder *b = arg;
+
+	specs_restore(b);
+	b->restore = rpc_after(b->env.rpc, b->env.restore_ms ? b->env.restore_ms : RESTORE_MS,
+			       restore, b);
+}
+
+void binder_update(struct binder *b, struct node *node)
+{
+	struct node *before = b->node;
+
+	b->node = node_ref(node);
+	node_unref(before);
+	if (!b->restore)
+		restore(b);
+}
+
+void binder_tidy(struct binder *b)
+{
+	specs_tidy(b);
+}
+
+struct pod_list binder_sorted_pods(const struct pod_list *pods, struct arena *a)
+{
+	struct pod_list sorted = { arena_array(a, pods->n, sizeof(*sorted.v)), pods->n };
+
+	if (!pods->n)
+		return sorted;
+	memcpy(sorted.v, pods->v, pods->n * sizeof(*sorted.v));
+	identify_sort(sorted.v, sorted.n);
+	return sorted;
+}
+
+/* --- */
+
+struct binder *binder_new(const struct binder_env *env)
+{
+	struct binder *b = xcalloc(1, sizeof(*b));
+
+	b->env = *env;
+	b->began_ms = clock_wall_ms();
+	LIST_INIT(&b->requests);
+	return b;
+}
+
+void binder_free(struct binder *b)
+{
+	struct err err = { 0 };
+	struct request *r;
+
+	if (!b)
+		return;
+	err_set(&err, EAGAIN, "railmated is stopping");
+	while ((r = LIST_FIRST(&b->requests))) {
+		LIST_REMOVE(r, link);
+		r->b = NULL;
+		r->done(r->arg, &err, NULL, 0);
+		rpc_timer_cancel(r->timer);
+		if (!r->n_under_way)
+			request_free(r);
+	}
+	rpc_timer_cancel(b->restore);
+	specs_done(b);
+	node_unref(b->node);
+	free(b);
+}

@@ -1,0 +1,34 @@
+/* A VF as it is on the machine now, where the picture of the node may be older. */
+#include "latebind/latebind-internal.h"
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "discover/discover.h"
+#include "discover/sysroot.h"
+#include "hw/inventory.h"
+#include "pool/node.h"
+
+static int is_any(void *arg, const char *name)
+{
+	(void)arg;
+	(void)name;
+	return 1;
+}
+
+static bool has_netdev(const struct binder *b, const char *vf, struct arena *a)
+{
+	return sysroot_each(b->env.root, arena_printf(a, "sys/bus/pci/devices/%s/net", vf), is_any,
+			    NULL) > 0;
+}
+
+bool binder_is_away_now(const struct binder *b, const struct pool_dev *dev, struct arena *a)
+{
+	struct function_now now;
+	struct bdf bdf;
+
+	if (dev->pci < 0 || dev->rdma >= 0 || !dev->had_rdma || bdf_parse(dev->id, &bdf) < 0 ||
+	    discover_function_now(b->env.root, bdf, &now, NULL) < 0 ||
+	    !str_eq(now.driver, b->node->inv->pci[dev->pci].driver))
+		return false;
+	return now.rdma[0] || !has_netdev(b, dev->id, a);
+}

@@ -1,0 +1,170 @@
+/*
+ * Device-info files of the Network Plumbing Working Group, one per device, for Multus and friends.
+ * Written in slices beside the kubelet's calls; after Allocate's reply, long before a CNI plugin
+ * comes, it is looked whether they are there. They stay when we stop: pods that run use them.
+ */
+#include "plugin/plugin-internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "pool/node.h"
+#include "render/render.h"
+
+#define SLICE	 32
+#define SLICE_MS 1
+
+struct file {
+	char *path;
+	uint64_t hash; /* of the content on disk; 0: none of ours yet */
+};
+
+struct devinfo {
+	struct plugin *plugin;
+	struct file *files; /* in the order of the pool: by address */
+	size_t n, next;
+	struct rpc_timer *timer;
+};
+
+static int make_dir(const char *dir)
+{
+	_cleanup_free_ char *path = xstrdup(dir);
+
+	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(path, 0755) < 0 && errno != EEXIST)
+			return -errno;
+		*slash = '/';
+	}
+	return mkdir(path, 0755) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+static int replace_file(const char *dir, const char *path, const char *text)
+{
+	_cleanup_free_ char *temp =
+		xasprintf("%s/.%s.%d", dir, path + strlen(dir) + 1, (int)getpid());
+	const struct file_new f = {
+		.dir = AT_FDCWD, .name = path, .temporary = temp, .mode = 0444
+	};
+	int r = file_write(&f, text, strlen(text), NULL);
+
+	if (r == -ENOENT) {
+		r = make_dir(dir);
+		if (r == 0)
+			r = file_write(&f, text, strlen(text), NULL);
+	}
+	return r;
+}
+
+static void write_file(struct devinfo *d, struct file *file, const struct pool_dev *dev, bool force)
+{
+	_cleanup_arena_ struct arena *a = arena_new(1024);
+	struct plugin *p = d->plugin;
+	const struct pool *pool = plugin_pool(p);
+	const char *text = render_devinfo(p->node, pool, dev, a);
+	uint64_t hash = str_hash(text);
+	int r;
+
+	if (file->hash == hash && !force)
+		return;
+	r = replace_file(p->env->devinfo_dir, file->path, text);
+	if (r < 0) {
+		plugin_warn(p, WARN_DEVINFO, "device-info file %s not written: %s", file->path,
+			    strerror(-r));
+		return;
+	}
+	plugin_warn_reset(p, WARN_DEVINFO);
+	file->hash = hash;
+}
+
+static void write_slice(void *arg)
+{
+	struct devinfo *d = arg;
+	const struct pool *pool = plugin_pool(d->plugin);
+
+	d->timer = NULL;
+	for (size_t n = 0; n < SLICE && d->next < d->n; n++, d->next++) {
+		if (pool->devs[d->next].pci >= 0)
+			write_file(d, &d->files[d->next], &pool->devs[d->next], false);
+	}
+	if (d->next < d->n)
+		d->timer = rpc_after(d->plugin->env->rpc, SLICE_MS, write_slice, d);
+}
+
+static void files_free(struct file *files, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(files[i].path);
+	free(files);
+}
+
+/* What is known of the files goes along; both lists are sorted alike but for devices that came or
+ * went. */
+static void follow_pool(struct devinfo *d, const struct pool *pool)
+{
+	_cleanup_arena_ struct arena *a = arena_new(4096);
+	struct file *old = d->files;
+	size_t n_old = d->n, k = 0;
+
+	d->n = pool ? pool->n_devs : 0;
+	d->files = xcalloc(d->n + 1, sizeof(*d->files));
+	for (size_t i = 0; i < d->n; i++) {
+		const char *name = render_devinfo_name(pool, &pool->devs[i], a);
+		char *path = xasprintf("%s/%s", d->plugin->env->devinfo_dir, name);
+		size_t at = k;
+
+		while (at < n_old && strcmp(old[at].path, path) != 0)
+			at++;
+		d->files[i].path = path;
+		if (at == n_old)
+			continue;
+		d->files[i].hash = old[at].hash;
+		k = at + 1;
+	}
+	files_free(old, n_old);
+}
+
+struct devinfo *devinfo_new(struct plugin *p)
+{
+	struct devinfo *d = xcalloc(1, sizeof(*d));
+
+	d->plugin = p;
+	return d;
+}
+
+void devinfo_update(struct devinfo *d)
+{
+	follow_pool(d, plugin_pool(d->plugin));
+	d->next = 0;
+	if (!d->timer && d->n)
+		d->timer = rpc_after(d->plugin->env->rpc, SLICE_MS, write_slice, d);
+}
+
+void devinfo_ensure(struct devinfo *d, const struct pool_dev *const *devs, size_t n)
+{
+	const struct pool *pool = plugin_pool(d->plugin);
+
+	for (size_t i = 0; i < n; i++) {
+		struct file *file = &d->files[devs[i] - pool->devs];
+
+		if (!file->hash || access(file->path, F_OK) < 0)
+			write_file(d, file, devs[i], true);
+	}
+}
+
+void devinfo_free(struct devinfo *d)
+{
+	if (!d)
+		return;
+	rpc_timer_cancel(d->timer);
+	files_free(d->files, d->n);
+	free(d);
+}

@@ -1,0 +1,141 @@
+/*
+ * The files of containers of pools that bind early. Allocate makes the directory, which is all that
+ * the kubelet has to wait for, and fills it after the reply with what is known by then;
+ * PreStartContainer writes the truth. A directory that cannot be made, or a file that cannot be
+ * written, fails nobody.
+ */
+#include "plugin/plugin-internal.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "grant/contents.h"
+#include "plugin/record.h"
+#include "pool/node.h"
+#include "render/topofile.h"
+#include "tracker/tracker.h"
+
+/* --- Allocate --- */
+
+static const char *lowest_of(const struct grant *grant)
+{
+	return grant->n_devs ? grant->devs[0].dev->id
+			     : NULL; /* they are in the order of addresses */
+}
+
+static bool make(struct plugin *p, const struct grant *grant)
+{
+	struct err err = { 0 };
+
+	if (!p->env->rundir || !grant->n_devs || !contents_has_files(grant->pool))
+		return false;
+	if (rundir_make(p->env->rundir, lowest_of(grant), &err) < 0) {
+		plugin_warn(p, WARN_FILES, "containers start without /run/railmate: %s", err.msg);
+		return false;
+	}
+	plugin_warn_reset(p, WARN_FILES);
+	return true;
+}
+
+/* To find out means to look at the whole node. */
+void files_update(struct plugin *p)
+{
+	const struct pool *pool = plugin_pool(p);
+
+	p->topology = pool && !plugin_is_late(p) ? topofile_name(p->node, pool->cfg) : NULL;
+}
+
+int files_allocate(struct plugin *p, struct grant *grant, struct arena *a, struct edits *ret,
+		   struct err *err)
+{
+	struct bindmount *mount;
+	int r;
+
+	grant->files = make(p, grant);
+	if (grant->files) {
+		grant->conf_only = render_needs_conf_only(grant->node);
+		if (p->topology && rundir_has(p->env->rundir, p->topology))
+			grant->topo_file = arena_printf(a, RENDER_DIR "/%s", p->topology);
+	}
+	r = render_grant(grant, a, ret, err);
+	if (r < 0 || !grant->files)
+		return r;
+	mount = arena_array(a, ret->n_mounts + 1, sizeof(*mount));
+	for (size_t i = 0; i < ret->n_mounts; i++)
+		mount[i] = ret->mounts[i];
+	mount[ret->n_mounts++] = contents_mount(p->env->rundir, lowest_of(grant), a);
+	ret->mounts = mount;
+	return 0;
+}
+
+static struct ids vfs_of(const struct record *r, struct arena *a)
+{
+	struct ids vfs = { arena_array(a, r->n_devs, sizeof(*vfs.v)), r->n_devs };
+
+	for (size_t i = 0; i < r->n_devs; i++)
+		vfs.v[i] = r->devs[i]->id;
+	return vfs;
+}
+
+/* Somebody else may still have them: then his files stay until PreStartContainer has decided. */
+static bool is_given(const struct plugin *p, const struct record *r)
+{
+	const struct ledger_hold *hold = ledger_find(plugin_ledger(p), r->devs[0]->id);
+
+	return r->decision && hold && hold->decision == r->decision;
+}
+
+void files_given(struct plugin *p, const struct record *r, const struct grant *grant,
+		 const int *gpus, size_t n_gpus)
+{
+	_cleanup_arena_ struct arena *a = arena_new(16 * 1024);
+	const struct pool *pool = node_pool(r->node, p->resource);
+	struct share share = { pool, vfs_of(r, a) };
+	struct contents_in in = { .node = r->node,
+				  .root = p->env->root,
+				  .ledger = plugin_ledger(p),
+				  .rundir = p->env->rundir,
+				  .gpus = gpus,
+				  .n_gpus = n_gpus,
+				  .shares = &share,
+				  .n_shares = 1,
+				  .looked = grant->devs,
+				  .n_looked = grant->n_devs,
+				  .why = "the container has not started yet" };
+	struct contents c;
+	struct err err = { 0 };
+
+	if (!r->n_devs || !p->env->rundir || !contents_has_files(pool) || !is_given(p, r))
+		return;
+	if (contents_render(&in, a, &c, &err) < 0 ||
+	    contents_write(p->env->rundir, &share, 1, &c, &err) < 0)
+		plugin_warn(p, WARN_FILES, "the files of a container are not complete: %s",
+			    err.msg);
+}
+
+/* --- PreStartContainer --- */
+
+/* What could not be found out or written is told, and stops nobody; what the operator wants and
+ * cannot be does. */
+int files_start(struct plugin *p, const struct contents_in *in, struct arena *a, struct err *err)
+{
+	const char *pod = in->owner.pod ? in->owner.pod : "not known";
+	struct err unwritten = { 0 };
+	struct contents c;
+	int r = contents_render(in, a, &c, err);
+
+	if (r < 0)
+		return r;
+	if (c.doubt)
+		plugin_warn(p, WARN_TRUTH, "pod %s starts, and not all is known of its VFs: %s",
+			    pod, c.doubt);
+	else
+		plugin_warn_reset(p, WARN_TRUTH);
+	if (in->rundir &&
+	    contents_write(p->env->rundir, in->shares, in->n_shares, &c, &unwritten) < 0)
+		plugin_warn(p, WARN_FILES, "pod %s starts with files that are not complete: %s",
+			    pod, unwritten.msg);
+	return 0;
+}

@@ -1,0 +1,481 @@
+/*
+ * The device plugin of a pool that binds late: its devices are slots, Allocate promises,
+ * PreStartContainer binds (reference kubelet.md §3.2). What is decided, the binder decides.
+ */
+#include "plugin/plugin-internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "config/config.h"
+#include "kubeclient/podres.h"
+#include "kubeclient/runtime.h"
+#include "kubemsg/messages.h"
+#include "latebind/latebind.h"
+#include "pool/node.h"
+#include "pool/slots.h"
+#include "render/cdi.h"
+
+/* The kubelet gives PreStartContainer 30 s; what fails within that is tried again. */
+#define BIND_TIMEOUT_MS	 10000
+#define PROBE_TIMEOUT_MS 1000
+#define PROBE_AGAIN_MS	 200
+#define PROBES_QUIET_MS	 2000  /* one that starts needs a while; then it is worth a line */
+#define REFUSED_AGAIN_MS 10000 /* a runtime that has no CDI may be replaced under us */
+#define WAITS_EVERY_MS	 60000
+#define WAITS_MAX	 10
+/* Kubernetes 1.29, the first one that passes CDI devices on, speaks grpc-go 1.58; 1.28 spoke 1.54.
+ */
+#define GRPC_GO		"grpc-go/1."
+#define GRPC_GO_CDI_MIN 58
+
+/* Can this node bind late? Asked once: a restarted kubelet has to be answered at once. */
+struct late {
+	struct plugin *plugin; /* NULL: gone, while a question is under way */
+	bool ready, asking, refused;
+	int64_t since_ms, runtime_since_ms;
+	struct rpc_timer *timer;
+};
+
+bool plugin_is_late(const struct plugin *p)
+{
+	const struct pool *pool = plugin_pool(p);
+
+	return pool && pool->cfg->binding == BINDING_LATE;
+}
+
+/* --- is it possible here? --- */
+
+static void ready(struct late *l)
+{
+	l->ready = true;
+	plugin_kick(l->plugin);
+}
+
+static void ask_runtime(struct late *l);
+
+static void ask_runtime_again(void *arg)
+{
+	struct late *l = arg;
+
+	l->timer = NULL;
+	ask_runtime(l);
+}
+
+static void refuse_runtime(struct late *l, const char *what)
+{
+	if (!l->refused)
+		log_error(
+			"kubelet",
+			"%s binds late and needs CDI, which this runtime does not do: %s; not registered, "
+			"set binding to early in the configuration, or --cdi=on if that is not the runtime",
+			l->plugin->resource, what);
+	l->refused = true;
+	l->timer = rpc_after(l->plugin->env->rpc, REFUSED_AGAIN_MS, ask_runtime_again, l);
+}
+
+static void runtime_told(void *arg, const struct runtime_answer *answer)
+{
+	struct late *l = arg;
+	struct plugin *p = l->plugin;
+
+	l->asking = false;
+	if (!p) {
+		free(l);
+	} else if (answer->cdi == RUNTIME_CDI) {
+		ready(l);
+	} else if (answer->cdi == RUNTIME_NO_CDI) {
+		refuse_runtime(l, answer->sentence);
+	} else if (answer->cdi == RUNTIME_SILENT &&
+		   clock_mono_ms() - l->runtime_since_ms < PROBES_QUIET_MS) {
+		l->timer = rpc_after(p->env->rpc, PROBE_AGAIN_MS, ask_runtime_again, l);
+	} else {
+		log_warn(
+			"kubelet",
+			"%s binds late, and whether the container runtime does CDI is not known: %s; if it "
+			"does "
+			"not, containers start without VFs (--runtime-socket says where it is, --cdi=on "
+			"that it "
+			"does, --cdi=off that it does not)",
+			p->resource, answer->sentence);
+		ready(l);
+	}
+}
+
+/* The kubelet's part is known by now. */
+static void ask_runtime(struct late *l)
+{
+	const struct plugin_env *env = l->plugin->env;
+
+	if (env->cdi == CDI_ON || !env->runtime) {
+		ready(l);
+		return;
+	}
+	if (!l->runtime_since_ms)
+		l->runtime_since_ms = clock_mono_ms();
+	l->asking = true;
+	runtime_ask(env->runtime, PROBE_TIMEOUT_MS, runtime_told, l);
+}
+
+static void probe(struct late *l);
+
+static void probe_again(void *arg)
+{
+	struct late *l = arg;
+
+	l->timer = NULL;
+	probe(l);
+}
+
+static void probed(void *arg, enum podres_result result, const struct pod_list *pods,
+		   const char *why)
+{
+	struct late *l = arg;
+	struct plugin *p = l->plugin;
+
+	(void)result;
+	(void)pods;
+	l->asking = false;
+	if (!p) {
+		free(l);
+	} else if (podres_support(p->env->podres) == PODRES_NOTHING) {
+		log_error(
+			"kubelet",
+			"%s binds late, which this kubelet cannot: it is older than 1.27; not registered, "
+			"set "
+			"binding to early in the configuration",
+			p->resource);
+	} else if (podres_support(p->env->podres) == PODRES_UNKNOWN) {
+		if (clock_mono_ms() - l->since_ms >= PROBES_QUIET_MS)
+			plugin_warn(
+				p, WARN_LATE,
+				"binds late, and PodResources, which tells what container starts, does not "
+				"answer: %s; not registered yet",
+				why);
+		l->timer = rpc_after(p->env->rpc, PROBE_AGAIN_MS, probe_again, l);
+	} else {
+		ask_runtime(l);
+	}
+}
+
+static void probe(struct late *l)
+{
+	l->asking = true;
+	podres_get(l->plugin->env->podres, "", "", PROBE_TIMEOUT_MS, probed, l);
+}
+
+/* What the operator has to change; NULL: nothing. */
+static const char *obstacle(const struct plugin *p)
+{
+	if (p->env->cdi == CDI_OFF)
+		return "needs CDI, which --cdi=off says this node has not: set binding to early in the "
+		       "configuration";
+	if (!p->env->podres || !p->env->binder)
+		return "needs PodResources, which --pod-resources=off forbids: set that to auto, or binding "
+		       "to "
+		       "early in the configuration";
+	return NULL;
+}
+
+bool late_is_ready(struct plugin *p)
+{
+	const char *why;
+
+	if (!plugin_is_late(p) || (p->late && p->late->ready))
+		return true;
+	why = obstacle(p);
+	if (why) {
+		plugin_warn(p, WARN_LATE, "binds late and %s; not registered", why);
+		return false;
+	}
+	if (p->late)
+		return false;
+	p->late = xcalloc(1, sizeof(*p->late));
+	p->late->plugin = p;
+	p->late->since_ms = clock_mono_ms();
+	probe(p->late);
+	return false;
+}
+
+void late_done(struct plugin *p)
+{
+	struct late *l = STEAL(p->late);
+
+	if (!l)
+		return;
+	rpc_timer_cancel(l->timer);
+	l->plugin = NULL;
+	if (!l->asking)
+		free(l);
+}
+
+int late_check_kubelet(const struct plugin *p, const char *user_agent, struct err *err)
+{
+	const char *version = strstr(user_agent, GRPC_GO);
+	char digits[8] = "";
+	uint64_t minor;
+	size_t n;
+
+	if (!version || p->env->cdi == CDI_ON || !plugin_is_late(p))
+		return 0;
+	version += strlen(GRPC_GO);
+	n = strspn(version, "0123456789");
+	if (n >= sizeof(digits))
+		return 0;
+	memcpy(digits, version, n);
+	if (str_to_u64(digits, 10, 1000, &minor) < 0 || minor >= GRPC_GO_CDI_MIN)
+		return 0;
+	return err_set(
+		err, EIO,
+		"%s binds late and needs CDI, which kubelets pass on from 1.29: this one is older; "
+		"set binding "
+		"to early in the configuration, or --cdi=on if its gate DevicePluginCDIDevices is on",
+		p->resource);
+}
+
+/* --- the list --- */
+
+struct device_list late_list(const struct plugin *p, struct arena *a)
+{
+	const struct pool *pool = plugin_pool(p);
+	struct slot_list slots = binder_slots(p->env->binder, pool, a);
+	struct device_list list = { arena_array(a, slots.n, sizeof(*list.v)), slots.n };
+	int64_t *nodes = arena_array(a, slots.n, sizeof(*nodes));
+
+	for (size_t i = 0; i < slots.n; i++) {
+		list.v[i] = (struct device) { .id = slots.v[i].id, .healthy = slots.v[i].healthy };
+		if (slots.v[i].numa < 0)
+			continue;
+		nodes[i] = slots.v[i].numa;
+		list.v[i].nodes = &nodes[i];
+		list.v[i].n_nodes = 1;
+	}
+	return list;
+}
+
+/* --- GetPreferredAllocation: any slot of a class is as good as any other, as long as it is free
+ * --- */
+
+static int by_string(const void *x, const void *y)
+{
+	return strcmp(*(const char *const *)x, *(const char *const *)y);
+}
+
+static bool has(const struct ids *sorted, const char *id)
+{
+	return sorted->n && bsearch(&id, sorted->v, sorted->n, sizeof(*sorted->v), by_string);
+}
+
+static struct ids sorted(const struct ids *ids, struct arena *a)
+{
+	struct ids out = { arena_copy(a, ids->v, ids->n * sizeof(*ids->v)), ids->n };
+
+	if (out.n)
+		qsort(out.v, out.n, sizeof(*out.v), by_string);
+	return out;
+}
+
+struct pick {
+	const struct slot_list *slots;
+	struct ids available, must; /* sorted */
+	size_t want;
+	struct ids out;
+};
+
+static bool is_choice(const struct pick *p, const struct slot *s, bool held)
+{
+	return s->held == held && has(&p->available, s->id) && !has(&p->must, s->id);
+}
+
+static size_t count_class(const struct pick *p, int numa)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->slots->n; i++)
+		n += p->slots->v[i].numa == numa && is_choice(p, &p->slots->v[i], false);
+	return n;
+}
+
+/* The tightest class that has all that are still wanted; -2: none has. */
+static int tightest_class(const struct pick *p)
+{
+	size_t left = p->want - p->out.n, best = SIZE_MAX;
+	int class = -2;
+
+	for (size_t i = 0; i < p->slots->n; i++) {
+		int numa = p->slots->v[i].numa;
+		size_t n;
+
+		if (i && p->slots->v[i - 1].numa == numa)
+			continue;
+		n = count_class(p, numa);
+		if (n < left || n >= best)
+			continue;
+		best = n;
+		class = numa;
+	}
+	return class;
+}
+
+static void take(struct pick *p, bool held, int class)
+{
+	for (size_t i = 0; i < p->slots->n && p->out.n < p->want; i++) {
+		const struct slot *s = &p->slots->v[i];
+
+		if ((class == -2 || s->numa == class) && is_choice(p, s, held))
+			p->out.v[p->out.n++] = s->id;
+	}
+}
+
+static struct ids prefer(const struct slot_list *slots, const struct preferred_container *c,
+			 struct arena *a)
+{
+	struct pick p = { .slots = slots,
+			  .available = sorted(&c->available, a),
+			  .must = sorted(&c->must, a) };
+	int class;
+
+	p.want = c->size < 0 ? 0 : (size_t)c->size;
+	if (p.want > p.available.n + p.must.n)
+		p.want = p.available.n + p.must.n;
+	if (p.want < p.must.n)
+		p.want = p.must.n;
+	p.out.v = arena_array(a, p.want, sizeof(*p.out.v));
+	for (size_t i = 0; i < p.must.n; i++)
+		p.out.v[p.out.n++] = p.must.v[i];
+	class = tightest_class(&p);
+	take(&p, false, class);
+	take(&p, true, -2);
+	return p.out;
+}
+
+void late_preferred(struct plugin *p, struct rpc_call *call,
+		    const struct preferred_request *request)
+{
+	struct arena *a = rpc_call_arena(call);
+	struct id_lists lists = { arena_array(a, request->n, sizeof(*lists.v)), request->n };
+	struct slot_list slots = binder_slots(p->env->binder, plugin_pool(p), a);
+
+	for (size_t i = 0; i < request->n; i++)
+		lists.v[i] = prefer(&slots, &request->v[i], a);
+	p->stats.preferred_without_gpus++;
+	rpc_reply(call, RPC_OK, NULL, msg_encode_preferred_reply(&lists, a));
+}
+
+/* --- Allocate --- */
+
+static int check_slots(const struct plugin *p, const struct ids *ids, struct err *err)
+{
+	unsigned number;
+	int numa;
+
+	if (!ids->n)
+		return err_set(err, EINVAL, "the request for %s names no device", p->resource);
+	for (size_t i = 0; i < ids->n; i++) {
+		if (!slot_parse(p->resource, ids->v[i], &numa, &number))
+			return err_set(
+				err, ENOENT,
+				"device '%.64s' is no slot of %s, which binds late: was the configuration "
+				"changed?",
+				ids->v[i], p->resource);
+	}
+	return 0;
+}
+
+static const char *env_name(const char *resource, struct arena *a)
+{
+	char *name = arena_strdup(a, render_env_name("RAILMATE", resource, "SLOTS", a));
+
+	for (char *c = name; *c; c++) {
+		if (*c == '-')
+			*c = '_';
+	}
+	return name;
+}
+
+int late_allocate(struct plugin *p, const struct ids *ids, struct arena *a, struct edits *ret,
+		  struct err *err)
+{
+	_cleanup_strbuf_ struct strbuf names = STRBUF_INIT;
+	struct ids slots = sorted(ids, a);
+	struct edits edits = { .envs = arena_array(a, 1, sizeof(*edits.envs)), .n_envs = 1 };
+	int r = check_slots(p, ids, err);
+
+	if (r < 0)
+		return r;
+	edits.cdi = arena_array(a, slots.n, sizeof(*edits.cdi));
+	edits.n_cdi = slots.n;
+	for (size_t i = 0; i < slots.n; i++) {
+		edits.cdi[i] = cdi_device(slots.v[i], a);
+		strbuf_printf(&names, "%s%s", i ? "," : "", slots.v[i]);
+	}
+	edits.envs[0] =
+		(struct kv) { env_name(p->resource, a), arena_strdup(a, strbuf_str(&names)) };
+	binder_allocated(p->env->binder, &slots);
+	*ret = edits;
+	return 0;
+}
+
+/* --- PreStartContainer --- */
+
+/* In the arena of the call, which may outlive the plugin. */
+struct starting {
+	struct rpc_call *call;
+	const char *resource;
+};
+
+/* Of all plugins together, for the one that was asked may be gone by now: ten lines a minute. The
+ * kubelet asks again, and is not the only one who can. */
+static bool may_warn(void)
+{
+	static int64_t since_ms;
+	static unsigned lines;
+	int64_t now_ms = clock_mono_ms();
+
+	if (!since_ms || now_ms - since_ms >= WAITS_EVERY_MS) {
+		since_ms = now_ms;
+		lines = 0;
+	}
+	return lines++ < WAITS_MAX;
+}
+
+static void bound(void *arg, const struct err *err, const struct bound *v, size_t n)
+{
+	const struct starting *s = arg;
+	struct err copy;
+
+	if (!err) {
+		for (size_t i = 0; i < n; i++)
+			log_debug("kubelet", "%s: slot %s is %s", v[i].resource, v[i].slot,
+				  v[i].vf);
+		rpc_reply(s->call, RPC_OK, NULL, (struct bytes) { NULL, 0 });
+		return;
+	}
+	copy = *err;
+	if (may_warn())
+		log_warn("kubelet", "%s: a container waits: %s", s->resource, err->msg);
+	else
+		log_debug("kubelet", "%s: a container waits: %s", s->resource, err->msg);
+	plugin_refuse(s->call, &copy);
+}
+
+void late_pre_start(struct plugin *p, struct rpc_call *call, struct bytes request)
+{
+	struct arena *a = rpc_call_arena(call);
+	struct starting *s = arena_alloc(a, sizeof(*s));
+	struct err err = { 0 };
+	struct ids ids;
+
+	*s = (struct starting) { call, arena_strdup(a, p->resource) };
+	if (msg_decode_pre_start(request, a, &ids, &err) < 0 || check_slots(p, &ids, &err) < 0)
+		plugin_refuse(call, &err);
+	else
+		binder_bind(p->env->binder, &ids, NULL, BIND_TIMEOUT_MS, bound, s);
+}

@@ -1,0 +1,212 @@
+/* What the files of the plugin share. Everything runs on the rpc thread. */
+#ifndef RAILMATE_PLUGIN_PLUGIN_INTERNAL_H
+#define RAILMATE_PLUGIN_PLUGIN_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "kubeclient/socketfile.h"
+#include "kubemsg/messages.h"
+#include "plugin/plugin.h"
+#include "plugin/registration.h"
+#include "rpc/rpc.h"
+
+struct ask;
+struct attempt;
+struct choice;
+struct contents_in;
+struct device_list;
+struct devinfo;
+struct edits;
+struct err;
+struct grant;
+struct late;
+struct preferred_request;
+struct holders;
+struct ids;
+struct ledger;
+struct ledger_owner;
+struct look;
+struct pod;
+struct pod_list;
+struct pool;
+struct pool_dev;
+struct recent;
+struct record;
+struct seen_pods;
+struct seen_specs;
+struct start;
+
+/* One open ListAndWatch. */
+struct listener {
+	LIST_ENTRY(listener) link;
+	struct rpc_stream *stream;
+	uint64_t sent; /* a hash of the list that it knows; 0: none */
+	bool ending;   /* we have ended it; the kubelet has not seen that yet */
+	bool stranger; /* not of the kubelet that we are registered with: it says nothing about that
+			*/
+};
+
+enum warning {
+	WARN_SERVE,
+	WARN_REGISTER,
+	WARN_DEVINFO,
+	WARN_PODS,
+	WARN_START,
+	WARN_LATE,
+	WARN_FILES,
+	WARN_TRUTH,
+	WARN_REFUSED,
+	WARN_MAX
+};
+
+struct plugin {
+	const struct plugin_env *env;
+	char *resource;
+	struct node *node; /* NULL before the first update */
+	bool shared;	   /* a pool of node.shared */
+	bool dying;
+	uint32_t random;
+	struct plugin_stats stats;
+
+	/* serving: plugin.c */
+	struct rpc_server *server;
+	char *socket;	  /* its path */
+	unsigned servers; /* open, or closing */
+	LIST_HEAD(, listener) listeners;
+	struct rpc_timer *serve_timer;
+
+	/* registration: register.c */
+	struct registration reg;
+	struct rpc_timer *reg_timer;
+	struct attempt *attempt;
+	struct socket_id kubelet;     /* that of the last try */
+	struct rpc_peer kubelet_peer; /* who listens there; uid -1: not known */
+	int64_t try_began_ns;
+
+	/* the plugin watcher: watcher.c */
+	bool watched;	  /* the server is in the registry */
+	bool asked;	  /* somebody called GetInfo */
+	int64_t asked_ms; /* when, last */
+	bool fell_back;	  /* REGISTER_AUTO gave the registry up */
+	unsigned watch_failures;
+	int64_t watch_opened_ms;
+	struct rpc_timer *watch_timer, *fallback_timer;
+
+	/* PodResources: pods.c */
+	bool primed;
+	int64_t primed_ms; /* when */
+	bool told_old;	   /* that this kubelet is */
+	bool told_dra;	   /* that GPUs come by DRA */
+	LIST_HEAD(, ask) asks;
+
+	/* GetPreferredAllocation: preferred.c, predict.c */
+	LIST_HEAD(, look) looks;
+	struct holders *holders;
+	int64_t listed_ms; /* when the List was asked for that they are of: answers to older
+			      questions may come later */
+	struct holders *allocatable; /* one pod with one container: the devices of all plugins */
+	int64_t allocatable_ms;	     /* when it was asked for; 0 never */
+	struct seen_pods *seen;
+	struct seen_specs *seen_specs;
+	int64_t specs_distrust_until_ms;
+	struct recent *recent;
+
+	/* PreStartContainer: prestart.c */
+	LIST_HEAD(, start) starts;
+	int64_t admission_ms; /* when the kubelet last asked for a preference or an allocation */
+
+	/* files.c */
+	const char *topology; /* which topology file of the node containers are shown, if it is
+				 there; NULL: none */
+
+	/* devinfo.c */
+	struct devinfo *devinfo;
+
+	/* late.c; NULL before it was needed */
+	struct late *late;
+
+	int64_t warned_ms[WARN_MAX]; /* 0 never */
+	unsigned warned[WARN_MAX];   /* since then */
+};
+
+unsigned plugin_jitter(struct plugin *p, unsigned ms); /* ± a quarter */
+struct plugin_options plugin_options(const struct plugin *p);
+const struct pool *plugin_pool(const struct plugin *p); /* NULL: the node has no such pool */
+
+/* At most one warning of a kind each minute, ten of WARN_REFUSED; the others are logged at debug
+ * level. */
+void plugin_warn(struct plugin *p, enum warning kind, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+void plugin_warn_reset(struct plugin *p,
+		       enum warning kind); /* it works again: tell the next failure at once */
+
+void plugin_refuse(struct rpc_call *call, struct err *err);
+void plugin_serve(struct plugin *p);		/* open our socket, or check it */
+void plugin_stop_serving(struct plugin *p);	/* streams end by themselves */
+bool plugin_has_stream(const struct plugin *p); /* of the kubelet, also one that is ending */
+
+void plugin_register_event(struct plugin *p, enum reg_event event);
+void plugin_register_look(struct plugin *p); /* has the kubelet's socket changed? */
+bool plugin_register_is_kubelet(const struct plugin *p,
+				const struct rpc_peer *peer); /* who opens a stream */
+void plugin_register_done(struct plugin *p);
+
+void plugin_watch_started(struct plugin *p);
+void plugin_watch_opened(struct plugin *p);
+void plugin_watch_closed(struct plugin *p);
+bool plugin_watch_is_kubelet(const struct plugin *p, const struct rpc_peer *peer);
+void plugin_watch_done(struct plugin *p);
+void plugin_get_info(void *ctx, struct rpc_call *call, struct bytes request);
+void plugin_notify_status(void *ctx, struct rpc_call *call, struct bytes request);
+
+void plugin_preferred(void *ctx, struct rpc_call *call, struct bytes request);
+void plugin_preferred_done(struct plugin *p);
+void plugin_start(struct plugin *p, struct rpc_call *call, struct bytes request);
+void plugin_start_done(struct plugin *p);
+const struct ledger *plugin_ledger(const struct plugin *p); /* NULL: none */
+void plugin_pods_reset(struct plugin *p); /* a new kubelet: it may be of another version */
+void plugin_pods_prime(struct plugin *p);
+void plugin_pods_done(struct plugin *p);
+void plugin_note_admission(struct plugin *p); /* of a container that wants ours, in a pool that
+						 binds early: Lists of everybody wait */
+void plugin_pods_tell_old(struct plugin *p);  /* once for each kubelet */
+/* What PodResources said, for everybody who keeps a record of it. pod NULL: there is no such pod.
+ */
+void plugin_saw_list(struct plugin *p, const struct pod_list *pods, int64_t asked_ms);
+void plugin_saw_pod(struct plugin *p, const char *ns, const char *name, const struct pod *pod,
+		    int64_t asked_ms);
+
+/* Pools that bind late. The first three may be asked of any plugin. */
+bool plugin_is_late(const struct plugin *p);
+bool late_is_ready(struct plugin *p); /* can this node bind late? If that is not known yet,
+					 plugin_kick() follows */
+int late_check_kubelet(const struct plugin *p, const char *user_agent, struct err *err);
+struct device_list late_list(const struct plugin *p, struct arena *a);
+void late_preferred(struct plugin *p, struct rpc_call *call,
+		    const struct preferred_request *request);
+int late_allocate(struct plugin *p, const struct ids *ids, struct arena *a, struct edits *ret,
+		  struct err *err);
+void late_pre_start(struct plugin *p, struct rpc_call *call, struct bytes request);
+void late_done(struct plugin *p);
+
+/* The files of containers, for pools that bind early. files_update(): the node is another one.
+ * Allocate: the answer, with the mount if the directory could be made; and, after the reply, what
+ * is in it. */
+void files_update(struct plugin *p);
+int files_allocate(struct plugin *p, struct grant *grant, struct arena *a, struct edits *ret,
+		   struct err *err);
+void files_given(struct plugin *p, const struct record *r, const struct grant *grant,
+		 const int *gpus, size_t n_gpus);
+/* Of a container that starts. -EINVAL: it must not, with a sentence. */
+int files_start(struct plugin *p, const struct contents_in *in, struct arena *a, struct err *err);
+
+struct devinfo *devinfo_new(struct plugin *p);
+void devinfo_update(struct devinfo *d); /* write what changed, a little at a time */
+/* These now, unless they are there: devices of the pool. */
+void devinfo_ensure(struct devinfo *d, const struct pool_dev *const *devs, size_t n);
+void devinfo_free(struct devinfo *d);
+
+#endif

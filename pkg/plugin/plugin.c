@@ -1,0 +1,611 @@
+#include "plugin/plugin-internal.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "choice/choice.h"
+#include "grant/grant.h"
+#include "holds/holds.h"
+#include "plugin/recent_answers.h"
+#include "plugin/record.h"
+#include "pods/holders.h"
+#include "pool/node.h"
+#include "tracker/tracker.h"
+
+#define SOCKET_PATH_MAX 107
+#define SERVE_RETRY_MS	1000
+#define WARN_EVERY_MS	60000
+/* Each is a pod that failed, unless a client other than the kubelet calls. */
+#define REFUSALS_A_MINUTE 10
+
+unsigned plugin_jitter(struct plugin *p, unsigned ms)
+{
+	p->random = p->random * 1664525u + 1013904223u;
+	return ms - ms / 4 + (p->random >> 16) % (ms / 2 + 1);
+}
+
+struct plugin_options plugin_options(const struct plugin *p)
+{
+	return (struct plugin_options) { .preferred_allocation = !p->shared,
+					 .pre_start_required = !p->shared };
+}
+
+const struct pool *plugin_pool(const struct plugin *p)
+{
+	if (p->shared)
+		return p->node ? node_shared(p->node, p->resource) : NULL;
+	return p->node ? node_pool(p->node, p->resource) : NULL;
+}
+
+void plugin_warn(struct plugin *p, enum warning kind, const char *fmt, ...)
+{
+	unsigned most = kind == WARN_REFUSED ? REFUSALS_A_MINUTE : 1;
+	int64_t now = clock_mono_ms();
+	char line[640];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	if (!p->warned_ms[kind] || now - p->warned_ms[kind] >= WARN_EVERY_MS) {
+		p->warned_ms[kind] = now;
+		p->warned[kind] = 0;
+	}
+	if (p->warned[kind]++ < most)
+		log_warn("kubelet", "%s: %s", p->resource, line);
+	else
+		log_debug("kubelet", "%s: %s", p->resource, line);
+}
+
+void plugin_warn_reset(struct plugin *p, enum warning kind)
+{
+	p->warned_ms[kind] = 0;
+}
+
+/* --- the five calls of the kubelet --- */
+
+void plugin_refuse(struct rpc_call *call, struct err *err)
+{
+	/* A sentence cut short, or a name from sysfs in it: the status must be UTF-8 all the same.
+	 */
+	if (!str_utf8_valid(err->msg, strlen(err->msg))) {
+		for (char *c = err->msg; *c; c++) {
+			if (*c & 0x80)
+				*c = '?';
+		}
+	}
+	rpc_reply(call, rpc_status_of(err->code), err->msg, (struct bytes) { NULL, 0 });
+}
+
+static void get_options(void *ctx, struct rpc_call *call, struct bytes request)
+{
+	const struct plugin_options options = plugin_options(ctx);
+	struct err err = { 0 };
+
+	(void)request;
+	if (late_check_kubelet(ctx, rpc_call_user_agent(call), &err) < 0) {
+		plugin_refuse(call, &err);
+		return;
+	}
+	rpc_reply(call, RPC_OK, NULL, msg_encode_options(&options, rpc_call_arena(call)));
+}
+
+static uint64_t hash_of(struct bytes b)
+{
+	uint64_t h = UINT64_C(14695981039346656037);
+
+	for (size_t i = 0; i < b.len; i++)
+		h = (h ^ b.data[i]) * UINT64_C(1099511628211);
+	return h;
+}
+
+/* Devices that drain are unhealthy: nobody gets them until they are at rest. */
+static void mark_draining(struct device_list *list, const struct holds *holds)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		if (holds_withholds(holds, list->v[i].id))
+			list->v[i].healthy = false;
+	}
+}
+
+/* Unless it is the same again: the kubelet writes its checkpoint with every list. */
+static void send_list(struct plugin *p, struct listener *l, struct arena *a)
+{
+	const struct pool *pool = plugin_pool(p);
+	struct device_list list = { NULL, 0 };
+	struct bytes body;
+	uint64_t hash;
+
+	if (pool && p->shared)
+		list = grant_share_list(pool, a);
+	else if (pool)
+		list = plugin_is_late(p) ? late_list(p, a) : choice_list(pool, a);
+	if (p->env->keeper && !p->shared)
+		mark_draining(&list, keeper_holds(p->env->keeper));
+	body = msg_encode_device_list(&list, a);
+	hash = hash_of(body);
+	if (l->sent == hash)
+		return;
+	l->sent = hash;
+	rpc_stream_send(l->stream, body);
+	p->stats.lists_sent++;
+}
+
+/* Every client that asks for the list gets it. Only the kubelet's stream says that we are
+ * registered. */
+static bool is_stranger(const struct plugin *p, const struct rpc_stream *stream)
+{
+	const struct rpc_peer *peer = rpc_stream_peer(stream);
+
+	return !(p->watched ? plugin_watch_is_kubelet(p, peer)
+			    : plugin_register_is_kubelet(p, peer));
+}
+
+static void list_opened(void *ctx, struct rpc_stream *stream, struct bytes request)
+{
+	_cleanup_arena_ struct arena *a = arena_new(4096);
+	struct plugin *p = ctx;
+	struct listener *l = xcalloc(1, sizeof(*l));
+
+	(void)request;
+	l->stream = stream;
+	rpc_stream_set_data(stream, l);
+	LIST_INSERT_HEAD(&p->listeners, l, link);
+	p->stats.streams++;
+	if (p->dying)
+		return;
+	send_list(p, l, a);
+	l->stranger = is_stranger(p, stream);
+	if (l->stranger) {
+		log_debug("kubelet", "%s: a client that is not the kubelet watches the list",
+			  p->resource);
+		return;
+	}
+	rpc_stream_keep(stream);
+	if (p->watched)
+		plugin_watch_opened(p);
+	else
+		plugin_register_event(p, REG_EV_OPENED);
+}
+
+static void list_closed(void *ctx, struct rpc_stream *stream)
+{
+	struct plugin *p = ctx;
+	struct listener *l = rpc_stream_data(stream);
+	bool last;
+
+	LIST_REMOVE(l, link);
+	/* One that we ended counts until it is gone, but does not stand for a registration
+	 * meanwhile. */
+	last = !l->stranger && !(l->ending ? plugin_has_stream(p) : plugin_is_registered(p));
+	free(l);
+	if (p->dying || !last)
+		return;
+	if (p->watched)
+		plugin_watch_closed(p);
+	else
+		plugin_register_event(p, REG_EV_CLOSED);
+}
+
+/* What was given, for the ledger and the container's files. */
+struct given {
+	struct record record;
+	struct grant grant;
+	int *gpus;
+	size_t n_gpus;
+};
+struct grants {
+	struct arena *arena; /* beyond the reply */
+	struct given *v;
+	size_t n;
+};
+
+static int allocate_one(struct plugin *p, const struct pool *pool, const struct ids *ids,
+			struct arena *a, struct grants *grants, struct edits *ret, struct err *err)
+{
+	struct choice *choice = recent_take(p->recent, clock_mono_ms(), ids);
+	struct given *given = &grants->v[grants->n++];
+	int r;
+
+	given->n_gpus = choice_known_gpus(choice, p->node->inv, grants->arena, &given->gpus);
+	record_begin(&given->record, p, choice, ids, grants->arena);
+	r = grant_of_ids(p->node, pool, ids, p->env->root, given->gpus, given->n_gpus,
+			 grants->arena, &given->grant, err);
+	if (r == 0)
+		r = files_allocate(p, &given->grant, a, ret, err);
+	if (r == 0)
+		record_answer(&given->record, ret, grants->arena);
+	return r;
+}
+
+static int allocate_shared(struct plugin *p, const struct pool *pool, const struct id_lists *lists,
+			   struct arena *a, struct bytes *ret, struct err *err)
+{
+	struct edits *edits = arena_array(a, lists->n, sizeof(*edits));
+
+	for (size_t i = 0; i < lists->n; i++) {
+		int r = grant_of_shares(p->node, pool, &lists->v[i], p->env->root, a, &edits[i],
+					err);
+
+		if (r < 0)
+			return r;
+	}
+	*ret = msg_encode_allocate_reply(edits, lists->n, a);
+	return 0;
+}
+
+static int allocate_all(struct plugin *p, struct bytes request, struct arena *a,
+			struct grants *grants, struct bytes *ret, struct err *err)
+{
+	const struct pool *pool = plugin_pool(p);
+	struct id_lists lists;
+	struct edits *edits;
+	int r;
+
+	r = msg_decode_allocate(request, a, &lists, err);
+	if (r < 0)
+		return r;
+	if (!pool)
+		return err_set(err, EAGAIN, "%s is not known on this node yet", p->resource);
+	if (p->shared)
+		return allocate_shared(p, pool, &lists, a, ret, err);
+	edits = arena_array(a, lists.n, sizeof(*edits));
+	grants->v = arena_array(grants->arena, lists.n, sizeof(*grants->v));
+	for (size_t i = 0; i < lists.n; i++) {
+		r = plugin_is_late(p)
+			    ? late_allocate(p, &lists.v[i], a, &edits[i], err)
+			    : allocate_one(p, pool, &lists.v[i], a, grants, &edits[i], err);
+		if (r < 0)
+			return r;
+	}
+	*ret = msg_encode_allocate_reply(edits, lists.n, a);
+	return 0;
+}
+
+/* The kubelet does not wait for this. */
+static void record_all(struct plugin *p, struct grants *grants, bool given)
+{
+	for (size_t i = 0; i < grants->n; i++) {
+		struct given *g = &grants->v[i];
+
+		if (given) {
+			record_commit(&g->record, p);
+			files_given(p, &g->record, &g->grant, g->gpus, g->n_gpus);
+			if (p->devinfo)
+				devinfo_ensure(p->devinfo, g->record.devs, g->record.n_devs);
+		}
+		record_end(&g->record);
+	}
+}
+
+static void allocate(void *ctx, struct rpc_call *call, struct bytes request)
+{
+	_cleanup_arena_ struct arena *a = arena_new(512);
+	struct grants grants = { .arena = a };
+	struct plugin *p = ctx;
+	struct err err = { 0 };
+	struct bytes body;
+
+	p->stats.allocates++;
+	if (allocate_all(p, request, rpc_call_arena(call), &grants, &body, &err) == 0) {
+		rpc_reply(call, RPC_OK, NULL, body);
+		record_all(p, &grants, true);
+	} else {
+		p->stats.allocate_errors++;
+		plugin_warn(p, WARN_REFUSED, "Allocate refused: %s", err.msg);
+		plugin_refuse(call, &err);
+		record_all(p, &grants, false);
+	}
+	if (!p->shared)
+		p->admission_ms = clock_mono_ms();
+}
+
+/* The options say that neither call is wanted; an empty answer is right for both all the same. */
+static bool nothing_to_do(const struct plugin *p, struct rpc_call *call)
+{
+	if (p->shared)
+		rpc_reply(call, RPC_OK, NULL, (struct bytes) { NULL, 0 });
+	return p->shared;
+}
+
+static void preferred(void *ctx, struct rpc_call *call, struct bytes request)
+{
+	if (!nothing_to_do(ctx, call))
+		plugin_preferred(ctx, call, request);
+}
+
+static void pre_start(void *ctx, struct rpc_call *call, struct bytes request)
+{
+	if (nothing_to_do(ctx, call))
+		return;
+	if (plugin_is_late(ctx))
+		late_pre_start(ctx, call, request);
+	else
+		plugin_start(ctx, call, request);
+}
+
+/* --- serving --- */
+
+static const struct rpc_method methods[] = {
+	{ .path = PATH_OPTIONS, .unary = get_options },
+	{ .path = PATH_LIST_AND_WATCH, .opened = list_opened, .closed = list_closed },
+	{ .path = PATH_PREFERRED, .unary = preferred },
+	{ .path = PATH_ALLOCATE, .unary = allocate },
+	{ .path = PATH_PRE_START, .unary = pre_start },
+	/* in the plugin registry only */
+	{ .path = PATH_GET_INFO, .unary = plugin_get_info },
+	{ .path = PATH_NOTIFY_STATUS, .unary = plugin_notify_status },
+};
+#define METHODS_CLASSIC (ARRAY_LEN(methods) - 2)
+
+static bool use_registry(const struct plugin *p)
+{
+	if (p->env->registration == REGISTER_AUTO)
+		return !p->fell_back && access(p->env->registry_dir, F_OK) == 0;
+	return p->env->registration == REGISTER_WATCHER;
+}
+
+/* sriov-network-device-plugin's name; with our process id beside another live process that has it
+ * already. */
+static char *socket_path(const struct plugin *p, const char *dir, bool unique)
+{
+	char *path = unique ? xasprintf("%s/%s.%d.sock", dir, p->resource, (int)getpid())
+			    : xasprintf("%s/%s.sock", dir, p->resource);
+
+	for (char *c = path + strlen(dir) + 1; *c; c++) {
+		if (*c == '/')
+			*c = '_';
+	}
+	return path;
+}
+
+/* A name that the address cannot hold gives way to its hash. */
+static char *socket_path_fitting(const struct plugin *p, const char *dir, bool unique)
+{
+	char *path = socket_path(p, dir, unique);
+	uint32_t hash = 2166136261u;
+
+	if (strlen(path) <= SOCKET_PATH_MAX)
+		return path;
+	for (const char *c = path; *c; c++)
+		hash = (hash ^ (uint8_t)*c) * 16777619u;
+	free(path);
+	return xasprintf("%s/%08x.sock", dir, hash);
+}
+
+static int open_server(struct plugin *p, bool registry, bool unique, struct err *err)
+{
+	const char *dir = registry ? p->env->registry_dir : p->env->plugin_dir;
+	size_t n = registry ? ARRAY_LEN(methods) : METHODS_CLASSIC;
+	char *path = socket_path_fitting(p, dir, unique);
+	int r;
+
+	r = rpc_server_open_guarded(p->env->rpc, path, methods, n, p, &p->server, err);
+	if (r < 0) {
+		free(path);
+		return r;
+	}
+	free(p->socket);
+	p->socket = path;
+	p->servers++;
+	p->watched = registry;
+	return 0;
+}
+
+static void serve_again(void *arg)
+{
+	struct plugin *p = arg;
+
+	p->serve_timer = NULL;
+	plugin_kick(p);
+}
+
+static void serve_later(struct plugin *p, const struct err *err)
+{
+	plugin_warn(p, WARN_SERVE, "not served: %s", err->msg);
+	if (!p->serve_timer)
+		p->serve_timer = rpc_after(p->env->rpc, SERVE_RETRY_MS, serve_again, p);
+}
+
+static void serve_first(struct plugin *p)
+{
+	bool registry = use_registry(p);
+	struct err err = { 0 };
+	int r;
+
+	r = open_server(p, registry, false, &err);
+	if (r == -EADDRINUSE)
+		r = open_server(p, registry, true, &err);
+	if (r < 0) {
+		serve_later(p, &err);
+		return;
+	}
+	plugin_warn_reset(p, WARN_SERVE);
+	if (registry)
+		plugin_watch_started(p);
+	else
+		plugin_register_event(p, REG_EV_SERVING);
+}
+
+void plugin_serve(struct plugin *p)
+{
+	struct err err = { 0 };
+
+	if (!p->server && !late_is_ready(p))
+		return; /* it kicks us when it is */
+	if (!p->server)
+		serve_first(p);
+	else if (rpc_server_relisten(p->server, &err) < 0)
+		serve_later(p, &err);
+	else
+		plugin_warn_reset(p, WARN_SERVE);
+}
+
+static void destroy(struct plugin *p)
+{
+	node_unref(p->node);
+	holders_free(p->holders);
+	holders_free(p->allocatable);
+	seen_pods_free(p->seen);
+	seen_specs_free(p->seen_specs);
+	recent_free(p->recent);
+	free(p->socket);
+	free(p->resource);
+	free(p);
+}
+
+static void server_gone(void *arg)
+{
+	struct plugin *p = arg;
+
+	if (--p->servers == 0 && p->dying)
+		destroy(p);
+}
+
+void plugin_stop_serving(struct plugin *p)
+{
+	struct rpc_server *server = STEAL(p->server);
+
+	if (server)
+		rpc_server_close(server, server_gone, p);
+}
+
+/* --- for the daemon --- */
+
+static struct plugin *new (const struct plugin_env *env, const char *resource)
+{
+	struct plugin *p = xcalloc(1, sizeof(*p));
+
+	p->env = env;
+	p->resource = xstrdup(resource);
+	p->random = (uint32_t)clock_mono_ns() ^ (uint32_t)getpid();
+	p->holders = holders_new();
+	p->allocatable = holders_new();
+	p->seen = seen_pods_new();
+	p->seen_specs = seen_specs_new();
+	p->recent = recent_new();
+	LIST_INIT(&p->listeners);
+	LIST_INIT(&p->asks);
+	LIST_INIT(&p->looks);
+	LIST_INIT(&p->starts);
+	return p;
+}
+
+struct plugin *plugin_new(const struct plugin_env *env, const char *resource)
+{
+	struct plugin *p = new (env, resource);
+
+	if (env->devinfo_dir)
+		p->devinfo = devinfo_new(p);
+	return p;
+}
+
+struct plugin *plugin_new_shared(const struct plugin_env *env, const char *resource)
+{
+	struct plugin *p = new (env, resource);
+
+	p->shared = true;
+	return p;
+}
+
+static bool same_list(const struct pool *a, const struct pool *b)
+{
+	return a && b ? pool_same_list(a, b) : a == b;
+}
+
+static void tell_listeners(struct plugin *p)
+{
+	_cleanup_arena_ struct arena *a = arena_new(4096);
+	struct listener *l;
+
+	for (l = LIST_FIRST(&p->listeners); l; l = LIST_NEXT(l, link))
+		send_list(p, l, a);
+}
+
+void plugin_update(struct plugin *p, struct node *node)
+{
+	struct node *before = p->node;
+	const struct pool *old = plugin_pool(p), *pool;
+
+	p->node = node_ref(node);
+	pool = plugin_pool(p);
+	if (!p->shared)
+		files_update(p);
+	if (!p->server && pool && pool->n_devs)
+		plugin_serve(p);
+	else if (plugin_is_late(p) || !same_list(old, pool))
+		tell_listeners(p);
+	node_unref(before);
+	if (p->devinfo && !plugin_is_late(p))
+		devinfo_update(p->devinfo);
+}
+
+void plugin_relist(struct plugin *p)
+{
+	tell_listeners(p);
+}
+
+void plugin_kick(struct plugin *p)
+{
+	const struct pool *pool = plugin_pool(p);
+
+	if (p->server || (pool && pool->n_devs))
+		plugin_serve(p);
+	if (p->server && !p->watched)
+		plugin_register_look(p);
+}
+
+bool plugin_is_registered(const struct plugin *p)
+{
+	const struct listener *l;
+
+	for (l = LIST_FIRST(&p->listeners); l; l = LIST_NEXT(l, link)) {
+		if (!l->ending && !l->stranger)
+			return true;
+	}
+	return false;
+}
+
+bool plugin_has_stream(const struct plugin *p)
+{
+	const struct listener *l;
+
+	for (l = LIST_FIRST(&p->listeners); l; l = LIST_NEXT(l, link)) {
+		if (!l->stranger)
+			return true;
+	}
+	return false;
+}
+
+const struct plugin_stats *plugin_stats(const struct plugin *p)
+{
+	return &p->stats;
+}
+
+/* What is under way ends later, and then the memory goes. */
+void plugin_free(struct plugin *p)
+{
+	p->dying = true;
+	rpc_timer_cancel(STEAL(p->serve_timer));
+	plugin_register_done(p);
+	plugin_watch_done(p);
+	plugin_pods_done(p);
+	plugin_preferred_done(p);
+	plugin_start_done(p);
+	late_done(p);
+	devinfo_free(STEAL(p->devinfo));
+	if (p->servers)
+		plugin_stop_serving(p);
+	else
+		destroy(p);
+}

@@ -1,0 +1,80 @@
+/*
+ * The device plugin of one resource: its socket, the five RPCs, its registration with the kubelet.
+ * Lives on the rpc thread: every function here is called there.
+ */
+#ifndef RAILMATE_PLUGIN_PLUGIN_H
+#define RAILMATE_PLUGIN_PLUGIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct binder;
+struct err;
+struct gpuplugin;
+struct keeper;
+struct node;
+struct plugin;
+struct podres;
+struct podspec_source;
+struct rpc;
+struct runtime;
+struct sysroot;
+
+enum plugin_registration { REGISTER_CLASSIC, REGISTER_WATCHER, REGISTER_AUTO };
+/* Do kubelet and runtime know CDI? AUTO: as far as can be seen from here. */
+enum plugin_cdi { CDI_AUTO, CDI_ON, CDI_OFF };
+
+struct plugin_env {
+	struct rpc *rpc;
+	const struct sysroot *root; /* Allocate looks at the functions again here */
+	const char *plugin_dir;	    /* <kubelet-dir>: device-plugins/ with kubelet.sock */
+	const char *registry_dir;   /* <kubelet-root>/plugins_registry */
+	const char *devinfo_dir;    /* NULL: write no device-info files */
+	enum plugin_registration registration;
+	enum plugin_cdi cdi;		   /* what late pools need */
+	unsigned pod_resources_timeout_ms; /* the kubelet's sync loop waits for us */
+	unsigned overtaking_ms; /* how much later than our first List's answer an earlier call may
+				   arrive; 0: 200 */
+	unsigned registry_patience_ms; /* REGISTER_AUTO: how long to wait for the plugin watcher; 0:
+					  10 s */
+	/* Shared by all resources, NULL: absent. Looked at with every call: they may appear while
+	 * plugins run. */
+	struct podres *podres; /* who holds what; without it nobody's GPUs are known */
+	struct keeper *keeper; /* the ledger */
+	const struct podspec_source *specs;
+	struct binder *binder;	 /* late pools */
+	struct rundir *rundir;	 /* files that are mounted into containers */
+	struct truth *truth;	 /* what VFs are when containers start */
+	struct runtime *runtime; /* asked whether it does CDI; NULL: nobody is asked */
+	struct gpuplugin *gpus;	 /* which GPUs come when VFs are asked for first; needs podres */
+};
+
+/* env is borrowed and outlives the plugin. Opens nothing yet. */
+struct plugin *plugin_new(const struct plugin_env *env, const char *resource);
+/* The same of a pool of node.shared: it lists shares, gives all HCAs to each container, and has no
+ * part in what is held. */
+struct plugin *plugin_new_shared(const struct plugin_env *env, const char *resource);
+/* A new picture of the node (a reference is taken). The first one opens the socket and registers;
+ * later ones send the list if it changed. A pool that has never had a device is not served at all
+ * (as the peer); one that had keeps its socket and lists 0. */
+void plugin_update(struct plugin *p, struct node *node);
+/* Something happened in the plugin directory, or the kubelet's socket came or went: check our
+ * socket, register if we are not. Cheap. */
+void plugin_kick(struct plugin *p);
+/* Other VFs are draining than before (the keeper said so): send the list if it changed. */
+void plugin_relist(struct plugin *p);
+/* Registered and the list was sent on a live stream? */
+bool plugin_is_registered(const struct plugin *p);
+void plugin_free(struct plugin *p); /* ends the stream, closes the socket; before rpc_stop() */
+
+/* Counters since start, for logs, tests and benches. */
+struct plugin_stats {
+	uint64_t registrations, register_failures, streams, lists_sent, allocates, allocate_errors,
+		preferred, preferred_with_gpus, preferred_without_gpus,
+		preferred_predicted /* of those without */, pod_lists, pod_list_failures, starts,
+		starts_refused, aligned,
+		misaligned /* containers with GPUs, at PreStartContainer */;
+};
+const struct plugin_stats *plugin_stats(const struct plugin *p);
+
+#endif

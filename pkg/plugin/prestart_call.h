@@ -1,0 +1,51 @@
+/* What the files of PreStartContainer share: a pool that binds early. Everything runs on the rpc
+ * thread. */
+#ifndef RAILMATE_PLUGIN_PRESTART_CALL_H
+#define RAILMATE_PLUGIN_PRESTART_CALL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/err.h"
+#include "ledger/ledger.h"
+#include "pods/identify.h"
+
+/* One PreStartContainer under way. Outlives the plugin if that goes first. */
+struct start {
+	LIST_ENTRY(start) link;
+	struct plugin *plugin; /* NULL: gone, and the call has been answered */
+	struct rpc_call *call;
+	struct arena *arena; /* of the call */
+	struct ids ids;	     /* sorted */
+	int64_t asked_ms;
+	struct node *node;   /* as of the decision; NULL before */
+	struct starter *who; /* of that node */
+	unsigned waits;	     /* for the disk, and for what its VFs are */
+	struct err err;	     /* code 0: it may start */
+};
+
+/* The container that starts. pod NULL: not known. */
+struct starter {
+	struct ledger_owner owner;
+	int *gpus;
+	size_t n_gpus;
+	const char *dra_driver; /* gives GPUs to its pod; NULL: none does */
+	bool has_dra;		/* to itself */
+	struct share *shares;	/* what it has of all pools */
+	size_t n_shares;
+};
+
+/* The newest decision that gave exactly these; NULL none. */
+const struct ledger_decision *start_decision(const struct start *s, const struct ledger *l);
+const struct pool_dev *start_dev(const struct start *s, size_t i); /* NULL: not in the pool */
+
+/* Why it may not start with them, a sentence: a verbs node that Allocate gave is another VF's by
+ * now. NULL: it may. */
+const char *start_node_refusal(struct start *s, const struct starter *me);
+/* What came of the decision, counted and told. Once for each: a container that starts again has
+ * what it had. */
+void start_compare(struct start *s, const struct starter *me, uint64_t number);
+
+#endif

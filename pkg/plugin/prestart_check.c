@@ -1,0 +1,90 @@
+/* PreStartContainer: may the container have its VFs, and are they what Allocate gave? */
+#include "plugin/prestart_call.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "config/config.h"
+#include "discover/discover.h"
+#include "discover/sysroot.h"
+#include "hw/inventory.h"
+#include "plugin/record.h"
+#include "pool/node.h"
+#include "tracker/tracker.h"
+
+/* --- is its node still the one that was given? --- */
+
+/* "uverbs5"; NULL: not known. */
+static const char *given_node(const struct ledger_decision *d, const char *vf)
+{
+	for (size_t i = 0; d && i < d->n_chosen && i < d->n_nodes; i++) {
+		if (str_eq(d->chosen[i], vf))
+			return d->nodes[i];
+	}
+	return NULL;
+}
+
+/* What this container was given: its own hold tells, else the newest decision for the same VFs. */
+static const char *node_of(const struct start *s, const struct pool_dev *dev,
+			   const struct starter *me)
+{
+	const struct ledger *l = plugin_ledger(s->plugin);
+	const struct ledger_hold *hold = ledger_find(l, dev->id);
+
+	if (hold && hold->decision && record_same_pod(&me->owner, &hold->owner) &&
+	    ledger_decision(l, hold->decision))
+		return given_node(ledger_decision(l, hold->decision), dev->id);
+	return given_node(start_decision(s, l), dev->id);
+}
+
+/* The RDMA device of a verbs node, "" if there is no such node. The same in every network
+ * namespace. */
+static void read_owner(const struct sysroot *root, const char *uverbs, char *buf, size_t size)
+{
+	if (sysroot_read(root, buf, size, "sys/class/infiniband_verbs/%s/ibdev", uverbs) < 0)
+		*buf = '\0';
+}
+
+/* Its number is handed out anew when an RDMA device is made again or moves: the runtime would make
+ * the node of another VF. What Allocate gave cannot be changed, so only a new pod gets the right
+ * one. */
+static bool keeps_node(struct start *s, const struct pool_dev *dev, const struct starter *me,
+		       const char **why)
+{
+	const struct plugin *p = s->plugin;
+	const struct ledger_hold *hold = ledger_find(plugin_ledger(p), dev->id);
+	const char *given = node_of(s, dev, me);
+	struct function_now now = { .uverbs = "" };
+	char owner[64];
+
+	if (!given)
+		return true;
+	if (dev->pci >= 0)
+		discover_function_now(p->env->root, p->node->inv->pci[dev->pci].bdf, &now, NULL);
+	read_owner(p->env->root, given, owner, sizeof(owner));
+	if (str_eq(now.uverbs, given) ||
+	    (!now.rdma[0] && *owner && hold && str_eq(owner, hold->rdma)))
+		return true;
+	*why = arena_printf(
+		s->arena,
+		"%s has %s%s now, and the container was given /dev/infiniband/%s, which %s%s: "
+		"delete the pod, a new one is given the right node",
+		dev->id, now.uverbs[0] ? "/dev/infiniband/" : "no verbs node", now.uverbs, given,
+		*owner ? "is that of " : "is gone", owner);
+	return false;
+}
+
+const char *start_node_refusal(struct start *s, const struct starter *me)
+{
+	const char *why = NULL;
+
+	for (size_t i = 0; i < s->ids.n; i++) {
+		const struct pool_dev *dev = start_dev(s, i);
+
+		if (dev && !keeps_node(s, dev, me, &why))
+			return why;
+	}
+	return NULL;
+}

@@ -1,0 +1,100 @@
+#include "plugin/recent_answers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "choice/choice.h"
+
+#define RECENT_MAX    64
+#define RECENT_AGE_MS 10000
+
+struct answer {
+	char *key; /* NULL: free */
+	struct choice *choice;
+	int64_t at_ms;
+};
+
+struct recent {
+	struct answer answers[RECENT_MAX];
+	size_t next;
+};
+
+struct recent *recent_new(void)
+{
+	return xcalloc(1, sizeof(struct recent));
+}
+
+static void answer_clear(struct answer *answer)
+{
+	free(answer->key);
+	choice_free(answer->choice);
+	*answer = (struct answer) { .key = NULL };
+}
+
+void recent_free(struct recent *r)
+{
+	for (size_t i = 0; r && i < RECENT_MAX; i++)
+		answer_clear(&r->answers[i]);
+	free(r);
+}
+
+static int by_string(const void *x, const void *y)
+{
+	return strcmp(*(const char *const *)x, *(const char *const *)y);
+}
+
+/* The set of ids as one string; they come in any order. */
+static char *key_of(const struct ids *ids)
+{
+	_cleanup_free_ const char **v = xcalloc(ids->n + 1, sizeof(*v));
+	struct strbuf b = STRBUF_INIT;
+
+	for (size_t i = 0; i < ids->n; i++)
+		v[i] = ids->v[i];
+	qsort(v, ids->n, sizeof(*v), by_string);
+	for (size_t i = 0; i < ids->n; i++)
+		strbuf_printf(&b, "%s\n", v[i]);
+	return strbuf_steal(&b);
+}
+
+void recent_add(struct recent *r, int64_t now_ms, const struct ids *ids, const struct choice *c)
+{
+	struct answer *answer = &r->answers[r->next++ % RECENT_MAX];
+
+	answer_clear(answer);
+	*answer = (struct answer) { key_of(ids), choice_copy(c), now_ms };
+}
+
+static struct answer *find(struct recent *r, int64_t now_ms, const struct ids *ids)
+{
+	_cleanup_free_ char *key = NULL;
+	struct answer *newest = NULL;
+
+	for (size_t i = 0; i < RECENT_MAX; i++) {
+		struct answer *answer = &r->answers[i];
+
+		if (!answer->key)
+			continue;
+		if (now_ms - answer->at_ms > RECENT_AGE_MS) {
+			answer_clear(answer);
+			continue;
+		}
+		if (!key)
+			key = key_of(ids);
+		if (!strcmp(answer->key, key) && (!newest || answer->at_ms >= newest->at_ms))
+			newest = answer;
+	}
+	return newest;
+}
+
+struct choice *recent_take(struct recent *r, int64_t now_ms, const struct ids *ids)
+{
+	struct answer *answer = find(r, now_ms, ids);
+	struct choice *c = answer ? STEAL(answer->choice) : NULL;
+
+	if (answer)
+		answer_clear(answer);
+	return c;
+}

@@ -1,0 +1,211 @@
+/* Registration by calling the kubelet: carries out what registration_step() says. */
+#include "plugin/plugin-internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "kubemsg/messages.h"
+#include "pool/node.h"
+
+/* Within Register the kubelet dials us with 10 s of patience; since 1.35 it stops when our own time
+ * is up. */
+#define REGISTER_TIMEOUT_MS 16000
+#define REPLY_MAX	    (1u << 20)
+
+struct attempt {
+	struct plugin *plugin; /* NULL: given up */
+	struct rpc_channel *channel;
+};
+
+static char *kubelet_path(const struct plugin *p)
+{
+	return xasprintf("%s/kubelet.sock", p->env->plugin_dir);
+}
+
+static struct attempt *attempt_take(struct plugin *p)
+{
+	struct attempt *attempt = STEAL(p->attempt);
+
+	if (attempt)
+		attempt->plugin = NULL;
+	return attempt;
+}
+
+/* Its answer will find nobody; the attempt frees itself then. */
+static void cancel_attempt(struct plugin *p)
+{
+	struct attempt *attempt = attempt_take(p);
+
+	if (attempt)
+		rpc_channel_close(attempt->channel);
+}
+
+static void register_answered(void *arg, enum rpc_status status, const char *message,
+			      struct bytes body)
+{
+	struct attempt *attempt = arg;
+	struct plugin *p = attempt->plugin;
+
+	(void)body;
+	if (p) {
+		attempt_take(p);
+		rpc_channel_close(attempt->channel);
+	}
+	free(attempt);
+	if (!p)
+		return;
+	if (status == RPC_OK) {
+		p->stats.registrations++;
+		plugin_warn_reset(p, WARN_REGISTER);
+		plugin_register_event(p, REG_EV_OK);
+		return;
+	}
+	p->stats.register_failures++;
+	plugin_warn(p, WARN_REGISTER, "the kubelet did not register it: %s (status %d)", message,
+		    (int)status);
+	plugin_register_event(p, REG_EV_FAILED);
+}
+
+static void call_register(struct plugin *p, const char *path)
+{
+	_cleanup_arena_ struct arena *a = arena_new(512);
+	const struct register_request request = { "v1beta1", strrchr(p->socket, '/') + 1,
+						  p->resource, plugin_options(p) };
+	struct attempt *attempt = xcalloc(1, sizeof(*attempt));
+
+	attempt->plugin = p;
+	attempt->channel = rpc_channel_open(p->env->rpc, path, REPLY_MAX);
+	p->attempt = attempt;
+	rpc_call_unary(attempt->channel, PATH_REGISTER, msg_encode_register(&request, a),
+		       REGISTER_TIMEOUT_MS, register_answered, attempt);
+}
+
+/* Asynchronous whatever happens: the kubelet dials us before it answers. */
+static void try_to_register(struct plugin *p)
+{
+	_cleanup_free_ char *path = kubelet_path(p);
+	struct socket_id now;
+
+	p->try_began_ns = clock_mono_ns();
+	if (!socket_look(path, &now)) {
+		plugin_warn(p, WARN_REGISTER, "waiting for the kubelet: there is no %s", path);
+		plugin_register_event(p, REG_EV_GONE);
+		return;
+	}
+	if (!socket_same(&now, &p->kubelet))
+		plugin_pods_reset(p);
+	p->kubelet = now;
+	p->kubelet_peer = (struct rpc_peer) { .uid = (uid_t)-1 };
+	if (!socket_accepts(path, &p->kubelet_peer)) {
+		plugin_register_event(p, REG_EV_REFUSED);
+		return;
+	}
+	/* A kubelet that starts wipes its directory before it accepts: from here on our socket
+	 * stays. */
+	plugin_serve(p);
+	if (p->server)
+		rpc_server_trust(p->server, &p->kubelet_peer);
+	call_register(p, path);
+}
+
+static void timer_rang(void *arg)
+{
+	struct plugin *p = arg;
+
+	p->reg_timer = NULL;
+	plugin_register_event(p, REG_EV_TIMER);
+}
+
+static void set_timer(struct plugin *p, int ms)
+{
+	if (ms == REG_TIMER_KEEP)
+		return;
+	rpc_timer_cancel(STEAL(p->reg_timer));
+	if (ms == REG_TIMER_OFF)
+		return;
+	if (p->reg.state == REG_WAITING)
+		ms = (int)plugin_jitter(p, (unsigned)ms);
+	p->reg_timer = rpc_after(p->env->rpc, (unsigned)ms, timer_rang, p);
+}
+
+static void end_streams(struct plugin *p)
+{
+	struct listener *l;
+
+	for (l = LIST_FIRST(&p->listeners); l; l = LIST_NEXT(l, link)) {
+		if (l->stranger)
+			continue;
+		l->ending = true;
+		rpc_stream_end(l->stream, RPC_UNAVAILABLE, "the kubelet's socket was replaced");
+	}
+}
+
+static void tell(struct plugin *p, enum reg_state before)
+{
+	const struct pool *pool = plugin_pool(p);
+
+	if (p->reg.state == before)
+		return;
+	log_debug("kubelet", "%s: %s -> %s", p->resource, registration_state_name(before),
+		  registration_state_name(p->reg.state));
+	if (p->reg.state == REG_REGISTERED) {
+		log_info("kubelet", "%s: registered with the kubelet, %zu devices, %.1f ms",
+			 p->resource, pool ? pool->n_devs : 0,
+			 (double)(clock_mono_ns() - p->try_began_ns) / 1e6);
+		if (!p->shared)
+			plugin_pods_prime(p);
+	} else if (before == REG_REGISTERED) {
+		log_info("kubelet", "%s: the kubelet's stream ended, registering again",
+			 p->resource);
+	}
+}
+
+void plugin_register_event(struct plugin *p, enum reg_event event)
+{
+	enum reg_state before = p->reg.state;
+	int timer_ms;
+	unsigned actions = registration_step(&p->reg, event, &timer_ms);
+
+	tell(p, before);
+	set_timer(p, timer_ms);
+	if (actions & REG_CANCEL)
+		cancel_attempt(p);
+	if (actions & REG_END)
+		end_streams(p);
+	if (actions & REG_CALL)
+		try_to_register(p);
+}
+
+void plugin_register_look(struct plugin *p)
+{
+	_cleanup_free_ char *path = kubelet_path(p);
+	struct socket_id now;
+
+	if (!socket_look(path, &now))
+		plugin_register_event(p, REG_EV_GONE);
+	else if (!socket_same(&now, &p->kubelet))
+		plugin_register_event(p, REG_EV_NEW);
+}
+
+/* The process that listens where we register. Where processes cannot be told apart, those that come
+ * while we register, or wait for the next try: with a stranger among them we may register once more
+ * than needed, and never once too few. */
+bool plugin_register_is_kubelet(const struct plugin *p, const struct rpc_peer *peer)
+{
+	enum rpc_kin kin = RPC_PEER_UNKNOWN;
+
+	if (p->kubelet_peer.uid != (uid_t)-1)
+		kin = rpc_peer_compare(&p->kubelet_peer, peer);
+	return kin == RPC_PEER_SAME ||
+	       (kin == RPC_PEER_UNKNOWN && registration_awaits_stream(&p->reg));
+}
+
+void plugin_register_done(struct plugin *p)
+{
+	rpc_timer_cancel(STEAL(p->reg_timer));
+	cancel_attempt(p);
+}

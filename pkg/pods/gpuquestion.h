@@ -1,0 +1,34 @@
+/* What a GPU plugin is asked (gpuplugin.h), and what its answer means: GPUs of this node. Pure. */
+#ifndef RAILMATE_PODS_GPUQUESTION_H
+#define RAILMATE_PODS_GPUQUESTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "kubemsg/messages.h"
+
+struct arena;
+struct hw_inventory;
+
+struct gpu_question {
+	const char *resource;
+	struct ids free; /* by id; they live as long as what is allocatable */
+};
+
+/*
+ * The free ids of a GPU resource: what is allocatable and nobody holds. resource NULL: the one with
+ * the most GPUs, ours left out. nodes: only GPUs on these NUMA nodes (n_nodes 0: on all). false: no
+ * prediction is possible, why is a sentence: no such GPUs, fewer free than wanted, or ids that
+ * stand for a part of a GPU (MIG; time-sliced "…::n", which are handed out in no foreseeable
+ * order).
+ */
+bool gpu_question_ask(const struct pod_container *allocatable, const struct pod_list *held,
+		      const char *resource, const char *ours, size_t want, const int *nodes,
+		      size_t n_nodes, const struct hw_inventory *inv, struct arena *a,
+		      struct gpu_question *ret, const char **why);
+/* Which GPUs these are: PCI indices, ascending; 0: not all of them are GPUs of this node, or two
+ * are the same one. */
+size_t gpu_question_gpus(const struct gpu_question *q, const struct ids *ids,
+			 const struct hw_inventory *inv, struct arena *a, int **ret);
+
+#endif

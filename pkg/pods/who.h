@@ -1,0 +1,47 @@
+/* Which container starts? PreStartContainer names only device ids; a list of pods tells who has
+ * them. Pure. */
+#ifndef RAILMATE_PODS_WHO_H
+#define RAILMATE_PODS_WHO_H
+
+#include <stddef.h>
+
+#include "kubemsg/messages.h"
+#include "ledger/ledger.h"
+
+struct arena;
+struct node;
+
+/* A pod, as far as it is known (a CNI plugin knows: CNI_ARGS; the kubelet never says). */
+struct pod_ref {
+	const char *ns, *name, *uid;
+};
+
+struct target {
+	struct ledger_owner owner; /* strings as in the list */
+	struct ids slots;	   /* all of late pools that it has, sorted */
+	int *gpus; /* PCI indices, ascending; its own, or those of its pod when it has none */
+	size_t n_gpus;
+	int *busy_gpus; /* of others */
+	size_t n_busy_gpus;
+	const struct pod_container *container; /* NULL: an init container that no list shows */
+	const char *doubt; /* some of the GPUs may be those of other containers of the pod, a
+			      sentence; NULL: none */
+};
+
+/* A container of a pod list that has the slots. */
+struct candidate {
+	const struct pod *pod;
+	const struct pod_container *container; /* NULL: an init container, which no list shows */
+};
+
+/*
+ * The containers that hold these slots. More than one: the kubelet has given them away twice
+ * (reference kubelet.md §0.4). None: only regular init containers hold them, or the list is older
+ * than they are.
+ */
+size_t who_holds(const struct node *node, const struct pod_list *pods, const struct ids *slots,
+		 const struct pod_ref *pod, struct arena *a, struct candidate **ret);
+struct target who_target(const struct node *node, const struct pod_list *pods,
+			 const struct candidate *c, const struct ids *slots, struct arena *a);
+
+#endif

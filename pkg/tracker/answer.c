@@ -1,0 +1,144 @@
+/* An answer of PodResources → what holds has to know of it. */
+#include "tracker/tracker-internal.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "hw/bdf.h"
+#include "kubeclient/podres.h"
+#include "kubemsg/messages.h"
+#include "pool/node.h"
+#include "pool/slots.h"
+
+/* What is being told. */
+struct telling {
+	const struct keeper *k;
+	struct holds_answer *answer;
+	struct holds_seen *seen;
+};
+
+/* Those of the pools, and those of holds whose pool is no longer configured. */
+static bool is_ours(const struct keeper *k, const char *resource)
+{
+	const struct ledger *l = keeper_ledger(k);
+
+	if (node_pool(k->node, resource))
+		return true;
+	for (size_t i = 0; i < ledger_holds(l); i++) {
+		if (!strcmp(ledger_hold_at(l, i)->resource, resource))
+			return true;
+	}
+	return false;
+}
+
+/* An id of a pool that bound otherwise before is a VF, or a slot, all the same. */
+static bool tell_id(const char *resource, const char *id, struct holds_seen *ret)
+{
+	struct bdf bdf;
+	unsigned number;
+	int numa;
+
+	*ret = (struct holds_seen) { .resource = resource, .id = id };
+	ret->slot = slot_parse(resource, id, &numa, &number);
+	return ret->slot || bdf_parse(id, &bdf) == 0;
+}
+
+static void tell_container(struct telling *t, const struct pod *pod, const struct pod_container *c)
+{
+	for (size_t i = 0; i < c->n_held; i++) {
+		const struct held *held = &c->held[i];
+
+		if (!is_ours(t->k, held->resource))
+			continue;
+		for (size_t n = 0; n < held->ids.n; n++) {
+			struct holds_seen *seen = &t->seen[t->answer->n_seen];
+
+			if (!tell_id(held->resource, held->ids.v[n], seen))
+				continue;
+			seen->ns = pod->ns;
+			seen->pod = pod->name;
+			seen->container = c->name;
+			t->answer->n_seen++;
+		}
+	}
+}
+
+size_t keeper_count_ids(const struct pod_list *pods)
+{
+	size_t n = 0;
+
+	for (size_t p = 0; p < pods->n; p++) {
+		for (size_t c = 0; c < pods->v[p].n_containers; c++) {
+			for (size_t h = 0; h < pods->v[p].containers[c].n_held; h++)
+				n += pods->v[p].containers[c].held[h].ids.n;
+		}
+	}
+	return n;
+}
+
+static struct holds_pod pod_of(const struct pod *pod, struct arena *a)
+{
+	const char **names = arena_array(a, pod->n_containers, sizeof(*names));
+
+	for (size_t i = 0; i < pod->n_containers; i++)
+		names[i] = pod->containers[i].name;
+	return (struct holds_pod) { pod->ns, pod->name, names, pod->n_containers };
+}
+
+/* Without a UID a hold could be freed by the name of its pod alone. */
+static void name_adopted(struct keeper *k)
+{
+	const struct holds_entry *v;
+	size_t n = keeper_checkpoint(k, &v);
+
+	holds_checkpoint(k->holds, v, n, keeper_now());
+}
+
+static void tell(struct keeper *k, struct holds_answer *answer, const struct pod_list *pods)
+{
+	_cleanup_arena_ struct arena *a = arena_new(8192);
+	struct holds_pod *v = arena_array(a, pods->n, sizeof(*v));
+	struct telling t = { .k = k, .answer = answer };
+	size_t n_holds;
+
+	if (!k->node)
+		return;
+	t.seen = arena_array(a, keeper_count_ids(pods), sizeof(*t.seen));
+	for (size_t p = 0; p < pods->n; p++) {
+		v[p] = pod_of(&pods->v[p], a);
+		for (size_t c = 0; c < pods->v[p].n_containers; c++)
+			tell_container(&t, &pods->v[p], &pods->v[p].containers[c]);
+	}
+	answer->pods = v;
+	answer->n_pods = pods->n;
+	answer->seen = t.seen;
+	if (k->podres) {
+		answer->epoch = podres_answer_kubelet(k->podres);
+		answer->active_only = podres_support(k->podres) == PODRES_GET;
+		holds_kubelet(k->holds, podres_kubelet(k->podres), keeper_now());
+	}
+	n_holds = ledger_holds(keeper_ledger(k));
+	holds_answered(k->holds, answer, keeper_now());
+	if (ledger_holds(keeper_ledger(k)) > n_holds)
+		name_adopted(k);
+	keeper_save(k, NULL, NULL);
+}
+
+void keeper_reconcile(struct keeper *k, const struct pod_list *pods, int64_t asked_ms)
+{
+	struct holds_answer answer = { .asked_ms = asked_ms, .all = true };
+
+	tell(k, &answer, pods);
+}
+
+void keeper_reconcile_pod(struct keeper *k, const char *ns, const char *name, const struct pod *pod,
+			  int64_t asked_ms)
+{
+	struct holds_answer answer = { .asked_ms = asked_ms, .ns = ns, .pod = name };
+	struct pod one = { 0 };
+
+	if (pod)
+		one = *pod;
+	tell(k, &answer, &(struct pod_list) { &one, pod ? 1 : 0 });
+}

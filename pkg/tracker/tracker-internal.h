@@ -1,0 +1,106 @@
+/* What the files of the keeper share. Everything runs on the rpc thread. */
+#ifndef RAILMATE_TRACKER_TRACKER_INTERNAL_H
+#define RAILMATE_TRACKER_TRACKER_INTERNAL_H
+
+#include "tracker/tracker.h"
+
+#include <stddef.h>
+#include <time.h>
+
+#include "ledger/ledger.h"
+
+struct keeper_look;
+struct ledger_writer;
+struct reopen;
+struct rpc_timer;
+struct store;
+struct waiter;
+
+/* How long things take; tests are quicker. */
+struct keeper_pace {
+	unsigned settle_ms; /* what nobody waits for goes to the disk together */
+	unsigned retry_ms;  /* a store that failed is tried again, and a state directory that could
+			       not be opened */
+	unsigned drain_ms;  /* VFs of which holds wants to know are looked at again */
+	unsigned look_ms;   /* each pod is asked for once in this time */
+	unsigned apart_ms;  /* sooner, when one is missed */
+	unsigned list_ms;   /* between our own Lists */
+	unsigned
+		uids_ms; /* from a hold to the look for its pod's UID, when no other hold follows */
+	unsigned uids_latest_ms; /* when they do */
+	unsigned host_ms;	 /* how long the host's own users are not counted again */
+	unsigned quiet_ms;	 /* no List so soon after an allocation */
+};
+
+struct keeper {
+	struct rpc *rpc;
+	struct holds *holds;
+	const struct sysroot *root; /* NULL: none */
+	struct node *node;	    /* NULL: none yet */
+	struct keeper_pace pace;
+	bool running; /* keeper_run_now() is at work: what it does is no reason to begin again */
+	keeper_users_fn users;
+	void *users_ctx;
+	unsigned host_users;	     /* contexts that every RDMA device has, whoever holds it */
+	int64_t host_users_until_ms; /* monotonic: then they are counted again */
+	void (*note)(void *ctx, bool bad, const char *sentence);
+	void (*changed)(void *ctx);
+	void *listener;
+	void (*unlisted)(void *ctx, const struct node_seed *seed);
+	void *unlisted_ctx;
+	char **told_unlisted; /* VFs */
+	size_t n_told, cap_told;
+	uint64_t completed; /* the generation whose holds know their devices */
+
+	/* checkpoint.c */
+	const char *checkpoint;
+	struct arena *entries_arena;
+	struct holds_entry *entries;
+	size_t n_entries;
+	struct timespec entries_mtime;
+	uint64_t entries_ino;
+	keeper_runs_fn runs; /* NULL: cgroups are not seen */
+	void *runs_ctx;
+	bool cgroups_found; /* of some pod, by its UID, now or by the ledger */
+	struct rpc_timer *uids;
+	int64_t uids_since_ms;
+	uint64_t uids_filled; /* the generation that has all that the checkpoint knew */
+
+	/* the disk */
+	struct ledger_file *file; /* NULL: memory only */
+	struct ledger_writer *writer;
+	struct store *store; /* under way */
+	bool failing;
+	struct waiter *waiters, **last_waiter;
+	struct rpc_timer *soon, *retry, *patience;
+	bool hurried;		/* soon is at once: somebody waits */
+	const char *reopen_dir; /* NULL: the state directory is open, or there is none */
+	struct reopen *reopen;	/* under way */
+	struct rpc_timer *reopen_timer;
+
+	int64_t busy_ms; /* when a hold was last made */
+	struct rpc_timer *drain, *tell;
+
+	/* watch.c */
+	struct podres *podres;
+	struct rpc_timer *tick;
+	struct keeper_look *look; /* under way */
+	char *cursor;		  /* "NAMESPACE\0NAME" that was asked for last; NULL */
+	int64_t listed_ms;
+};
+
+void keeper_uids_later(struct keeper *k);  /* if a hold lacks the UID of its pod */
+void keeper_drain_later(struct keeper *k); /* if holds wants to know of a VF */
+/* Holds of VFs that no pool lists. */
+void keeper_tell_unlisted(struct keeper *k);
+void keeper_complete(struct keeper *k); /* fills in what holds do not know of their VFs, as far as
+					   the node shows it */
+
+size_t keeper_count_ids(const struct pod_list *pods); /* that all their containers have */
+
+void keeper_watch_wake(struct keeper *k); /* something is held */
+void keeper_watch_done(struct keeper *k);
+void keeper_checkpoint_done(struct keeper *k);
+void keeper_reopen_done(struct keeper *k);
+
+#endif

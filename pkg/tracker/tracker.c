@@ -1,0 +1,483 @@
+/* The ledger on the rpc thread: what holds asks for is done, what it decides is stored, and who
+ * waits for that is answered. */
+#include "tracker/tracker-internal.h"
+#include "tracker/tracker.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "ledger/file.h"
+#include "pool/node.h"
+#include "rpc/rpc.h"
+
+/* An answer that waits for what the ledger held then. */
+struct waiter {
+	struct waiter *next;
+	uint64_t generation;
+	int64_t since_ms;
+	void (*done)(void *arg);
+	void *arg;
+};
+
+/* One text on its way to the disk. Outlives the keeper if that goes first. */
+struct store {
+	struct keeper *k; /* NULL: gone */
+	struct rpc *rpc;
+	uint64_t generation;
+	bool posted; /* the rpc thread will hear of it */
+	struct err err;
+};
+
+struct holds_now keeper_now(void)
+{
+	return (struct holds_now) { .mono_ms = clock_mono_ms(), .wall_ms = clock_wall_ms() };
+}
+
+struct keeper *keeper_new(struct rpc *rpc, struct holds *holds, struct ledger_file *file,
+			  const struct sysroot *root, keeper_users_fn users, void *users_ctx)
+{
+	static const struct keeper_pace pace = {
+		.settle_ms = 50,
+		.retry_ms = 5000,
+		.drain_ms = 1000,
+		.look_ms = 5000,
+		.apart_ms = 2000,
+		.list_ms = 30000,
+		.uids_ms = 200,
+		.uids_latest_ms = 2000,
+		.host_ms = 200,
+		.quiet_ms = 2000,
+	};
+	struct keeper *k = xcalloc(1, sizeof(*k));
+
+	k->rpc = rpc;
+	k->holds = holds;
+	k->file = file;
+	k->root = root;
+	k->users = users;
+	k->users_ctx = users_ctx;
+	k->pace = pace;
+	k->last_waiter = &k->waiters;
+	for (size_t i = 0; i < ledger_holds(keeper_ledger(k)); i++)
+		k->cgroups_found |= ledger_hold_at(keeper_ledger(k), i)->seen_cgroup;
+	if (file)
+		k->writer = ledger_writer_start(file);
+	return k;
+}
+
+struct holds *keeper_holds(struct keeper *k)
+{
+	return k->holds;
+}
+
+const struct ledger *keeper_ledger(const struct keeper *k)
+{
+	return holds_ledger(k->holds);
+}
+
+const struct node *keeper_node(const struct keeper *k)
+{
+	return k->node;
+}
+
+void keeper_listen(struct keeper *k, void (*note)(void *ctx, bool bad, const char *sentence),
+		   void (*changed)(void *ctx), void *ctx)
+{
+	k->note = note;
+	k->changed = changed;
+	k->listener = ctx;
+}
+
+void keeper_say(struct keeper *k, bool bad, const char *fmt, ...)
+{
+	char line[640];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	if (k->note)
+		k->note(k->listener, bad, line);
+}
+
+/* --- what holds asks for --- */
+
+static void tell_now(void *arg)
+{
+	struct keeper *k = arg;
+
+	k->tell = NULL;
+	k->changed(k->listener);
+}
+
+static void tell_changed(struct keeper *k)
+{
+	if (k->changed && !k->tell)
+		k->tell = rpc_after(k->rpc, 0, tell_now, k);
+}
+
+static void look_at(struct keeper *k, const char *vf)
+{
+	_cleanup_arena_ struct arena *a = arena_new(512);
+	struct holds_facts facts = keeper_facts(k, vf, a);
+
+	holds_looked(k->holds, vf, &facts, keeper_now());
+}
+
+void keeper_run_now(struct keeper *k)
+{
+	struct holds_action action;
+
+	if (k->running)
+		return;
+	k->running = true;
+	while (holds_next(k->holds, &action)) {
+		if (action.kind == HOLDS_SAY)
+			keeper_say(k, action.bad, "%s", action.text);
+		else if (action.kind == HOLDS_LOOK)
+			look_at(k, action.text);
+		else
+			tell_changed(k);
+	}
+	k->running = false;
+}
+
+/* --- storing --- */
+
+static void store_now(struct keeper *k);
+static void store_soon(struct keeper *k);
+static void serve_waiters(struct keeper *k);
+
+static void lose_patience(void *arg)
+{
+	struct keeper *k = arg;
+
+	k->patience = NULL;
+	serve_waiters(k);
+}
+
+/* Those that may be answered, the oldest first; the rest waits for the disk, and no longer than
+ * holds says.
+ */
+static void serve_waiters(struct keeper *k)
+{
+	struct waiter *w;
+
+	while ((w = k->waiters) &&
+	       holds_may_answer(k->holds, w->generation, w->since_ms, keeper_now())) {
+		k->waiters = w->next;
+		if (!k->waiters)
+			k->last_waiter = &k->waiters;
+		w->done(w->arg);
+		free(w);
+	}
+	keeper_run_now(k);
+	if (k->waiters && !k->patience)
+		k->patience = rpc_after(k->rpc, k->pace.drain_ms, lose_patience, k);
+}
+
+static void store_later(void *arg)
+{
+	struct keeper *k = arg;
+
+	k->soon = NULL;
+	k->hurried = false;
+	keeper_complete(k);
+	store_now(k);
+	serve_waiters(k);
+}
+
+/* Never at once: the answer of the call that we are in goes first. */
+static void store_soon(struct keeper *k)
+{
+	if (k->soon && (k->hurried || !k->waiters))
+		return;
+	rpc_timer_cancel(k->soon);
+	k->hurried = k->waiters != NULL;
+	k->soon = rpc_after(k->rpc, k->hurried ? 0 : k->pace.settle_ms, store_later, k);
+}
+
+static void store_again(void *arg)
+{
+	struct keeper *k = arg;
+
+	k->retry = NULL;
+	store_now(k);
+}
+
+static void store_failed(struct keeper *k, const struct err *err)
+{
+	if (!k->failing)
+		keeper_say(k, true,
+			   "%s; the ledger is kept in memory, and stored when that works again",
+			   err->msg);
+	k->failing = true;
+	if (!k->retry)
+		k->retry = rpc_after(k->rpc, k->pace.retry_ms, store_again, k);
+}
+
+static void stored_on_rpc(void *arg)
+{
+	struct store *s = arg;
+	struct keeper *k = s->k;
+
+	if (!k) {
+		free(s);
+		return;
+	}
+	k->store = NULL;
+	holds_stored(k->holds, s->generation, !s->err.code, keeper_now());
+	if (s->err.code)
+		store_failed(k, &s->err);
+	else
+		k->failing = false;
+	free(s);
+	serve_waiters(k);
+	if (k->waiters || (!k->failing && holds_wants_store(k->holds)))
+		store_soon(k);
+}
+
+/* On the writer's thread. Once it is posted it belongs to the rpc thread. */
+static void on_stored(void *arg, const struct err *err)
+{
+	struct store *s = arg;
+
+	if (err)
+		s->err = *err;
+	s->posted = true;
+	if (!rpc_post(s->rpc, stored_on_rpc, s))
+		s->posted = false;
+}
+
+/* What is newer than a store under way follows it. */
+static void store_now(struct keeper *k)
+{
+	struct strbuf text = STRBUF_INIT;
+	uint64_t generation = ledger_generation(keeper_ledger(k));
+	size_t len;
+
+	if (k->store || !holds_wants_store(k->holds))
+		return;
+	if (!k->file) {
+		holds_stored(k->holds, generation, true, keeper_now());
+		return;
+	}
+	ledger_write(keeper_ledger(k), &text);
+	len = text.len;
+	k->store = xcalloc(1, sizeof(*k->store));
+	*k->store = (struct store) { .k = k, .rpc = k->rpc, .generation = generation };
+	holds_storing(k->holds, generation, keeper_now());
+	ledger_writer_put(k->writer, strbuf_steal(&text), len, on_stored, k->store);
+}
+
+void keeper_save(struct keeper *k, void (*done)(void *arg), void *arg)
+{
+	struct waiter *w;
+
+	keeper_run_now(k);
+	k->busy_ms = clock_mono_ms();
+	if (done) {
+		w = xcalloc(1, sizeof(*w));
+		*w = (struct waiter) { .generation = ledger_generation(keeper_ledger(k)),
+				       .since_ms = k->busy_ms,
+				       .done = done,
+				       .arg = arg };
+		*k->last_waiter = w;
+		k->last_waiter = &w->next;
+	}
+	store_soon(k);
+	keeper_uids_later(k);
+	keeper_drain_later(k);
+	keeper_watch_wake(k);
+}
+
+/* --- a state directory that could not be opened --- */
+
+/* A thread's question to the disk, which may hang. Outlives the keeper if that goes first. */
+struct reopen {
+	struct keeper *k; /* NULL: gone */
+	struct rpc *rpc;
+	char *dir;
+	struct ledger_file *file;
+	struct ledger *ledger; /* what is there; NULL: nothing */
+	char *note;
+	struct err err;
+};
+
+static void reopen_free(struct reopen *r)
+{
+	ledger_free(r->ledger);
+	ledger_file_close(r->file);
+	free(r->note);
+	free(r->dir);
+	free(r);
+}
+
+static void reopen_later(struct keeper *k);
+
+/* What it says was decided before we started; what was decided since has higher numbers. */
+static void claim_all(struct keeper *k, const struct ledger *ledger)
+{
+	for (size_t i = 0; i < ledger_holds(ledger); i++) {
+		const struct ledger_hold *hold = ledger_hold_at(ledger, i);
+		const struct holds_claim claim = {
+			.vf = hold->vf,
+			.resource = hold->resource,
+			.slot = hold->slot,
+			.owner = hold->owner,
+			.number = hold->decision,
+			.source = "the ledger, which was not readable before"
+		};
+
+		if (!hold->pending)
+			holds_claimed(k->holds, &claim, keeper_now());
+	}
+}
+
+static void reopened_on_rpc(void *arg)
+{
+	struct reopen *r = arg;
+	struct keeper *k = r->k;
+
+	if (!k) {
+		reopen_free(r);
+		return;
+	}
+	k->reopen = NULL;
+	if (r->err.code) {
+		reopen_free(r);
+		reopen_later(k);
+		return;
+	}
+	k->reopen_dir = NULL;
+	if (r->ledger)
+		claim_all(k, r->ledger);
+	k->file = STEAL(r->file);
+	k->writer = ledger_writer_start(k->file);
+	holds_restore(k->holds);
+	keeper_say(k, false,
+		   "state directory %s: it can be opened again, and the ledger is stored there",
+		   r->dir);
+	reopen_free(r);
+	keeper_save(k, NULL, NULL);
+}
+
+static void *try_open(void *arg)
+{
+	struct reopen *r = arg;
+	int e = ledger_file_open(r->dir, 0, &r->file, &r->err);
+
+	if (e == 0)
+		e = ledger_file_load(r->file, &r->ledger, &r->note, &r->err);
+	if (e == 0)
+		r->err.code = 0;
+	if (!rpc_post(r->rpc, reopened_on_rpc, r) && !r->k)
+		reopen_free(r);
+	return NULL;
+}
+
+static void reopen_now(void *arg)
+{
+	struct keeper *k = arg;
+	sigset_t all, before;
+	pthread_t thread;
+	int e;
+
+	k->reopen_timer = NULL;
+	k->reopen = xcalloc(1, sizeof(*k->reopen));
+	*k->reopen = (struct reopen) { .k = k, .rpc = k->rpc, .dir = xstrdup(k->reopen_dir) };
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	e = pthread_create(&thread, NULL, try_open, k->reopen);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (e == 0) {
+		pthread_detach(thread);
+		return;
+	}
+	reopen_free(STEAL(k->reopen));
+	reopen_later(k);
+}
+
+static void reopen_later(struct keeper *k)
+{
+	k->reopen_timer = rpc_after(k->rpc, k->pace.retry_ms, reopen_now, k);
+}
+
+void keeper_reopen(struct keeper *k, const char *dir)
+{
+	k->reopen_dir = dir;
+	reopen_later(k);
+}
+
+void keeper_reopen_done(struct keeper *k)
+{
+	rpc_timer_cancel(STEAL(k->reopen_timer));
+	if (k->reopen)
+		k->reopen->k = NULL;
+}
+
+/* --- the end --- */
+
+static void drop_store(struct keeper *k)
+{
+	struct store *s = STEAL(k->store);
+
+	if (!s)
+		return;
+	holds_stored(k->holds, s->generation, !s->err.code, keeper_now());
+	s->k = NULL;
+	if (!s->posted)
+		free(s);
+}
+
+static void flush(struct keeper *k)
+{
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	struct err err = { 0 };
+	struct waiter *w;
+
+	ledger_writer_stop(STEAL(k->writer));
+	drop_store(k);
+	if (k->file && holds_wants_store(k->holds)) {
+		ledger_write(keeper_ledger(k), &text);
+		if (ledger_file_store(k->file, text.s, text.len, &err) < 0 && !k->failing)
+			keeper_say(k, true, "%s; the last changes of the ledger are lost", err.msg);
+	}
+	while ((w = k->waiters)) {
+		k->waiters = w->next;
+		w->done(w->arg);
+		free(w);
+	}
+}
+
+void keeper_free(struct keeper *k)
+{
+	if (!k)
+		return;
+	rpc_timer_cancel(STEAL(k->soon));
+	rpc_timer_cancel(STEAL(k->retry));
+	rpc_timer_cancel(STEAL(k->patience));
+	rpc_timer_cancel(STEAL(k->drain));
+	rpc_timer_cancel(STEAL(k->tell));
+	rpc_timer_cancel(STEAL(k->uids));
+	keeper_reopen_done(k);
+	keeper_watch_done(k);
+	flush(k);
+	keeper_checkpoint_done(k);
+	holds_free(k->holds);
+	ledger_file_close(k->file);
+	node_unref(k->node);
+	for (size_t i = 0; i < k->n_told; i++)
+		free(k->told_unlisted[i]);
+	free(k->told_unlisted);
+	free(k);
+}

@@ -1,0 +1,190 @@
+#include "support/machine.h"
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "choice/choice.h"
+
+/* Two sockets, each with two switches; below each switch two GPUs and a PF with four VFs. */
+#define MACHINE "numa:2 switch:2 gpu:2 pf:1 vf:4"
+
+static struct pool_config pool_cfg;
+static const struct config cfg = { .pools = &pool_cfg, .n_pools = 1 };
+static struct machine m;
+static struct arena *a;
+
+static int setup(void **state)
+{
+	(void)state;
+	pool_cfg = (struct pool_config) { .resource = "rdma/vf",
+					  .prefix = "rdma",
+					  .name = "vf",
+					  .is_rdma = true,
+					  .profiles = PROFILE_NCCL };
+	m = machine_open(MACHINE, &cfg);
+	a = arena_new(0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	arena_free(a);
+	machine_close(&m);
+	return 0;
+}
+
+static const char *id(size_t i)
+{
+	assert_true(i < m.pool->n_devs);
+	return m.pool->devs[i].id;
+}
+
+static struct ids all_ids(void)
+{
+	struct ids ids = { arena_array(a, m.pool->n_devs, sizeof(*ids.v)), m.pool->n_devs };
+
+	for (size_t i = 0; i < ids.n; i++)
+		ids.v[i] = id(ids.n - 1 - i);
+	return ids;
+}
+
+static struct ids ids_of(size_t n, ...)
+{
+	struct ids ids = { arena_array(a, n, sizeof(*ids.v)), n };
+	va_list ap;
+
+	va_start(ap, n);
+	for (size_t i = 0; i < n; i++)
+		ids.v[i] = va_arg(ap, const char *);
+	va_end(ap);
+	return ids;
+}
+
+static void assert_ids(struct ids got, struct ids want)
+{
+	assert_int_equal(got.n, want.n);
+	for (size_t i = 0; i < want.n; i++)
+		assert_string_equal(got.v[i], want.v[i]);
+}
+
+/* --- the list --- */
+
+static void list_tells_numa_and_health(void **state)
+{
+	struct device_list l = choice_list(m.pool, a);
+
+	(void)state;
+	assert_int_equal(l.n, 16);
+	for (size_t i = 0; i < l.n; i++) {
+		assert_string_equal(l.v[i].id, id(i));
+		assert_true(l.v[i].healthy);
+		assert_int_equal(l.v[i].n_nodes, 1);
+		assert_int_equal(l.v[i].nodes[0], i / 8);
+	}
+}
+
+static void list_without_topology_when_excluded_or_unknown(void **state)
+{
+	struct pool_dev dev = { .id = "x", .numa = -1 };
+	struct pool_config quiet = { .exclude_topology = true };
+	struct pool unknown = { &pool_cfg, &dev, 1 }, excluded = { &quiet, &dev, 1 };
+
+	(void)state;
+	assert_int_equal(choice_list(&unknown, a).v[0].n_nodes, 0);
+	assert_false(choice_list(&unknown, a).v[0].healthy);
+	dev.numa = 1;
+	assert_int_equal(choice_list(&unknown, a).v[0].nodes[0], 1);
+	assert_int_equal(choice_list(&excluded, a).v[0].n_nodes, 0);
+}
+
+/* --- preferred allocation --- */
+
+static struct ids prefer(struct ids available, struct ids must, int size,
+			 const struct identified *who)
+{
+	struct preferred_container req = { available, must, size };
+
+	return choice_preferred(m.node, m.pool, &req, who, a);
+}
+
+static void prefers_the_vfs_beside_the_gpus(void **state)
+{
+	int gpus[] = { synth_gpu(m.node->inv, 2), synth_gpu(m.node->inv, 7) };
+	struct identified who = { .found = true, .gpus = gpus, .n_gpus = 2 };
+
+	(void)state;
+	/* GPU 2 is on the second switch, GPU 7 on the fourth: VFs 4-7 and 12-15 */
+	assert_ids(prefer(all_ids(), ids_of(0), 2, &who), ids_of(2, id(4), id(12)));
+}
+
+static void answer_does_not_depend_on_the_order(void **state)
+{
+	struct ids up = all_ids(), down = all_ids();
+
+	(void)state;
+	for (size_t i = 0; i < up.n; i++)
+		up.v[i] = id(i);
+	assert_ids(prefer(up, ids_of(0), 5, NULL), prefer(down, ids_of(0), 5, NULL));
+}
+
+static void unknown_and_doubled_ids_are_ignored(void **state)
+{
+	struct ids ids = prefer(ids_of(4, "nonsense", id(3), id(3), "0000:ff:00.0"), ids_of(1, "x"),
+				3, NULL);
+
+	(void)state;
+	assert_ids(ids, ids_of(1, id(3)));
+}
+
+static void must_ids_are_in_the_answer(void **state)
+{
+	int gpus[] = { synth_gpu(m.node->inv, 0) };
+	struct identified who = { .found = true, .gpus = gpus, .n_gpus = 1 };
+	struct ids ids = prefer(ids_of(3, id(0), id(1), id(2)), ids_of(1, id(8)), 2, &who);
+
+	(void)state;
+	assert_ids(ids, ids_of(2, id(0), id(8)));
+}
+
+static void more_musts_than_asked_are_all_kept(void **state)
+{
+	(void)state;
+	assert_ids(prefer(all_ids(), ids_of(2, id(1), id(2)), 1, NULL), ids_of(2, id(1), id(2)));
+}
+
+static void sizes_out_of_range_are_clamped(void **state)
+{
+	(void)state;
+	assert_int_equal(prefer(all_ids(), ids_of(0), -5, NULL).n, 0);
+	assert_int_equal(prefer(all_ids(), ids_of(0), 0, NULL).n, 0);
+	assert_int_equal(prefer(all_ids(), ids_of(0), 1000, NULL).n, 16);
+	assert_int_equal(prefer(ids_of(0), ids_of(0), 3, NULL).n, 0);
+}
+
+static void not_found_is_no_gpu_knowledge(void **state)
+{
+	int busy[] = { synth_gpu(m.node->inv, 0) };
+	struct identified who = { .found = false, .busy_gpus = busy, .n_busy_gpus = 1 };
+
+	(void)state;
+	assert_int_equal(prefer(all_ids(), ids_of(0), 4, &who).n, 4);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+		T(list_tells_numa_and_health),
+		T(list_without_topology_when_excluded_or_unknown),
+		T(prefers_the_vfs_beside_the_gpus),
+		T(answer_does_not_depend_on_the_order),
+		T(unknown_and_doubled_ids_are_ignored),
+		T(must_ids_are_in_the_answer),
+		T(more_musts_than_asked_are_all_kept),
+		T(sizes_out_of_range_are_clamped),
+		T(not_found_is_no_gpu_knowledge),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

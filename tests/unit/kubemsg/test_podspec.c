@@ -1,0 +1,110 @@
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "kubemsg/podspec.h"
+
+static void resources_of_device_plugins_are_told_from_those_of_kubernetes(void **state)
+{
+	static const char *const extended[] = { "nvidia.com/gpu", "rdma/vf",
+						"intel.com/mig-1g.5gb" };
+	static const char *const native[] = { "cpu", "hugepages-2Mi", "kubernetes.io/batch-cpu",
+					      "a.kubernetes.io/b", "requests.rdma/vf" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(extended); i++)
+		assert_true(podspec_is_extended(extended[i]));
+	for (size_t i = 0; i < ARRAY_LEN(native); i++)
+		assert_false(podspec_is_extended(native[i]));
+}
+
+static void counts_are_read_as_kubernetes_writes_them(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t value;
+	} cases[] = {
+		{ "0", 0 },
+		{ "8", 8 },
+		{ "1k", 1000 },
+		{ "2Ki", 2048 },
+		{ "3M", 3000000 },
+		{ "1e3", 1000 },
+		{ "12E2", 1200 },
+		{ "1E", INT64_C(1000000000000000000) },
+		{ "9223372036854775807", INT64_MAX },
+	};
+	int64_t v;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		assert_int_equal(podspec_count(cases[i].text, &v), 0);
+		assert_true(v == cases[i].value);
+	}
+}
+
+static void what_is_no_whole_number_is_no_count(void **state)
+{
+	static const char *const bad[] = { "",
+					   "-1",
+					   "1.5",
+					   "500m",
+					   "x",
+					   "1x",
+					   "1 ",
+					   " 1",
+					   "+1",
+					   "1e",
+					   "1e19",
+					   "1e-1",
+					   "10E",
+					   "9Ei",
+					   "Ki",
+					   "9223372036854775808",
+					   "10000000000000000000000" };
+	int64_t v = -7;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		assert_int_equal(podspec_count(bad[i], &v), -EINVAL);
+		assert_int_equal(v, -7);
+	}
+}
+
+static void only_an_init_container_that_restarts_always_is_a_sidecar(void **state)
+{
+	(void)state;
+	assert_int_equal(podspec_kind(true, NULL), SPEC_INIT);
+	assert_int_equal(podspec_kind(true, ""), SPEC_INIT);
+	assert_int_equal(podspec_kind(true, "Always"), SPEC_SIDECAR);
+	assert_int_equal(podspec_kind(false, "Always"), SPEC_APP);
+	assert_int_equal(podspec_kind(false, NULL), SPEC_APP);
+}
+
+static void a_pod_is_over_when_it_succeeded_or_failed(void **state)
+{
+	(void)state;
+	assert_true(podspec_is_over("Succeeded"));
+	assert_true(podspec_is_over("Failed"));
+	assert_false(podspec_is_over("Pending"));
+	assert_false(podspec_is_over("Running"));
+	assert_false(podspec_is_over(NULL));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(resources_of_device_plugins_are_told_from_those_of_kubernetes),
+		cmocka_unit_test(counts_are_read_as_kubernetes_writes_them),
+		cmocka_unit_test(what_is_no_whole_number_is_no_count),
+		cmocka_unit_test(only_an_init_container_that_restarts_always_is_a_sidecar),
+		cmocka_unit_test(a_pod_is_over_when_it_succeeded_or_failed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,154 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "kubemsg/podspec.h"
+#include "pods/holders.h"
+#include "pods/identify.h"
+
+#define RES "rdma/vf"
+#define GPU "nvidia.com/gpu"
+
+static struct holders *h;
+
+static int setup(void **state)
+{
+	(void)state;
+	h = holders_new();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	holders_free(h);
+	return 0;
+}
+
+/* A pod with one container c; NULL: it holds none of it. */
+static void pod_holds(const char *name, const char *gpu, const char *vf, bool alone)
+{
+	struct held held[2];
+	struct pod_container c = { .name = "c", .held = held };
+	struct pod pod = { "default", name, &c, 1 };
+
+	if (gpu)
+		held[c.n_held++] = (struct held) { GPU, { &gpu, 1 } };
+	if (vf)
+		held[c.n_held++] = (struct held) { RES, { &vf, 1 } };
+	if (alone)
+		holders_list(h, &(struct pod_list) { &pod, 1 });
+	else
+		holders_pod(h, &pod);
+}
+
+static const struct spec_limit both[] = { { GPU, 1 }, { RES, 1 } };
+
+static struct spec_pod spec_of(const char *name, const struct spec_container *c)
+{
+	return (struct spec_pod) {
+		.ns = "default", .name = name, .containers = c, .n_containers = 1
+	};
+}
+
+static const struct ids *held_by(const char *pod, const char *resource)
+{
+	const struct pod *p = identify_sorted_pod(holders_view(h), "default", pod);
+
+	return p ? identify_held(identify_named(p, "c"), resource) : NULL;
+}
+
+static void list_replaces_everything(void **state)
+{
+	(void)state;
+	pod_holds("a", "GPU-0", "x", true);
+	pod_holds("b", "GPU-1", NULL, true);
+	assert_int_equal(holders_view(h)->n, 1);
+	assert_null(held_by("a", GPU));
+	assert_string_equal(held_by("b", GPU)->v[0], "GPU-1");
+}
+
+static void get_replaces_one_pod(void **state)
+{
+	(void)state;
+	pod_holds("a", "GPU-0", NULL, true);
+	pod_holds("b", "GPU-1", NULL, false);
+	pod_holds("a", "GPU-0", "x", false);
+	assert_int_equal(holders_view(h)->n, 2);
+	assert_string_equal(held_by("a", RES)->v[0], "x");
+	assert_string_equal(held_by("b", GPU)->v[0], "GPU-1");
+	holders_gone(h, "default", "a");
+	holders_gone(h, "default", "nobody");
+	assert_int_equal(holders_view(h)->n, 1);
+}
+
+static void picture_stays_over_hundreds_of_gets(void **state)
+{
+	(void)state;
+	pod_holds("a", "GPU-0", "x", true);
+	for (int i = 0; i < 700; i++)
+		pod_holds(i % 2 ? "b" : "c", "GPU-1", i % 3 ? "y" : NULL, false);
+	assert_int_equal(holders_view(h)->n, 3);
+	assert_string_equal(held_by("a", RES)->v[0], "x");
+	assert_string_equal(held_by("c", RES)->v[0], "y");
+	assert_null(held_by("b", RES));
+	assert_null(identify_sorted_pod(holders_view(h), "other", "a"));
+}
+
+static void pods_that_are_over_hold_nothing(void **state)
+{
+	const struct spec_container c = { "c", SPEC_APP, both, 2, NULL, 0 };
+	struct spec_pod specs[2] = { spec_of("a", &c), spec_of("b", &c) };
+
+	(void)state;
+	specs[1].over = true;
+	pod_holds("a", "GPU-0", "x", true);
+	pod_holds("b", "GPU-1", "y", false);
+	pod_holds("c", "GPU-2", "z", false);
+	holders_keep(h, &(struct spec_list) { specs, 2 });
+	assert_int_equal(holders_view(h)->n, 1);
+	assert_non_null(held_by("a", RES));
+}
+
+static void picture_is_complete_when_everybody_has_what_he_asks_for(void **state)
+{
+	const struct spec_container c = { "c", SPEC_APP, both, 2, NULL, 0 },
+				    gpu_only = { "c", SPEC_APP, both, 1, NULL, 0 },
+				    plain = { "c", SPEC_APP, NULL, 0, NULL, 0 };
+	struct spec_pod specs[3] = { spec_of("a", &c), spec_of("b", &gpu_only),
+				     spec_of("p", &plain) };
+	struct spec_list list = { specs, 3 };
+	struct spec_candidate next = { &specs[0], &c, false };
+	struct spec_candidates nobody = { NULL, 0 }, a_is_next = { &next, 1 };
+
+	(void)state;
+	assert_false(holders_complete(h, &list, &nobody)); /* nobody ever told */
+	pod_holds("a", "GPU-0", "x", true);
+	assert_false(holders_complete(h, &list, &nobody)); /* b has come since */
+	pod_holds("b", "GPU-1", NULL, false);
+	assert_true(holders_complete(h, &list, &nobody));
+	pod_holds("a", NULL, "x", false); /* got its VF first, and has its GPU by now */
+	assert_false(holders_complete(h, &list, &nobody));
+	assert_true(holders_complete(h, &list, &a_is_next));
+	next.stale = true;
+	assert_false(holders_complete(h, &list, &a_is_next));
+	specs[0].over = true;
+	assert_true(holders_complete(h, &list, &nobody));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+		T(list_replaces_everything),
+		T(get_replaces_one_pod),
+		T(picture_stays_over_hundreds_of_gets),
+		T(pods_that_are_over_hold_nothing),
+		T(picture_is_complete_when_everybody_has_what_he_asks_for),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,563 @@
+/* The keeper's edge: what the machine shows → facts, what the kubelet says → answers, its
+ * checkpoint → UIDs.
+ */
+#include "unit/tracker/tracking.h"
+
+#include <sys/stat.h>
+
+/* --- facts --- */
+
+static void of_the_machine(void *arg)
+{
+	struct hw_inventory *inv = inventory();
+
+	(void)arg;
+	assert_null(facts_of(0).unreadable);
+	assert_null(facts_of(0).away);
+	assert_null(facts_of(0).open);
+	take_rdma_away(inv, 0);
+	set_node(inv);
+	open_device = rdma_of(1);
+	open_users = 2;
+	assert_string_equal(facts_of(0).away,
+			    "its RDMA device is in a container's network namespace");
+	assert_non_null(strstr(facts_of(1).open, "is open (2 contexts)"));
+	assert_true(keeper_is_open(k, vf[1]));
+	assert_null(facts_of(2).away);
+	assert_null(facts_of(2).open);
+	assert_false(keeper_is_open(k, vf[2]));
+}
+
+static void a_vf_that_is_away_or_open_is_in_use(void **state)
+{
+	(void)state;
+	on_rpc(of_the_machine, NULL);
+}
+
+static void hosts_users(void *arg)
+{
+	(void)arg;
+	open_device = rdma_of(1);
+	open_users = 1;
+	host_users = 2;
+	assert_null(facts_of(0).open);
+	assert_non_null(strstr(facts_of(1).open, "is open (1 context)"));
+	/* the host's daemons end: at once nothing that is open is theirs */
+	host_users = 0;
+	open_users = 2;
+	k->host_users_until_ms = 0;
+	assert_non_null(facts_of(1).open);
+}
+
+static void what_every_rdma_device_has_open_is_the_hosts(void **state)
+{
+	(void)state;
+	on_rpc(hosts_users, NULL);
+}
+
+static void all_held(void *arg)
+{
+	(void)arg;
+	open_device = "none";
+	host_users = 1;
+	assert_null(facts_of(0).open);
+	for (size_t i = 0; i < N_VFS; i++)
+		give(i, "p1", NULL);
+	k->host_users_until_ms = 0;
+	open_device = rdma_of(0);
+	open_users = 1;
+	assert_non_null(facts_of(0).open);
+	assert_null(facts_of(1).open);
+}
+
+static void with_every_vf_held_the_hosts_users_are_those_of_before(void **state)
+{
+	(void)state;
+	on_rpc(all_held, NULL);
+}
+
+static void netdev_away(void *arg)
+{
+	struct hw_inventory *inv = inventory();
+
+	(void)arg;
+	give(0, "p1", NULL);
+	keeper_complete(k);
+	assert_string_equal(hold_of(0)->netdev, "vf0");
+	assert_string_equal(hold_of(0)->rdma, rdma_of(0));
+	fn_of(inv, 0)->netdev = NULL;
+	set_node(inv);
+	assert_string_equal(facts_of(0).away,
+			    "its network interface vf0 is in a container's network namespace");
+	assert_null(facts_of(1).away);
+	set_node(inventory());
+	assert_null(facts_of(0).away);
+}
+
+static void a_vf_whose_netdev_is_in_a_pod_is_away_until_it_is_back(void **state)
+{
+	(void)state;
+	on_rpc(netdev_away, NULL);
+}
+
+static void other_driver(void *arg)
+{
+	struct hw_inventory *inv = inventory();
+
+	(void)arg;
+	for (size_t i = 0; i < 3; i++)
+		give(i, "p1", NULL);
+	keeper_complete(k);
+	fn_of(inv, 0)->netdev = NULL;
+	fn_of(inv, 0)->driver = "vfio-pci";
+	fn_of(inv, 1)->netdev = NULL;
+	fn_of(inv, 1)->driver = NULL;
+	fn_of(inv, 2)->netdev = NULL;
+	set_node(inv);
+	assert_null(facts_of(0).away);
+	assert_null(facts_of(1).away);
+	assert_non_null(facts_of(2).away);
+}
+
+static void a_netdev_that_went_with_its_driver_is_not_waited_for(void **state)
+{
+	(void)state;
+	on_rpc(other_driver, NULL);
+}
+
+static void unplugged(void *arg)
+{
+	(void)arg;
+	give(0, "p1", NULL);
+	set_node(synth_inventory("switch:2 gpu:1"));
+	assert_null(facts_of(0).unreadable);
+	assert_null(facts_of(0).away);
+	told(SAYS({ "p2", vf[5] }));
+	assert_null(hold_of(0));
+}
+
+static void make_bus(void)
+{
+	for (const char *below = "sys\0sys/bus\0sys/bus/pci\0sys/bus/pci/devices\0"; *below;
+	     below += strlen(below) + 1)
+		assert_int_equal(mkdir(arena_printf(a, "%s/%s", folder, below), 0755), 0);
+}
+
+static void a_vf_that_left_the_bus_is_used_by_nobody(void **state)
+{
+	(void)state;
+	make_bus();
+	on_rpc(unplugged, NULL);
+}
+
+static void out_of_sight(void *arg)
+{
+	(void)arg;
+	give(0, "p1", NULL);
+	set_node(synth_inventory("switch:2 gpu:1"));
+	assert_string_equal(facts_of(0).unreadable, "the PCI bus could not be read");
+	told(SAYS({ "p2", vf[5] }));
+	assert_non_null(hold_of(0));
+}
+
+/* A scan that failed shows no VFs, too. */
+static void a_vf_that_a_scan_missed_is_not_gone(void **state)
+{
+	(void)state;
+	on_rpc(out_of_sight, NULL);
+}
+
+static void of_cgroups(void *arg)
+{
+	(void)arg;
+	assert_int_equal(facts_of(0).cgroup, HOLDS_CGROUP_OFF);
+	give(0, "p1", "u1");
+	keeper_follow(k, NULL, runs, NULL);
+	running = "u1";
+	assert_int_equal(facts_of(0).cgroup, HOLDS_CGROUP_RUNS);
+	assert_string_equal(facts_of(0).uid, "u1");
+	running = NULL;
+	assert_int_equal(facts_of(0).cgroup, HOLDS_CGROUP_EMPTY);
+	runs_error = -EIO;
+	assert_int_equal(facts_of(0).cgroup, HOLDS_CGROUP_UNKNOWN);
+	assert_int_equal(facts_of(1).cgroup, HOLDS_CGROUP_UNKNOWN); /* whose? */
+	assert_string_equal(facts_of(1).uid, "");
+}
+
+static void the_cgroup_is_that_of_the_holders_uid(void **state)
+{
+	(void)state;
+	on_rpc(of_cgroups, NULL);
+}
+
+static void before_a_scan(void *arg)
+{
+	(void)arg;
+	end(NULL);
+	k = keeper_new(rpc, holds_new(ledger_new(), &holds_default_pace, keeper_now()), NULL, root,
+		       users, NULL);
+	assert_string_equal(facts_of(0).unreadable, "the node has not been scanned yet");
+	assert_false(keeper_is_open(k, vf[0]));
+	told(SAYS({ "p1", vf[0] }));
+	assert_int_equal(ledger_holds(keeper_ledger(k)), 0);
+}
+
+static void before_the_first_scan_nothing_is_known(void **state)
+{
+	(void)state;
+	on_rpc(before_a_scan, NULL);
+}
+
+static void opened(void *arg)
+{
+	(void)arg;
+	give(0, "p1", NULL);
+	open_device = rdma_of(0);
+	open_users = 1;
+	told(SAYS({ "p2", vf[1] }));
+	told(SAYS({ "p2", vf[1] }));
+	assert_true(is_draining(0));
+	changes = 0;
+}
+
+static void closed(void *arg)
+{
+	(void)arg;
+	open_users = 0;
+}
+
+static bool is_dropped(void)
+{
+	return !hold_of(0);
+}
+
+static bool is_change_told(void)
+{
+	return changes > 0;
+}
+
+static void a_vf_that_drains_is_looked_at_until_it_is_closed(void **state)
+{
+	(void)state;
+	on_rpc(opened, NULL);
+	usleep(20000);
+	assert_false(is_dropped());
+	on_rpc(closed, NULL);
+	wait_until(is_dropped);
+	wait_until(is_change_told);
+}
+
+/* --- answers --- */
+
+static void rebuild(void *arg)
+{
+	(void)arg;
+	told(SAYS({ "p1", vf[0] }, { "p2", vf[3] }, { "p3", "mlx5_0" }));
+	assert_int_equal(ledger_holds(keeper_ledger(k)), 2);
+	assert_string_equal(hold_of(3)->owner.pod, "p2");
+	assert_string_equal(hold_of(3)->owner.container, "main");
+	keeper_complete(k);
+	assert_string_equal(hold_of(3)->rdma, rdma_of(3));
+	assert_string_equal(hold_of(3)->netdev, "vf3");
+}
+
+static void a_lost_ledger_is_rebuilt_from_what_containers_hold(void **state)
+{
+	(void)state;
+	on_rpc(rebuild, NULL);
+}
+
+static void slots_and_others(void *arg)
+{
+	struct pod_list list = SAYS({ "p1", "rdma_vf-n0-3" }, { "p2", "GPU-1" });
+	struct holds_slots slots;
+
+	(void)arg;
+	list.v[1].containers[0].held[0].resource = "nvidia.com/gpu";
+	told(list);
+	slots = holds_slots(k->holds, a);
+	assert_int_equal(slots.n_uses, 1);
+	assert_string_equal(slots.uses[0].slot, "rdma_vf-n0-3");
+	assert_int_equal(ledger_holds(keeper_ledger(k)), 0);
+}
+
+static void ids_are_vfs_or_slots_and_other_resources_are_not_ours(void **state)
+{
+	(void)state;
+	on_rpc(slots_and_others, NULL);
+}
+
+static void foreign(void *arg)
+{
+	struct pod_list list = SAYS({ "p1", vf[0] });
+	const struct ledger_owner o = { "default", "p1", "", "main" };
+	struct holds_facts facts = facts_of(0);
+	const struct holds_vf v = { vf[0], "rdma/renamed", NULL, &facts };
+	const char *why;
+
+	(void)arg;
+	assert_true(holds_start(k->holds, &v, 1, &o, 0, false, keeper_now(), a, &why));
+	list.v[0].containers[0].held[0].resource = "rdma/renamed";
+	told(list);
+	assert_non_null(hold_of(0));
+	told(SAYS({ "p9", vf[1] }));
+	assert_null(hold_of(0));
+}
+
+static void holds_of_a_resource_that_is_configured_no_more_live_as_long_as_their_pods(void **state)
+{
+	(void)state;
+	on_rpc(foreign, NULL);
+}
+
+static void one_pod(void *arg)
+{
+	struct pod_list p1 = SAYS({ "p1", vf[0] });
+
+	(void)arg;
+	give(0, "p1", NULL);
+	give(1, "p2", NULL);
+	usleep(2000);
+	keeper_reconcile_pod(k, "default", "p1", &p1.v[0], clock_mono_ms());
+	assert_non_null(hold_of(0));
+	usleep(2000);
+	keeper_reconcile_pod(k, "default", "p1", NULL, clock_mono_ms());
+	assert_null(hold_of(0));
+	assert_non_null(hold_of(1));
+}
+
+static void a_get_is_about_one_pod(void **state)
+{
+	(void)state;
+	on_rpc(one_pod, NULL);
+}
+
+static unsigned n_unlisted;
+static const char *unlisted_vf, *unlisted_driver;
+
+static void on_unlisted(void *ctx, const struct node_seed *seed)
+{
+	(void)ctx;
+	n_unlisted++;
+	assert_string_equal(seed->resource, "rdma/vf");
+	unlisted_vf = arena_strdup(a, seed->vf);
+	unlisted_driver = arena_strdup(a, seed->driver);
+}
+
+static void start_with_away(size_t n)
+{
+	struct hw_inventory *inv = inventory();
+
+	for (size_t i = 0; i < n; i++)
+		take_rdma_away(inv, i);
+	node = node_unref(node);
+	set_node(inv);
+	n_unlisted = 0;
+	keeper_listen_unlisted(k, on_unlisted, NULL);
+}
+
+static void see_unlisted(const struct node_seed *seeds, size_t n)
+{
+	struct hw_inventory *inv = inventory();
+	struct node *before = node;
+
+	take_rdma_away(inv, 0);
+	node = node_new_seeded(inv, cfg, before, seeds, n);
+	node_unref(before);
+	keeper_update(k, node);
+}
+
+static void held_out_of_sight(void *arg)
+{
+	const struct pool_dev *dev;
+
+	(void)arg;
+	start_with_away(1);
+	assert_null(pool_find(&node->pools[0], vf[0]));
+	told(SAYS({ "p1", vf[0] }, { "p2", vf[1] }));
+	keeper_complete(k);
+	assert_int_equal(n_unlisted, 1);
+	assert_string_equal(unlisted_vf, vf[0]);
+	assert_string_equal(hold_of(0)->owner.pod, "p1");
+	told(SAYS({ "p1", vf[0] }, { "p2", vf[1] }));
+	keeper_complete(k);
+	assert_int_equal(n_unlisted, 1); /* once is enough */
+
+	see_unlisted(&(struct node_seed) { "rdma/vf", unlisted_vf, NULL, unlisted_driver }, 1);
+	dev = pool_find(&node->pools[0], vf[0]);
+	assert_true(dev && dev->rdma_away && dev->healthy);
+	assert_non_null(facts_of(0).away);
+	told(SAYS({ "p2", vf[1] }));
+	told(SAYS({ "p2", vf[1] }));
+	assert_true(is_draining(0));
+	set_node(inventory()); /* it is back */
+	assert_null(hold_of(0));
+}
+
+static void a_vf_that_was_out_of_sight_when_the_ledger_was_lost_is_found(void **state)
+{
+	(void)state;
+	on_rpc(held_out_of_sight, NULL);
+}
+
+static void no_vf_of_ours(void *arg)
+{
+	struct hw_inventory *inv = inventory();
+	char pf[BDF_STRLEN];
+
+	(void)arg;
+	bdf_format(inv->pci[inv->pci[synth_vf(inv, 0)].physfn].bdf, pf);
+	take_rdma_away(inv, 0);
+	fn_of(inv, 0)->driver = NULL;
+	node = node_unref(node);
+	set_node(inv);
+	n_unlisted = 0;
+	told(SAYS({ "p1", vf[0] })); /* nobody listens */
+	keeper_listen_unlisted(k, on_unlisted, NULL);
+	told(SAYS({ "p1", vf[0] }, { "p2", "0000:77:00.1" }, { "p3", "mlx5_0" }, { "p4", pf }));
+	keeper_complete(k);
+	assert_int_equal(n_unlisted, 0);
+}
+
+static void what_is_no_vf_with_a_driver_is_not_looked_for(void **state)
+{
+	(void)state;
+	on_rpc(no_vf_of_ours, NULL);
+}
+
+/* --- the checkpoint --- */
+
+/* These pods have VF 0. */
+static void put_entry(FILE *f, const char *uid)
+{
+	fprintf(f,
+		"{\"PodUID\": \"%s\", \"ContainerName\": \"main\", \"ResourceName\": \"rdma/vf\", "
+		"\"DeviceIDs\": {\"0\": [\"%s\"]}}",
+		uid, vf[0]);
+}
+
+static void follow(const char *first_uid, const char *second_uid)
+{
+	const char *path = arena_printf(a, "%s/checkpoint", folder);
+	FILE *f = fopen(path, "we");
+
+	assert_non_null(f);
+	fputs("{\"Data\": {\"PodDeviceEntries\": [", f);
+	put_entry(f, first_uid);
+	if (second_uid) {
+		fputc(',', f);
+		put_entry(f, second_uid);
+	}
+	fputs("]}}", f);
+	fclose(f);
+	keeper_follow(k, path, runs, NULL);
+}
+
+static void hold_and_follow(void *arg)
+{
+	give(0, "p1", NULL);
+	give(1, "p2", NULL);
+	follow("uid-1", arg);
+}
+
+static bool is_uid_known(void)
+{
+	return hold_of(0) && *hold_of(0)->owner.uid;
+}
+
+static void a_hold_gets_the_uid_of_its_pod(void **state)
+{
+	(void)state;
+	running = "uid-1";
+	on_rpc(hold_and_follow, NULL);
+	wait_until(is_uid_known);
+	assert_string_equal(hold_of(0)->owner.uid, "uid-1");
+	assert_string_equal(hold_of(1)->owner.uid, "");
+}
+
+static void fill_with_one(void *arg)
+{
+	(void)arg;
+	assert_string_equal(hold_of(0)->owner.uid, "");
+	follow("uid-1", NULL);
+	give(2, "p3", NULL); /* it is read again after the next change */
+}
+
+static void a_device_of_two_pods_has_no_pods_uid(void **state)
+{
+	(void)state;
+	running = "uid-1";
+	on_rpc(hold_and_follow, (void *)"uid-2");
+	usleep(20000);
+	on_rpc(fill_with_one, NULL);
+	wait_until(is_uid_known);
+}
+
+static void hold_and_go_on_holding(void *arg)
+{
+	(void)arg;
+	k->pace.uids_ms = 5;
+	k->pace.uids_latest_ms = 20;
+	follow("uid-1", NULL);
+	give(0, "p1", NULL);
+	k->busy_ms = INT64_MAX; /* a pod comes at every moment */
+}
+
+static void pods_that_come_without_a_pause_do_not_hide_the_uid(void **state)
+{
+	(void)state;
+	running = "uid-1";
+	on_rpc(hold_and_go_on_holding, NULL);
+	wait_until(is_uid_known);
+}
+
+static void read_checkpoint(void *arg)
+{
+	const struct holds_entry *v;
+
+	(void)arg;
+	assert_int_equal(keeper_checkpoint(k, &v), 0);
+	follow("uid-1", NULL);
+	assert_int_equal(keeper_checkpoint(k, &v), 1);
+	assert_string_equal(v[0].uid, "uid-1");
+	assert_string_equal(v[0].id, vf[0]);
+	assert_string_equal(keeper_uid_of(k, "rdma/vf", vf[0]), "uid-1");
+	assert_string_equal(keeper_uid_of(k, "rdma/vf", vf[1]), "");
+	follow("uid-1", "uid-2"); /* written again */
+	assert_int_equal(keeper_checkpoint(k, &v), 2);
+	assert_string_equal(keeper_uid_of(k, "rdma/vf", vf[0]), "");
+}
+
+static void the_checkpoint_is_read_as_it_is_now(void **state)
+{
+	(void)state;
+	on_rpc(read_checkpoint, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_vf_that_is_away_or_open_is_in_use),
+		TEST(what_every_rdma_device_has_open_is_the_hosts),
+		TEST(with_every_vf_held_the_hosts_users_are_those_of_before),
+		TEST(a_vf_whose_netdev_is_in_a_pod_is_away_until_it_is_back),
+		TEST(a_netdev_that_went_with_its_driver_is_not_waited_for),
+		TEST(a_vf_that_left_the_bus_is_used_by_nobody),
+		TEST(a_vf_that_a_scan_missed_is_not_gone),
+		TEST(the_cgroup_is_that_of_the_holders_uid),
+		TEST(before_the_first_scan_nothing_is_known),
+		TEST(a_vf_that_drains_is_looked_at_until_it_is_closed),
+		TEST(a_lost_ledger_is_rebuilt_from_what_containers_hold),
+		TEST(ids_are_vfs_or_slots_and_other_resources_are_not_ours),
+		TEST(holds_of_a_resource_that_is_configured_no_more_live_as_long_as_their_pods),
+		TEST(a_get_is_about_one_pod),
+		TEST(a_vf_that_was_out_of_sight_when_the_ledger_was_lost_is_found),
+		TEST(what_is_no_vf_with_a_driver_is_not_looked_for),
+		TEST(a_hold_gets_the_uid_of_its_pod),
+		TEST(a_device_of_two_pods_has_no_pods_uid),
+		TEST(pods_that_come_without_a_pause_do_not_hide_the_uid),
+		TEST(the_checkpoint_is_read_as_it_is_now),
+	};
+
+	return cmocka_run_group_tests(tests, start_rpc, stop_rpc);
+}
