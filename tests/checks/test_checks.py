@@ -56,6 +56,13 @@ class Layers(Tree):
         self.write("pkg/config/side.c", '#include "hw/hw.h"\n')
         self.expect("pkg/config/side.c: includes hw/hw.h, but config may use only: base")
 
+    def test_finds_an_internal_header_of_another_room(self):
+        self.write("pkg/hw/hw.c", '#include "hw/hw-internal.h"\n#include "base/base-internal.h"\n')
+        self.write("cmd/x/main.c", '#include "base/base-internal.h"\n')
+        self.expect("pkg/hw/hw.c: includes base/base-internal.h, which is for the files of base alone")
+        self.expect("cmd/x/main.c: includes base/base-internal.h")
+        self.assertNotIn("hw/hw-internal.h", self.run_check("check-layers")[1])
+
     def test_finds_a_foreign_header_outside_its_room(self):
         self.write("pkg/hw/json.c", "#include <jansson.h>\n")
         self.expect("belongs to the room of PkgConfig::jansson alone")
