@@ -1,6 +1,6 @@
 /*
  * Which VFs for which GPUs. Pure: numbers in, numbers out, deterministic, independent of input
- * order where the caller sorts (VFs and places come in address order).
+ * order where the caller sorts (VFs and places come in the order of rails, then addresses).
  *
  * A *place* is where VFs sit on PCIe: their PF (or the VF itself when its PF is not visible). All
  * VFs of a place are equally far from everything.
@@ -16,7 +16,7 @@
  *     VF before the others have their first; of a place, VFs whose port is up before those whose
  *     port is down;
  *  5. the same VF index on every place, where possible; then the lowest index;
- *  6. lowest address.
+ *  6. lowest rail, plane and address: first in the caller's order.
  * Terms 1 to 3 are exactly optimal when v >= g, whatever the ranks, and when v < g on machines
  * whose distances nest, as those of a PCIe tree do. When v < g and they do not nest (unknown NUMA
  * nodes), they are as long as the search ends within ALIGN_SEARCH_LEAVES assignments, which it does
@@ -33,7 +33,7 @@
  *  d. inside one NUMA node;
  *  e. fewest VFs beyond the first on one place;
  *  f. the tightest kind of zone;
- *  g. lowest address.
+ *  g. lowest rail and address.
  * In the best zone the VFs are chosen as for its GPUs at home: each VF beside a GPU of its own as
  * long as there are enough (total rank), then terms 2 and 4 to 6.
  *
@@ -64,7 +64,7 @@ struct align_vf {
 
 struct align_in {
 	const struct align_vf *vfs;
-	size_t n_vfs; /* the available ones, in address order */
+	size_t n_vfs; /* the available ones, by rail and address */
 	size_t n_places;
 	size_t n_gpus;		 /* the container's GPUs; 0: unknown */
 	const uint8_t *gpu_rank; /* n_gpus × n_places */

@@ -5,8 +5,10 @@
 
 #include "align/align.h"
 #include "base/arena.h"
+#include "base/mem.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
+#include "topo/rails.h"
 
 /* Beyond this many places nobody packs by distance: one zone, and no table of all with all. */
 #define MAX_PACKED_PLACES 256
@@ -15,7 +17,7 @@
 struct scene {
 	const struct choose_in *in;
 	struct arena *arena;
-	int *devs; /* VF number → pool index, ascending */
+	int *devs; /* VF number → pool index; by rail, plane and address */
 	int *gpus; /* GPU number → PCI index, ascending */
 	int *free_gpus;
 	int *places; /* place number → PCI index */
@@ -88,6 +90,39 @@ static bool is_must(const struct scene *s, int dev)
 	return listed(s->in->must, s->in->n_must, dev);
 }
 
+/* VFs of lower rails come first, so that among equals they are taken: containers that need a part
+ * of the rails have the same ones on every node. */
+struct ranked {
+	int dev;
+	struct topo_rail at;
+};
+
+static int by_rail(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+
+	if (x->at.rail != y->at.rail) /* unknown ones, -1, behind all others */
+		return (unsigned)x->at.rail < (unsigned)y->at.rail ? -1 : 1;
+	if (x->at.plane != y->at.plane)
+		return x->at.plane < y->at.plane ? -1 : 1;
+	return (x->dev > y->dev) - (x->dev < y->dev);
+}
+
+static int *in_order_of_rails(const struct scene *s, const int *devs, size_t n)
+{
+	_cleanup_free_ struct ranked *ranked = xcalloc(n + 1, sizeof(*ranked));
+	int *out = arena_array(s->arena, n, sizeof(*out));
+
+	for (size_t i = 0; i < n; i++)
+		ranked[i] =
+			(struct ranked) { devs[i], topo_rails_of(s->in->node->rails,
+								 s->in->pool->devs[devs[i]].pci) };
+	qsort(ranked, n, sizeof(*ranked), by_rail);
+	for (size_t i = 0; i < n; i++)
+		out[i] = ranked[i].dev;
+	return out;
+}
+
 /* Places are numbered in the order in which the VFs name them. */
 static void set_vfs(struct scene *s, const int *devs, size_t n)
 {
@@ -96,7 +131,7 @@ static void set_vfs(struct scene *s, const int *devs, size_t n)
 		arena_array(s->arena, s->in->node->inv->n_pci, sizeof(*number)); /* from 1 */
 	size_t n_places = 0;
 
-	s->devs = sorted(devs, n, s->arena);
+	s->devs = in_order_of_rails(s, devs, n);
 	s->places = arena_array(s->arena, n, sizeof(*s->places));
 	for (size_t i = 0; i < n; i++) {
 		int pci = s->in->pool->devs[s->devs[i]].pci, place = place_of(s, pci);
@@ -161,6 +196,7 @@ static int *to_devs(const struct scene *s, const int *vfs, size_t n)
 
 	for (size_t i = 0; i < n; i++)
 		out[i] = s->devs[vfs[i]];
+	qsort(out, n, sizeof(*out), by_number);
 	return out;
 }
 

@@ -13,6 +13,7 @@
 #include "config/config.h"
 #include "hw/inventory.h"
 #include "pool/pool-internal.h"
+#include "topo/rails.h"
 #include "topo/topo.h"
 
 /* The node as it is allocated; `node` comes first, so both have one address. */
@@ -21,6 +22,7 @@ struct counted_node {
 	struct arena *arena; /* owns this struct, too */
 	struct hw_inventory *inv;
 	struct topo *topo;
+	struct topo_rails *rails;
 	atomic_uint refs;
 };
 
@@ -535,10 +537,12 @@ static struct node *build_node(struct hw_inventory *inv, const struct config *cf
 	c->arena = arena;
 	c->inv = inv;
 	c->topo = topo_new_hinted(inv, cfg->hints);
+	c->rails = topo_rails_new(c->topo, NULL, 0);
 	note_hints(&b, c->topo);
 	atomic_init(&c->refs, 1);
 	c->node = (struct node) { .inv = inv,
 				  .topo = c->topo,
+				  .rails = c->rails,
 				  .cfg = cfg,
 				  .pools = b.pools,
 				  .n_pools = cfg->n_pools,
@@ -572,6 +576,7 @@ struct node *node_unref(struct node *n)
 	struct counted_node *c = (struct counted_node *)n;
 
 	if (c && atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) == 1) {
+		topo_rails_free(c->rails);
 		topo_free(c->topo);
 		hw_inventory_free(c->inv);
 		arena_free(c->arena);

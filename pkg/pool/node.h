@@ -13,6 +13,7 @@ struct config;
 struct hw_inventory;
 struct pool_config;
 struct topo;
+struct topo_rails;
 
 struct pool_dev {
 	const char *id; /* PCI address; stable, unique on the node */
@@ -41,6 +42,7 @@ struct node {
 	uint64_t generation; /* grows with every change */
 	const struct hw_inventory *inv;
 	const struct topo *topo;
+	const struct topo_rails *rails;
 	const struct config *cfg; /* borrowed: outlives every node */
 	const struct pool *pools;
 	size_t n_pools; /* as in the configuration; may be empty */

@@ -225,7 +225,7 @@ void topo_rails_free(struct topo_rails *r)
 
 struct topo_rail topo_rails_of(const struct topo_rails *r, int pci)
 {
-	return pci < 0 ? (struct topo_rail) { -1, -1 } : r->of[topo_place(r->t, pci)];
+	return !r || pci < 0 ? (struct topo_rail) { -1, -1 } : r->of[topo_place(r->t, pci)];
 }
 
 const char *const *topo_rails_notes(const struct topo_rails *r, size_t *ret_n)

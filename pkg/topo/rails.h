@@ -37,7 +37,7 @@ struct topo_rail {
 struct topo_rails *topo_rails_new(const struct topo *t, const struct topo_rail_name *names,
 				  size_t n);
 void topo_rails_free(struct topo_rails *r); /* NULL is fine */
-/* Of any PCI function; a VF's are its PF's. pci -1 is on no known rail. */
+/* Of any PCI function; a VF's are its PF's. pci -1 is on no known rail, and with r NULL none is. */
 struct topo_rail topo_rails_of(const struct topo_rails *r, int pci);
 /* A sentence for each name that is no NIC of this node. */
 const char *const *topo_rails_notes(const struct topo_rails *r, size_t *ret_n);

@@ -13,6 +13,7 @@
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "support/synth.h"
+#include "topo/rails.h"
 
 #define HGX	 "numa:2 root:4 switch:1 gpu:1 pf:1 vf:8"
 #define DGX_A100 "numa:4 root:1 switch:1 gpu:2 pf:2 vf:4"
@@ -158,6 +159,31 @@ static void prefers_vf_under_same_switch(void **state)
 		assert_int_equal(out.pairs[0].path.class, TOPO_PIX);
 		assert_int_equal(out.pairs[0].path.bridges, 1);
 	}
+}
+
+/* Both PFs are as near to the GPU: what decides is the rail, and the address where none is known.
+ */
+static void of_equal_pfs_the_lower_rail_is_taken(void **state)
+{
+	_cleanup_machine_ struct machine m = machine("switch:1 gpu:1 pf:2 vf:2");
+	const struct topo_rail_name names[] = { { m.inv->pci[synth_pf(m.inv, 0)].netdev, 3 },
+						{ m.inv->pci[synth_pf(m.inv, 1)].netdev, 2 } };
+	struct request r = request(&m, 0, 1, 1);
+	struct choose_out out = choose(&m, &r, false);
+	struct topo_rails *rails = topo_rails_new(m.topo, names, 2);
+
+	(void)state;
+	EXPECT_DEVS(out, 0);
+	m.node.rails = rails;
+	out = choose(&m, &r, false);
+	EXPECT_DEVS(out, 2);
+	r.gpus.n = 0; /* also where the VFs come first */
+	out = choose(&m, &r, false);
+	EXPECT_DEVS(out, 2);
+	r.want = 3; /* still in the order of the pool */
+	out = choose(&m, &r, false);
+	EXPECT_DEVS(out, 0, 2, 3);
+	topo_rails_free(rails);
 }
 
 static void eight_gpus_get_one_vf_of_each_pf(void **state)
@@ -637,6 +663,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(prefers_vf_under_same_switch),
+		cmocka_unit_test(of_equal_pfs_the_lower_rail_is_taken),
 		cmocka_unit_test(eight_gpus_get_one_vf_of_each_pf),
 		cmocka_unit_test(the_same_vf_index_is_taken_on_every_pf),
 		cmocka_unit_test(a_vf_whose_port_is_down_comes_last),
