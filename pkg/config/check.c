@@ -1,4 +1,4 @@
-/* Keys of a pool that are right one by one and do not go together (reference nccl.md §1.5, §4.1,
+/* Keys of a pool that are right one by one and do not go together (docs/design/nccl.md §1.5, §4.1,
  * §4.2). */
 #include <stdlib.h>
 #include <string.h>

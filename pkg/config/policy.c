@@ -1,6 +1,6 @@
 /*
- * The table. Where every row comes from: the reference page nccl.md §4.1–4.4 and §5 (its class P is
- * POLICY_FREE, N is POLICY_RISKY, D is POLICY_OURS), ranges and releases from NCCL's own
+ * The table. Where every row comes from: docs/design/nccl.md §4.1, §4.2, §4.3, §4.4 and §5 (its
+ * class P is POLICY_FREE, N is POLICY_RISKY, D is POLICY_OURS), ranges and releases from NCCL's own
  * docs/userguide/source/env.rst, UCX's and NVSHMEM's tables of options.
  */
 #include "config/policy.h"
@@ -99,7 +99,7 @@ const struct policy_var policy_vars[] = {
 	OURS("CCL_MNIC", ONECCL, NULL, "local: the NICs beside the process"),
 	OURS("CCL_MNIC_NAME", ONECCL, NULL, "the VFs of the container"),
 
-	/* --- NCCL: devices (nccl.md §4.1) --- */
+	/* --- NCCL: devices (docs/design/nccl.md §4.1) --- */
 	{ "NCCL_NET", NCCL, FREE, TEXT("IB, Socket, or the name of a plugin"),
 	  "the best that works", NULL, NULL, NULL,
 	  "the network to use; IB turns a silent fall-back to TCP into an error",

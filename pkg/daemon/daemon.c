@@ -45,7 +45,7 @@
 
 /* A burst of events (64 VFs appearing) is one scan: the first event arms the timer. */
 #define SETTLE_MS 200
-/* A runtime reads a spec that changed within some milliseconds (reference kubelet.md §4). */
+/* A runtime reads a spec that changed within some milliseconds (docs/design/kubelet.md §4). */
 #define CDI_SETTLE_MS 20
 /* While another railmated has the ledger: the pods that come between its end and our registration
  * are refused for good. */

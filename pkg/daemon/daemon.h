@@ -30,8 +30,8 @@ struct daemon_options {
 	const char *runtime_socket; /* NULL: where runtimes usually have it, below root */
 	enum plugin_registration registration;
 	bool pod_resources;		   /* ask the kubelet which GPUs a container got */
-	unsigned pod_resources_timeout_ms; /* the kubelet's sync loop waits meanwhile (kubelet.md
-					      §1.1) */
+	unsigned pod_resources_timeout_ms; /* the kubelet's sync loop waits meanwhile
+					      (docs/design/kubelet.md §1.1) */
 	bool predict_gpus;		   /* ask the GPU plugin which GPUs will come */
 	const char *gpu_plugin;		   /* its socket; NULL: found by its name */
 	struct specs_options specs;	   /* who tells what pods ask for */

@@ -1,7 +1,7 @@
 /*
  * A VF as it is the moment a container starts: in whatever network namespace its netdev and its
  * RDMA device are by then (the sandbox and the CNI plugins are done when PreStartContainer comes;
- * reference nccl.md §1.6).
+ * docs/design/nccl.md §1.6).
  *
  * Namespaces are files below a directory (/run/netns: containerd and CRI-O bind them there). To
  * look into one takes CAP_SYS_ADMIN; without it, and where the directory is not there, what the

@@ -1,6 +1,6 @@
 /*
  * The kubelet's checkpoint: the only place that shows what regular init containers hold, and the
- * UIDs of pods (reference kubelet.md §1.6). A private format without promise: a hint, where
+ * UIDs of pods (docs/design/kubelet.md §1.6). A private format without promise: a hint, where
  * PodResources has nothing to say.
  */
 #ifndef RAILMATE_KUBECLIENT_CHECKPOINT_H

@@ -2,8 +2,8 @@
  * PodResources: what every container of the node holds. One client for all resources. On the rpc
  * thread.
  *
- * List has a side effect in the kubelet (reference kubelet.md §0.4: it can drop the reservation of
- * an allocation under way), Get has none: Get is preferred wherever the pod's name is known.
+ * List has a side effect in the kubelet (docs/design/kubelet.md §2.2: it can drop the reservation
+ * of an allocation under way), Get has none: Get is preferred wherever the pod's name is known.
  */
 #ifndef RAILMATE_KUBECLIENT_PODRES_H
 #define RAILMATE_KUBECLIENT_PODRES_H

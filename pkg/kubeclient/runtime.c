@@ -19,7 +19,7 @@
 
 /* --- the decision --- */
 
-/* Versions as one number; reference kubelet.md §4 has the facts. */
+/* Versions as one number; docs/design/kubelet.md §4 has the facts. */
 #define VERSION(major, minor, patch) ((major)*UINT64_C(1000000) + (minor)*UINT64_C(1000) + (patch))
 
 struct known {

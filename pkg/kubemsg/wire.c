@@ -224,7 +224,7 @@ struct bytes message_pack(const void *message, struct arena *a)
 	uint8_t *out = arena_alloc(a, len);
 	struct bytes b = { out, protobuf_c_message_pack(m, out) };
 
-	/* One bad byte would make the kubelet drop the whole stream (reference grpc.md §5). */
+	/* One bad byte would make the kubelet drop the whole stream (docs/design/grpc.md §3). */
 	assert(check_message(m->descriptor, b, &unlimited, NULL) == 0);
 	(void)unlimited;
 	return b;

@@ -1,6 +1,6 @@
 /*
  * Our files in the runtime's CDI directory. They are renamed into place from the same directory,
- * under a name that no runtime reads: only then every runtime notices (reference kubelet.md §4).
+ * under a name that no runtime reads: only then every runtime notices (docs/design/kubelet.md §4).
  * Nothing is synced to the disk: the directory is emptied by a reboot, and PreStartContainer writes
  * what is missing.
  */

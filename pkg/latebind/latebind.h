@@ -36,8 +36,8 @@ struct binder_env {
 	const char *checkpoint;		      /* the kubelet's; NULL: do without */
 	struct rundir *rundir; /* files that are mounted into containers; NULL: none */
 	struct truth *truth; /* what VFs are when containers start; NULL: as the host shows them */
-	unsigned settle_ms;  /* after a spec was written: the runtime notices by inotify (reference
-				kubelet.md §4) */
+	unsigned settle_ms;  /* after a spec was written: the runtime notices by inotify
+				(docs/design/kubelet.md §4) */
 	unsigned restore_ms; /* between looks whether the specs are still there; 0: 5 s */
 	void (*note)(void *ctx, const char *sentence); /* a sentence for the log; may be NULL */
 	void *ctx;

@@ -4,7 +4,7 @@
  * that come out live until the next change of the ledger.
  *
  * A VF has at most one hold. Whoever wants to give a VF away looks here first, whatever the kubelet
- * says (reference kubelet.md §0.4, §1.4).
+ * says (docs/design/kubelet.md §2.2, §1.4).
  */
 #ifndef RAILMATE_LEDGER_LEDGER_H
 #define RAILMATE_LEDGER_LEDGER_H

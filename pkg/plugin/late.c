@@ -1,6 +1,6 @@
 /*
  * The device plugin of a pool that binds late: its devices are slots, Allocate promises,
- * PreStartContainer binds (reference kubelet.md §3.2). What is decided, the binder decides.
+ * PreStartContainer binds (docs/design/kubelet.md §3.2). What is decided, the binder decides.
  */
 #include "plugin/plugin-internal.h"
 

@@ -302,7 +302,7 @@ static void listed(void *arg, enum podres_result result, const struct pod_list *
 
 /*
  * With devices set aside already (must) the kubelet has not recorded them, and a List could make it
- * forget them (reference kubelet.md §0.4): then we do without.
+ * forget them (docs/design/kubelet.md §2.2): then we do without.
  */
 static void ask_list(struct look *look)
 {

@@ -322,8 +322,8 @@ static bool has_started(const struct start *s, const struct ledger_hold *hold)
 	return d && d->checked;
 }
 
-/* Two containers have exactly these: the kubelet has given them away twice (reference kubelet.md
- * §0.4). */
+/* Two containers have exactly these: the kubelet has given them away twice (docs/design/kubelet.md
+ * §2.2). */
 static bool is_likelier(const struct start *s, const struct starter *me,
 			const struct starter *other)
 {

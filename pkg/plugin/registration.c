@@ -8,7 +8,8 @@
 #define SETTLE_MS	 5000  /* a stream this old forgives earlier failures */
 #define DRAIN_MS	 1000
 #define ABSENT_MS	 1000 /* a look at the directory, should the event be missed */
-/* The kubelet's socket file is there some milliseconds before it listens (reference grpc.md §6). */
+/* The kubelet's socket file is there some milliseconds before it listens (docs/design/kubelet.md
+ * §5.3). */
 #define REFUSED_MS  2
 #define REFUSED_MAX 1000
 

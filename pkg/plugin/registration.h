@@ -1,6 +1,6 @@
 /*
  * The registration protocol as a pure step: event in, state changed, what to do out. The kubelet
- * side is described in the reference kubelet.md §5; in short: it dials back before Register
+ * side is described in docs/design/kubelet.md §5; in short: it dials back before Register
  * returns, registered means that a ListAndWatch stream is open, and up to 1.36 an old stream that
  * ends after a new registration takes the new one down with it.
  */

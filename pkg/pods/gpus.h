@@ -24,8 +24,8 @@ bool gpus_are_several(const struct node *node, const struct pod_container *c,
 		      const char *claim); /* of this claim */
 /*
  * Are the claim's GPUs that c is shown perhaps not all its own? Several containers of the pod have
- * a part of the claim, it has several GPUs, and the kubelet shows each of them all (reference
- * dra.md §3). Init containers, which it does not show, may have a part as well.
+ * a part of the claim, it has several GPUs, and the kubelet shows each of them all
+ * (docs/design/kubelet.md §2.4). Init containers, which it does not show, may have a part as well.
  */
 bool gpus_are_shared(const struct node *node, const struct pod *pod, const struct pod_container *c,
 		     const char *claim);

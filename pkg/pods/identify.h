@@ -1,6 +1,6 @@
 /*
  * Whose GPUs? The kubelet never says for which pod it asks. By elimination: with pod specs
- * (reference kubelet.md §3.3 a) the container under admission is one that asks for exactly this
+ * (docs/design/kubelet.md §3.3 a) the container under admission is one that asks for exactly this
  * many of our resource and holds none of it yet; without (§3.3 b) the one that has GPUs and none of
  * ours, in the pod that was not complete before. Pure.
  */

@@ -36,7 +36,7 @@ struct candidate {
 
 /*
  * The containers that hold these slots. More than one: the kubelet has given them away twice
- * (reference kubelet.md §0.4). None: only regular init containers hold them, or the list is older
+ * (docs/design/kubelet.md §2.2). None: only regular init containers hold them, or the list is older
  * than they are.
  */
 size_t who_holds(const struct node *node, const struct pod_list *pods, const struct ids *slots,

@@ -1,5 +1,5 @@
 /*
- * CDI specs: how a container gets the VFs that were bound to its slots (reference kubelet.md §4).
+ * CDI specs: how a container gets the VFs that were bound to its slots (docs/design/kubelet.md §4).
  * One spec a container, so that all its devices appear by one rename; it is named after the lowest
  * of its slots. Version 0.5.0 of the format, without annotations: containerd 1.7 knows no later
  * one. Pure.

@@ -1,8 +1,8 @@
 /*
  * Which GID NCCL takes on a RoCE port, and what it has to be told so that it takes a right one.
- * Pure; the reference is NCCL's ncclIbGetGidIndex() since 2.21.5 (nccl.md §1.5): the scan of the
- * table, with its oddities, is followed step by step. Ports with the InfiniBand link layer are not
- * for these functions: NCCL takes no index there.
+ * Pure; the reference is NCCL's ncclIbGetGidIndex() since 2.21.5 (docs/design/nccl.md §1.5): the
+ * scan of the table, with its oddities, is followed step by step. Ports with the InfiniBand link
+ * layer are not for these functions: NCCL takes no index there.
  */
 #ifndef RAILMATE_RENDER_GID_H
 #define RAILMATE_RENDER_GID_H

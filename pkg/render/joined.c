@@ -195,7 +195,8 @@ static size_t nodes_max(const struct grant *grants, size_t n)
 
 /*
  * Of each VF /dev/infiniband/uverbsN, or what its user-space driver needs; then rdma_cm, vhost-net
- * and tun. No umad unless the pool says so, never issm: they allow MAD sending (nccl.md §1.2).
+ * and tun. No umad unless the pool says so, never issm: they allow MAD sending (docs/design/nccl.md
+ * §1.2).
  */
 void render_nodes(const struct grant *grants, size_t n, struct arena *arena, struct edits *edits)
 {

@@ -1,6 +1,6 @@
 /*
  * NCCL's variables but those about GIDs. Source of every rule: NCCL 2.30
- * src/transport/net_ib/init.cc and src/graph, as collected in the reference page nccl.md §1.
+ * src/transport/net_ib/init.cc and src/graph, as collected in docs/design/nccl.md §1.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /*
- * The variables of libraries beside NCCL (reference nccl.md §5.1–5.3), for the VFs of one
+ * The variables of libraries beside NCCL (docs/design/nccl.md §5.1, §5.2, §5.3), for the VFs of one
  * container. Pure. Of NCCL's own only the P_Key's value is from here.
  *
  * A variable names the VFs of those pools that have its profile. What is only the operator's to say

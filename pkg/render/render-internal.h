@@ -9,7 +9,8 @@
 struct pool_config;
 struct strbuf;
 
-/* NCCL takes that many devices since 2.18.5; later ones are dropped without a word (nccl.md §1.1).
+/* NCCL takes that many devices since 2.18.5; later ones are dropped without a word
+ * (docs/design/nccl.md §1.1).
  */
 #define HCAS_MAX      32
 #define PROFILES_NCCL (PROFILE_NCCL | PROFILE_RCCL)

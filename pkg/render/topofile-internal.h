@@ -17,7 +17,7 @@ struct topo;
 struct topofile_in;
 
 /* NCCL reads up to 256 elements per process, and adds its own; 16 attributes, and adds its own
- * (reference nccl.md §2.2). */
+ * (docs/design/nccl.md §2.2). */
 #define TOPOFILE_ELEMENTS_MAX	199
 #define TOPOFILE_ATTRIBUTES_MAX 10
 #define TOPOFILE_STRING_MAX	253 /* of a name or a value */

@@ -1,7 +1,7 @@
 /*
  * Which elements the file has. Every GPU and every NIC is a leaf at the address by which NCCL looks
  * for it; above it stand the switches as NCCL sees them (each by its upstream port; root ports do
- * not count), or the one that the hints tell of. Facts: reference nccl.md §2.4-2.5, NCCL's
+ * not count), or the one that the hints tell of. Facts: docs/design/nccl.md §2.4, §2.5, NCCL's
  * src/graph/xml.cc.
  */
 #include "render/topofile.h"

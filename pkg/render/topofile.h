@@ -1,9 +1,9 @@
 /*
  * The topology file of a node: the PCI tree as NCCL would see it, or as it should have seen it, in
- * NCCL's own dialect of XML (reference nccl.md §2; the parser is NCCL's src/graph/xml.cc and takes
- * much less than XML, so the writer is strict and checks what it wrote). One content per node,
- * whatever a container got: NCCL leaves out what a process does not use, and all ranks of a host
- * must see the same. RCCL wants version 2. Pure.
+ * NCCL's own dialect of XML (docs/design/nccl.md §2; the parser is NCCL's src/graph/xml.cc and
+ * takes much less than XML, so the writer is strict and checks what it wrote). One content per
+ * node, whatever a container got: NCCL leaves out what a process does not use, and all ranks of a
+ * host must see the same. RCCL wants version 2. Pure.
  */
 #ifndef RAILMATE_RENDER_TOPOFILE_H
 #define RAILMATE_RENDER_TOPOFILE_H

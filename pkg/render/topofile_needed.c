@@ -1,5 +1,5 @@
-/* When the file is better than what NCCL finds by itself (reference nccl.md §2.5), and which one a
- * container is shown. */
+/* When the file is better than what NCCL finds by itself (docs/design/nccl.md §2.5), and which one
+ * a container is shown. */
 #include <stdio.h>
 
 #include "base/arena.h"

@@ -1,5 +1,5 @@
-/* How the elements are written (reference nccl.md §2.2, 2.3): one a line, in address order, so that
- * equal input gives equal bytes. */
+/* How the elements are written (docs/design/nccl.md §2.2, §2.3): one a line, in address order, so
+ * that equal input gives equal bytes. */
 #include <stdlib.h>
 #include <string.h>
 

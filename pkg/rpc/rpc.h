@@ -1,7 +1,7 @@
 /*
  * Bytes over gRPC (C core) on unix sockets. One thread, "rpc", owns every gRPC object; a second
  * one, "rpc-accept", accepts connections and hands over those that begin as HTTP/2 does (gRPC's own
- * unix listener steals and unlinks live sockets of others: reference grpc.md §4.1). Knows nothing
+ * unix listener steals and unlinks live sockets of others: docs/design/grpc.md §1). Knows nothing
  * of the kubelet.
  *
  * What peers can make a server hold is bounded, whatever they send and do not send: limits.h has

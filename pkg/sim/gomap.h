@@ -1,7 +1,7 @@
 /*
- * The order in which Go walks a small map, as the kubelet walks a container's limits (reference
- * kubelet.md §1.3): eight cells filled in the order of insertion, from a random cell on. A DeepCopy
- * walks the map and inserts in that order.
+ * The order in which Go walks a small map, as the kubelet walks a container's limits
+ * (docs/design/kubelet.md §1.3): eight cells filled in the order of insertion, from a random cell
+ * on. A DeepCopy walks the map and inserts in that order.
  */
 #ifndef RAILMATE_SIM_GOMAP_H
 #define RAILMATE_SIM_GOMAP_H

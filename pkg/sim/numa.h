@@ -1,6 +1,6 @@
 /*
  * The kubelet's TopologyManager, container scope: hints of each resource, their merge, the policy's
- * verdict (reference kubelet.md §1.5). Pure. A set of NUMA nodes is a bit mask; 0 means "no
+ * verdict (docs/design/kubelet.md §1.5). Pure. A set of NUMA nodes is a bit mask; 0 means "no
  * topology".
  */
 #ifndef RAILMATE_SIM_NUMA_H

@@ -61,7 +61,7 @@ struct holds_now keeper_now(void);
 void keeper_update(struct keeper *k, struct node *node);
 /* From now on look by itself, while something is held: Get of each pod every few seconds; a List
  * only where Get does not work or a pod's name is not known, seldom, and never soon after an
- * allocation (docs/design/kubelet.md §0.4). podres outlives the keeper. */
+ * allocation (docs/design/kubelet.md §2.2). podres outlives the keeper. */
 void keeper_watch(struct keeper *k, struct podres *podres);
 /* Do containers of the pod whose cgroup has this UID run? 1, 0, -errno: cannot be known. */
 typedef int (*keeper_runs_fn)(void *ctx, const char *uid);

@@ -1,7 +1,7 @@
 /*
  * Who is still there? The kubelet tells nobody that a pod has gone: it is asked, pod by pod, a few
  * times a second at most (its limit is shared by all clients of the node). Get has no side effect;
- * a List has one (reference kubelet.md §0.4), so it is the last resort.
+ * a List has one (docs/design/kubelet.md §2.2), so it is the last resort.
  */
 #include "tracker/tracker-internal.h"
 

@@ -151,5 +151,40 @@ class Links(Tree):
         self.expect("a.md: the yaml block at line 2 does not parse")
 
 
+class Citations(Tree):
+    def expect(self, words):
+        code, said = self.run_check("check-citations")
+        self.assertEqual(code, 1, said)
+        self.assertIn(words, said)
+
+    def setUp(self):
+        super().setUp()
+        self.write("docs/design/a.md", "# A\n## 1 One, as in §1.2\n### 1.2 Two\nsee docs/design/b.md §3 and §1\n")
+        self.write("docs/design/b.md", "# B\n## 1 One\n## 3 Three\n")
+
+    def test_is_silent_about_what_exists(self):
+        self.write("pkg/base/x.c", "/* docs/design/a.md §1.2, §1; RFC 9113 §6.7; about.md */\n")
+        self.write("tests/x/y.py", '"""notes.md"""\n# (docs/design/a.md\n# §1)\n')
+        self.write("tests/x/notes.md", "# Notes\n")
+        self.assertEqual(self.run_check("check-citations"), (0, ""))
+
+    def test_finds_a_document_that_does_not_exist(self):
+        self.write("pkg/base/x.c", "/* see notes.md */\n")
+        self.expect("pkg/base/x.c: names notes.md, which does not exist")
+
+    def test_finds_a_section_that_does_not_exist(self):
+        self.write("pkg/base/x.c", "/*\n * See docs/design/a.md\n * §1.3.\n */\n")
+        self.expect("pkg/base/x.c: names §1.3 of docs/design/a.md, which has no such section")
+
+    def test_finds_a_section_of_a_document_that_is_not_named_from_the_top(self):
+        self.write("docs/c.md", "# C\n## 1 One\n")
+        self.write("pkg/base/x.c", "/* c.md §1 */\n")
+        self.expect("names §1 of c.md: with a section, name the document from the top")
+
+    def test_finds_sections_in_one_go(self):
+        self.write("pkg/base/x.c", "/* docs/design/a.md §1-2 */\n")
+        self.expect("name each section by itself")
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -1,6 +1,6 @@
 /*
  * The admission of one pod at a time: containers in order, resources of a container one after the
- * other, each recorded before the next is asked for (reference kubelet.md §1.2). A chain of
+ * other, each recorded before the next is asked for (docs/design/kubelet.md §1.2). A chain of
  * callbacks; proceed() goes on where it stopped.
  */
 #include "kubelet.h"

@@ -1,7 +1,7 @@
 /*
  * kubelet_internal_checkpoint, for the noise it makes in the directory and for readers that want a
- * hint. The checksum is a constant: the real one hashes Go's own dump of the struct (reference
- * kubelet.md §1.6).
+ * hint. The checksum is a constant: the real one hashes Go's own dump of the struct
+ * (docs/design/kubelet.md §1.6).
  */
 #include "kubelet.h"
 

@@ -1,8 +1,8 @@
 /*
  * A kubelet's device manager, its PodResources server and its plugin watcher, as far as a device
- * plugin can see them (reference kubelet.md §§1, 2, 5). Driven by a script on standard input, tells
- * what happened as one JSON object a line on standard output. Everything below lives on the rpc
- * thread; main.c only reads lines and posts them.
+ * plugin can see them (docs/design/kubelet.md §1, §2, §5). Driven by a script on standard input,
+ * tells what happened as one JSON object a line on standard output. Everything below lives on the
+ * rpc thread; main.c only reads lines and posts them.
  */
 #ifndef FAKEKUBELET_KUBELET_H
 #define FAKEKUBELET_KUBELET_H
@@ -122,8 +122,8 @@ struct pod_entry {
 	size_t n_containers;
 	struct fake_claim *claims;
 	size_t n_claims;
-	bool prepared;	/* the drivers have: after the admission, before the sandbox (reference
-			   dra.md §3) */
+	bool prepared;	/* the drivers have: after the admission, before the sandbox
+			   (docs/design/kubelet.md §2.4) */
 	bool active;	/* false: removed or failed, its records wait for the next collection */
 	bool admitting; /* not to be collected yet */
 };

@@ -1,7 +1,7 @@
 /*
  * The plugin server and the device manager's side of it: Register, the dial-back, ListAndWatch
  * streams and what their end does. 1.36 looks the connection up by resource name when a stream ends
- * and closes whatever it finds there (reference kubelet.md §0.9); 1.20 touches only its own.
+ * and closes whatever it finds there (docs/design/kubelet.md §5.2); 1.20 touches only its own.
  */
 #include "kubelet.h"
 

@@ -40,7 +40,8 @@ static struct held held_of(struct kubelet *k, const struct allocation *al, struc
 	return h;
 }
 
-/* All that the driver gave for the claim to begin with, up to this device (reference dra.md §3 a).
+/* All that the driver gave for the claim to begin with, up to this device (docs/design/kubelet.md
+ * §2.4 a).
  */
 static struct ids cdi_names(const struct pod_entry *p, const struct fake_claim *claim,
 			    size_t device, struct arena *a)
@@ -65,7 +66,7 @@ static bool has_part(const struct fake_container *c, const struct fake_claim *cl
 	return false;
 }
 
-/* Whoever has a part of a claim is shown all of it (§3 b), when the drivers have prepared it. */
+/* Whoever has a part of a claim is shown all of it (§2.4 b), when the drivers have prepared it. */
 static void add_claims(const struct pod_entry *p, const struct fake_container *c,
 		       struct pod_container *v, struct arena *a)
 {

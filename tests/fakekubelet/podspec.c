@@ -133,7 +133,7 @@ static void put_first(struct fake_container *c, bool gpus)
 	}
 }
 
-/* The real one walks a Go map: any order (reference kubelet.md §1.3). */
+/* The real one walks a Go map: any order (docs/design/kubelet.md §1.3). */
 static int order_demands(struct kubelet *k, const char *order, struct pod_entry *p, struct err *err)
 {
 	for (size_t i = 0; i < p->n_containers; i++) {

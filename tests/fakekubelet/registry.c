@@ -1,7 +1,7 @@
 /*
  * The plugin watcher: sockets in plugins_registry are asked who they are and connected to. A socket
  * that stays is never asked twice, whatever became of its plugin; only a new one (another inode) is
- * (reference kubelet.md §5).
+ * (docs/design/kubelet.md §5).
  */
 #include "kubelet.h"
 

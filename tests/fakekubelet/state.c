@@ -109,7 +109,7 @@ void rebuild_allocated(struct kubelet *k)
 /*
  * As UpdateAllocatedDevices: nothing to do while every pod with records is active; else the set of
  * taken devices is computed anew from the records, and a reservation that is not recorded yet is
- * lost (reference kubelet.md §0.4).
+ * lost (docs/design/kubelet.md §2.2).
  */
 void collect_inactive(struct kubelet *k, bool always)
 {

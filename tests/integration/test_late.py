@@ -51,7 +51,7 @@ class Slots(LateCase):
         self.assertEqual(c["device_nodes"], [])
 
     def test_the_preference_avoids_what_is_held(self):
-        """Also when the kubelet offers it: its bug of reference kubelet.md §0.4."""
+        """Also when the kubelet offers it: its bug of docs/design/kubelet.md §2.2."""
         node = self.late()
         node.kubelet.ask("kubelet-bug double")
         first, _ = self.run_pod(node, "first", f"main:{VF}=4")
@@ -275,7 +275,7 @@ class Restarts(LateCase):
 
 class DoubleAllocation(LateCase):
     def test_one_slot_for_two_pods_is_two_vfs(self):
-        """The kubelet's bug of reference kubelet.md §0.4: every List drops the reservation in flight."""
+        """The kubelet's bug of docs/design/kubelet.md §2.2: every List drops the reservation in flight."""
         node = self.late()
         node.kubelet.ask("kubelet-bug double")
         taken, slots = {}, {}

@@ -1,7 +1,7 @@
 /*
- * The kubelet's device manager, pod manager and pod workers, as kubelet.md §1 and §2 have them: one
- * admission at a time, resource by resource; `allocated` apart from `devs`, and rebuilt from it
- * whenever a pod went (fact 4); a checkpoint once a container.
+ * The kubelet's device manager, pod manager and pod workers, as docs/design/kubelet.md §1 and §2
+ * have them: one admission at a time, resource by resource; `allocated` apart from `devs`, and
+ * rebuilt from it whenever a pod went (fact 4); a checkpoint once a container.
  */
 #include "sim.h"
 

@@ -152,7 +152,7 @@ def gets_others(c, grace):
 
 def lose_reservation(c, plugins, deadline):
     """
-    Makes the kubelet forget that it gave a VF away (reference kubelet.md §0.4): a pod becomes inactive and somebody asks
+    Makes the kubelet forget that it gave a VF away (docs/design/kubelet.md §2.2): a pod becomes inactive and somebody asks
     for a List while railmated has not answered Allocate. Returns the pod that has the VF; None: the other's time was up too soon.
     """
     dying = c.new(container("main", 0, 1, then=DEAF), grace=3, deadline=deadline)

@@ -125,7 +125,7 @@ def unmapped(gid):
     return address.ipv4_mapped or address
 
 
-# --- what NCCL makes of it: since 2.21.5, reference nccl.md §1.5 ---
+# --- what NCCL makes of it: since 2.21.5, docs/design/nccl.md §1.5 ---
 
 def fits(entry, env):
     a = entry["address"]

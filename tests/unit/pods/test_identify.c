@@ -358,7 +358,7 @@ static void empty_list_is_fine(void **state)
 	assert_int_equal(who.n_busy_gpus, 0);
 }
 
-/* The kubelet lists them in another order each time (reference kubelet.md §2). */
+/* The kubelet lists them in another order each time (docs/design/kubelet.md §2). */
 static void a_pod_is_found_in_whatever_order_they_are_listed(void **state)
 {
 	static const char *const names[] = { "p7", "p8", "p9", "p6", "p10", "p1" };
