@@ -80,7 +80,7 @@ static int check_unknown(struct parse *p, const struct item *at)
 		     near->name);
 	else
 		warn(p, at,
-		     "'%s' is not known, and taken as it is (docs/nccl.md lists what is known)",
+		     "'%s' is not known, and taken as it is (docs/nccl-variables.md lists the known ones)",
 		     name);
 	return 0;
 }

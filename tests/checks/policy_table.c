@@ -1,4 +1,5 @@
-/* The table of config/policy.h as JSON on standard output: docs/nccl.md is compared with it. */
+/* The table of config/policy.h as JSON on standard output: docs/nccl-variables.md is compared with
+ * it. */
 #include <stdio.h>
 
 #include "base/arena.h"

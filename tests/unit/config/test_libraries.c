@@ -320,8 +320,8 @@ static void unknown_variables_are_taken_with_a_warning(void **state)
 	static const struct row rows[] = {
 		{ "NCCL_IB_TCC", "; did you mean 'NCCL_IB_TC'?" },
 		{ "nccl_ib_tc", "; did you mean 'NCCL_IB_TC'?" },
-		{ "NCCL_OF_NEXT_YEAR", " (docs/nccl.md lists what is known)" },
-		{ "HSA_OF_NEXT_YEAR", " (docs/nccl.md lists what is known)" },
+		{ "NCCL_OF_NEXT_YEAR", " (docs/nccl-variables.md lists the known ones)" },
+		{ "HSA_OF_NEXT_YEAR", " (docs/nccl-variables.md lists the known ones)" },
 	};
 
 	(void)state;
