@@ -79,7 +79,7 @@ static int print_manifest(const struct patient *p, enum doctor_platform platform
 			     f->check->id, f->sentence);
 	}
 	if (!doctor_manifest(p->facts, p->report, platform, &out))
-		fail(0, "nothing was found that the kernel's command line would change");
+		fail(0, "no finding can be fixed on the kernel's command line");
 	return print_out(&out);
 }
 

@@ -40,8 +40,8 @@ static const struct doctor_advice acs_unknown = {
 	{ DOCTOR_NEED_PRIVILEGE, NULL, NULL },
 };
 static const struct doctor_advice acs_hidden = {
-	"The switches are the host's: if they redirect, GPUDirect RDMA is slow, and nothing in here can "
-	"tell.",
+	"The switches are the host's: if they redirect, GPUDirect RDMA is slow, which cannot be seen "
+	"from inside.",
 	{ "Ask who runs the host: good is SV RR CR UF DT with ATS on GPU and NIC.", NULL, NULL },
 };
 static const struct doctor_advice acs_direct = {

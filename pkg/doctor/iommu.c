@@ -179,7 +179,7 @@ static void run_iommu(const struct doctor_facts *f, struct doctor_report *r)
 
 const struct doctor_check doctor_iommu_checks[] = {
 	{ "iommu", "IOMMU leaves GPUs and NICs alone",
-	  "Reads the type of each device's IOMMU group, which is the truth; the command line is a hint only. "
+	  "Reads the type of each device's IOMMU group, which decides; the command line is a hint only. "
 	  "PASS: identity (passthrough), no IOMMU, or translated with ATS on. WARN: DMA or DMA-FQ, that is "
 	  "translated, without ATS. FAIL: blocked. UNKNOWN: the type cannot be read. Sharing a group is no "
 	  "condition of peer-to-peer: groups describe isolation.",

@@ -242,7 +242,7 @@ static void ask_kernel(const struct gather *g, const struct hw_pci *f, struct do
 	if (netlink_vfs(f->netdev, g->arena, &ret->vfs, &ret->n_vfs, &err) < 0)
 		ret->why_no_vfs = clause(g, &err);
 	else if (!ret->n_vfs)
-		ret->why_no_vfs = "its driver does not tell";
+		ret->why_no_vfs = "not reported by the driver";
 	if (netlink_dcb(f->netdev, &ret->dcb, &err) < 0)
 		ret->why_no_dcb = clause(g, &err);
 }

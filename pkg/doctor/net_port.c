@@ -35,7 +35,7 @@ static const struct doctor_advice port_here_down = {
 static const struct doctor_advice port_idle = {
 	"A port of Ethernet is ACTIVE when its interface is switched on, which sriov-cni does when it moves "
 	"it into a pod; for "
-	"pods with hostNetwork somebody has to (ip link set INTERFACE up).",
+	"pods with hostNetwork it has to be done by hand (ip link set INTERFACE up).",
 	{ NULL },
 };
 static const struct doctor_advice port_unknown = {

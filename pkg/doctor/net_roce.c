@@ -169,7 +169,7 @@ static const struct doctor_advice qos_mixed = {
 	{ "Set the same on all PFs (mlnx_qos -i PF, dcb pfc show dev PF).", NULL, NULL },
 };
 static const struct doctor_advice qos_unknown = {
-	"Whether NCCL's packets are lossless is not known; only the PF's own interface tells, in the host's "
+	"Whether NCCL's packets are lossless is not known; only the PF's own interface shows it, in the host's "
 	"network namespace.",
 	{ "Run it on the host; or look: mlnx_qos -i PF, dcb pfc show dev PF, dcb app show dev PF.",
 	  NULL, NULL },
@@ -248,7 +248,7 @@ static void judge_qos(const struct doctor_facts *f, struct doctor_report *r, int
 	if (n->why_no_dcb || n->dcb.pfc < 0 || n->dcb.trust == HW_DCB_TRUST_UNKNOWN)
 		doctor_find(r, DOCTOR_UNKNOWN, &qos_unknown, doctor_address(f, pci),
 			    "PFC and trust of %s are not known: %s.", net_name(f, pci),
-			    n->why_no_dcb ? n->why_no_dcb : "its driver does not tell");
+			    n->why_no_dcb ? n->why_no_dcb : "not reported by the driver");
 	else if (!n->dcb.pfc)
 		doctor_find(r, DOCTOR_WARN, &qos_no_pfc, doctor_address(f, pci),
 			    "%s has PFC on no priority: its port is lossy.", net_name(f, pci));

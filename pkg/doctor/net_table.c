@@ -201,7 +201,7 @@ static const struct doctor_advice netns_shared = {
 	{ NULL },
 };
 static const struct doctor_advice netns_exclusive = {
-	"A container sees a VF's RDMA device only if somebody moved it into the pod's network namespace, "
+	"A container sees a VF's RDMA device only if it was moved into the pod's network namespace, "
 	"which gives it another uverbs "
 	"number: NCCL finds no device otherwise.",
 	{ "Chain rdma-cni behind sriov-cni in the pods' networks (railmate asks for PreStartContainer and "

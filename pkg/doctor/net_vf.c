@@ -29,7 +29,7 @@ static const struct doctor_advice identity_mac = {
 	  NULL, NULL },
 };
 static const struct doctor_advice identity_node_guid = {
-	"NCCL does not care; librdmacm (UCX, oneCCL, storage) tells devices apart by this GUID and takes the "
+	"NCCL does not care; librdmacm (UCX, oneCCL, storage) distinguishes devices by this GUID and takes the "
 	"wrong one.",
 	{ "ip link set PF vf N node_guid GUID, then unbind the VF from its driver and bind it again; the "
 	  "sriov-network-operator does it for VFs with isRdma: true.",
@@ -40,7 +40,7 @@ static const struct doctor_advice identity_unknown = {
 	{ "Look on the host: ip link show PF; cat /sys/class/infiniband/DEVICE/node_guid.", NULL,
 	  NULL },
 };
-static const struct doctor_advice identity_fine = { "The fabric can tell them apart.", { NULL } };
+static const struct doctor_advice identity_fine = { "The fabric can distinguish them.", { NULL } };
 
 enum {
 	IDENTITY_FINE,
@@ -138,7 +138,7 @@ static const struct doctor_advice admin_disabled = {
 static const struct doctor_advice admin_limited = {
 	"NCCL takes a VF for as fast as its port and gives it as much to do as one without a limit; "
 	"railmate's topology file "
-	"(topologyFile: auto) tells it the limit.",
+	"(topologyFile: auto) has the limit.",
 	{ NULL },
 };
 static const struct doctor_advice admin_unknown = {
@@ -246,7 +246,7 @@ static const struct doctor_advice verbs_missing = {
 	  "Add ib_uverbs to machine.kernel.modules." },
 };
 static const struct doctor_advice verbs_no_node = {
-	"The driver has a verbs device, but without its node in /dev/infiniband nobody can open it, and a "
+	"The driver has a verbs device, but without its node in /dev/infiniband it cannot be opened, and a "
 	"container that gets "
 	"the VF does not start.",
 	{ "systemctl restart systemd-udevd; udevadm trigger --subsystem-match=infiniband_verbs; look whether "
@@ -308,7 +308,7 @@ const struct doctor_check doctor_vf_checks[] = {
 	{ "vf-admin", "what the PF's administrator set for VFs",
 	  "Asks the kernel (ip link show PF) for the link state, trust, spoof check and rate limit of the "
 	  "VFs. FAIL: a link "
-	  "state of disable. Rate limits and trust are told. UNKNOWN: not the running machine, or the PFs "
+	  "state of disable. Rate limits and trust are shown. UNKNOWN: not the running machine, or the PFs "
 	  "are in another "
 	  "network namespace, as in a pod.",
 	  run_admin },

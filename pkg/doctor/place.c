@@ -201,8 +201,8 @@ static const struct doctor_advice path_far = {
 	{ no_switch_fix, NULL, NULL },
 };
 static const struct doctor_advice path_hidden = {
-	"The hypervisor hides the PCIe switches, so neither NCCL nor this program can tell near from far.",
-	{ "Tell railmated, and this program, which GPUs and NICs share a switch (--topology-hints FILE): "
+	"The hypervisor hides the PCIe switches, so neither NCCL nor this program knows which NIC is near.",
+	{ "Describe to railmated, and to this program, which GPUs and NICs share a switch (--topology-hints FILE): "
 	  "NCCL then reads the real tree from NCCL_TOPO_FILE.",
 	  NULL, NULL },
 };
@@ -258,7 +258,7 @@ static void run_path(const struct doctor_facts *f, struct doctor_report *r)
 
 static const struct doctor_advice numa_unknown = {
 	"NCCL puts a device without a node on the first CPU, and its threads and buffers with it.",
-	{ "Set the NUMA or SLIT options of the BIOS so that the firmware tells the node (_PXM) of each host "
+	{ "Set the NUMA or SLIT options of the BIOS so that the firmware reports the node (_PXM) of each host "
 	  "bridge, or update the firmware; in a virtual machine let the host give the guest a node for each "
 	  "device.",
 	  NULL, NULL },
@@ -382,7 +382,7 @@ static void judge_link(const struct doctor_facts *f, struct doctor_report *r, in
 
 	if (!p->link_width || !max)
 		doctor_find(r, DOCTOR_UNKNOWN, &link_unknown, doctor_address(f, pci),
-			    "%s does not tell its PCIe link.", name);
+			    "The PCIe link of %s is not known.", name);
 	else if (p->link_width < max)
 		doctor_find(r, DOCTOR_WARN, &link_narrow, doctor_address(f, pci),
 			    "%s runs x%d of x%d.", name, p->link_width, max);
@@ -442,7 +442,7 @@ const struct doctor_check doctor_place_checks[] = {
 	{ "vfs", "VFs are there",
 	  "FAIL: no RDMA device at all. WARN: a card that could have VFs has none, if no card has any or if "
 	  "it is nearer to a GPU than those that have. Cards for storage and management without VFs are "
-	  "nobody's nearest and are left alone.",
+	  "nearest to no GPU and are left alone.",
 	  run_vfs },
 	{ "path", "PCIe way from each GPU to its nearest NIC",
 	  "PASS: the best class is PIX or PXB, which is where NCCL's GPUDirect RDMA is on by default; or the "

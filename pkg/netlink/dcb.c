@@ -172,7 +172,7 @@ int netlink_dcb(const char *netdev, struct hw_dcb *ret, struct err *err)
 	snprintf(what, sizeof(what), "DCB of %s", netdev);
 	r = netlink_ask(NETLINK_ROUTE, request, note_dcb, &answer, what, err);
 	if (r == 0 && answer.r < 0)
-		r = err_set(err, -answer.r, "%s: its driver does not tell", what);
+		r = err_set(err, -answer.r, "%s: not reported by the driver", what);
 	if (r == 0)
 		*ret = answer.dcb;
 	return r;

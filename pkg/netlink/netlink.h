@@ -42,7 +42,7 @@ struct netlink_vf {
 };
 
 /* The VFs of a PF's netdev in the order of the kernel (by index), in the arena. None: it has none,
- * or its driver does not tell. */
+ * or not reported by the driver. */
 int netlink_vfs(const char *netdev, struct arena *arena, const struct netlink_vf **ret,
 		size_t *ret_n, struct err *err);
 

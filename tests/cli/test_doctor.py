@@ -207,7 +207,7 @@ class Manifest(DoctorTest):
         for platform in ("grub", "openshift", "talos"):
             done = doctor(machine(SOUND), "--fix-manifest", platform, "--only", "iommu,acs")
             self.assertEqual((done.returncode, done.stdout), (0, ""))
-            self.assertIn("nothing was found", done.stderr)
+            self.assertIn("no finding can be fixed", done.stderr)
 
     def test_what_is_unknown_is_not_in_it_and_said(self):
         done = doctor(machine(VIRTUAL), "--fix-manifest", "grub")

@@ -273,7 +273,7 @@ static const struct {
 	{ "link", SOUND, nic_slow_narrow, DOCTOR_WARN, "runs x8 of x16" },
 	{ "link", SOUND, nic_in_an_older_slot, DOCTOR_PASS, "Links at full width and speed: 4." },
 	{ "link", SOUND, nic_no_speed, DOCTOR_PASS, "Links at full width and speed: 4." },
-	{ "link", SOUND, gpu_no_link, DOCTOR_UNKNOWN, "does not tell" },
+	{ "link", SOUND, gpu_no_link, DOCTOR_UNKNOWN, "is not known" },
 	{ "iommu", SOUND, nothing, DOCTOR_PASS, "8 GPUs, NICs and VFs" },
 	{ "iommu", SOUND, no_iommu, DOCTOR_PASS, "8 GPUs, NICs and VFs" },
 	{ "iommu", SOUND, gpu_dma, DOCTOR_WARN, "DMA (translated, strict), and it has no ATS" },

@@ -494,7 +494,7 @@ static void qos_of_the_pf_is_told(void **state)
 		  "NCCL_IB_TC 106 is DSCP 26, which it puts on priority 3, but PFC is enabled on priority 4 "
 		  "only." },
 		{ -1, HW_DCB_TRUST_DSCP, -1, DOCTOR_UNKNOWN,
-		  "PFC and trust of 0000:3b:00.0 (mlx5_0) are not known: its driver does not tell." },
+		  "PFC and trust of 0000:3b:00.0 (mlx5_0) are not known: not reported by the driver." },
 	};
 	struct visit v;
 
