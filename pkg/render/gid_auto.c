@@ -204,7 +204,7 @@ static const char *why_not(const struct gid_vf *vfs, size_t n, struct arena *are
 		       "one family";
 	return "no GID setting is right for all VFs: their tables hold GIDs that are not this container's, "
 	       "or of another "
-	       "RoCE version, and no address range (NCCL_IB_ADDR_RANGE) tells them apart";
+	       "RoCE version, and no address range (NCCL_IB_ADDR_RANGE) separates them";
 }
 
 bool gid_auto(const struct gid_vf *vfs, size_t n, struct arena *arena, struct gid_env *ret,

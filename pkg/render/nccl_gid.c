@@ -140,7 +140,7 @@ static void take_words(const struct rail *rails, size_t n, struct arena *arena,
 				arena_printf(
 					arena,
 					"the pools %s and %s want different GIDs (gidFamily, gidRange, "
-					"roceVersion): NCCL is told what %s wants",
+					"roceVersion): the settings of %s are used",
 					cfg->resource, cfg_of(&rails[i])->resource, cfg->resource));
 	}
 	ret->set = true;

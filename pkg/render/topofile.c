@@ -320,8 +320,7 @@ static bool is_plain_name(const char *name)
 static void add_net(struct topofile_build *b, int element, const char *name, int speed_mbps)
 {
 	if (!is_plain_name(name)) {
-		note(b,
-		     "the RDMA device '%s' is not told of: NCCL's parser has no way to write its name",
+		note(b, "the RDMA device '%s' is left out: NCCL's parser cannot read its name",
 		     name);
 		return;
 	}
@@ -422,7 +421,7 @@ static int write_text(struct topofile_build *b, struct strbuf *out, struct err *
 	if (!b->n && b->n_notes)
 		return err_set(err, ENODATA, "%s", b->notes[0]);
 	if (!b->n)
-		return err_set(err, ENODATA, "there is neither a GPU nor an RDMA NIC to tell of");
+		return err_set(err, ENODATA, "there is neither a GPU nor an RDMA NIC");
 	topofile_put(b, out);
 	if (!b->full && topofile_check(strbuf_str(out), out->len, b->in->version, err) < 0)
 		return err_wrap(err, "NCCL would not read the topology file of this node");

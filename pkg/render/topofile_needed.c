@@ -51,7 +51,7 @@ static void hidden_switches(const struct topo *topo, struct strbuf *why)
 
 	if (!hints)
 		return;
-	strbuf_printf(&text, "this virtual machine hides its PCIe switches, and %s tells them",
+	strbuf_printf(&text, "this virtual machine hides its PCIe switches, and %s describes them",
 		      hints->source);
 	put_reason(why, strbuf_str(&text));
 }
@@ -150,10 +150,11 @@ bool topofile_needed(const struct topofile_in *in, struct strbuf *why)
 		      "have no way to a root complex in sysfs");
 	if (why->len > before)
 		return true;
-	put_reason(why,
-		   topo_flattened_vm(topo)
-			   ? "this virtual machine hides its PCIe switches, and nothing tells them"
-			   : "NCCL finds everything of this node by itself");
+	put_reason(
+		why,
+		topo_flattened_vm(topo)
+			? "this virtual machine hides its PCIe switches, and no topology hints describe them"
+			: "NCCL finds everything of this node by itself");
 	return false;
 }
 

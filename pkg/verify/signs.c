@@ -10,7 +10,7 @@
 
 static const struct sign signs[SIGN_MAX] = {
 	[SIGN_SOCKET] = { "socket", LEVEL_FAIL, "traffic between nodes goes through TCP sockets",
-			  "NCCL found no usable HCA, or was told to use none, and fell back to sockets.",
+			  "NCCL found no usable HCA, or was configured to use none, and fell back to sockets.",
 			  "Look for the lines about NET/IB below; unset NCCL_IB_DISABLE and NCCL_NET=Socket; "
 			  "NCCL_NET=IB turns "
 			  "this silent fallback into an error." },
@@ -26,7 +26,7 @@ static const struct sign signs[SIGN_MAX] = {
 			     "port down, or a wrong name.",
 			     "Check that the pod asks for the VF resource, that the port is ACTIVE in the "
 			     "container (rdma link), and "
-			     "that nobody sets NCCL_IB_HCA by hand." },
+			     "that NCCL_IB_HCA is not set by hand." },
 	[SIGN_NO_IP] = { "no-ip-interface", LEVEL_FAIL, NULL,
 			 "NCCL needs an IP interface that is up for its out-of-band connections and found "
 			 "none.",
@@ -117,7 +117,7 @@ static const struct sign signs[SIGN_MAX] = {
 				   "Run it up to 1 GB at least (nccl-tests: -e 4G -f 2)." },
 	[SIGN_BANDWIDTH_UNTOLD] = { "bandwidth-not-judged", LEVEL_NOTE,
 				    "how fast the VFs are is not known",
-				    "Neither a map with mbps nor the log tells it.",
+				    "Neither a map with mbps nor the log has it.",
 				    "Give --map map.json." },
 	[SIGN_ONE_NODE] = { "one-node", LEVEL_UNKNOWN, "all ranks are on one node",
 			    "Within a node NCCL takes NVLink, PCIe or shared memory: the network was not "
@@ -125,7 +125,7 @@ static const struct sign signs[SIGN_MAX] = {
 			    "Run on two nodes, or with NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1." },
 	[SIGN_NODES_UNTOLD] = { "nodes-untold", LEVEL_UNKNOWN,
 				"how many nodes the job has is not in this log",
-				"NCCL 2.21 and newer tell it (nNodes, subsystem INIT); one node alone can "
+				"NCCL 2.21 and newer log it (nNodes, subsystem INIT); one node alone can "
 				"use its "
 				"HCAs too, with peer-to-peer and shared memory disabled.",
 				"Give the whole log of a run with NCCL_DEBUG=INFO "
@@ -158,7 +158,7 @@ static const struct sign signs[SIGN_MAX] = {
 			      "channels use fewer HCAs than were allocated",
 			      "NCCL sees the HCA but judges it too far or too slow, or has fewer GPUs than "
 			      "HCAs.",
-			      "Compare with railmatectl topo; NCCL_DEBUG_SUBSYS=GRAPH tells NCCL's "
+			      "Compare with railmatectl topo; NCCL_DEBUG_SUBSYS=GRAPH shows NCCL's "
 			      "reasons." },
 	[SIGN_HCA_FAR] = { "hca-of-another-gpu", LEVEL_WARN,
 			   "a GPU uses other HCAs than the map has for it",
@@ -216,7 +216,7 @@ static const struct sign signs[SIGN_MAX] = {
 			      "Give the VF an IP address; IPv6 only: NCCL_IB_ADDR_FAMILY=AF_INET6; before "
 			      "NCCL 2.21.5 set the index by policy." },
 	[SIGN_NO_TOPO_FILE] = { "no-topology-file", LEVEL_WARN, NULL,
-				"The topology file that NCCL was told to read cannot be opened; NCCL detects "
+				"The topology file that NCCL_TOPO_FILE names cannot be opened; NCCL detects "
 				"by itself.",
 				"Mount the file, or unset NCCL_TOPO_FILE." },
 	[SIGN_OTHER_WARN] = { "nccl-warn", LEVEL_WARN,
@@ -313,7 +313,7 @@ static const struct sign signs[SIGN_MAX] = {
 			   "lines were left out.",
 			   "NCCL_DEBUG_FILE=/tmp/nccl.%h.%p gives every process a file." },
 	[SIGN_TOO_MANY] = { "too-many-gpus", LEVEL_NOTE,
-			    "more GPUs or processes than are told apart",
+			    "more GPUs or processes than can be distinguished",
 			    "Those beyond the first 4096 were looked through for failures only.",
 			    "Verify the nodes in parts." },
 };

@@ -30,7 +30,7 @@ class NcclXml(ProgramTest):
         self.assertIn('class="0x120000"', two.stdout)
 
     def test_the_reason_is_said(self):
-        self.assertIn('"auto" would use this file: this virtual machine hides its PCIe switches, and Azure ND H100 v5 tells them',
+        self.assertIn('"auto" would use this file: this virtual machine hides its PCIe switches, and Azure ND H100 v5 describes them',
                       self.xml(AZURE).stderr)
 
     def test_a_wrong_command_line_is_refused(self):

@@ -500,8 +500,8 @@ static void hidden_switches_need_a_file_if_they_are_told(void **state)
 	for (size_t i = 0; i < inv->n_pci; i++)
 		inv->pci[i].bdf.dev = 0; /* their own slots would be a reason, too */
 	inv->pci[1].bdf.bus = 1;
-	assert_non_null(strstr(why(&m, true), "hides its PCIe switches, and hints tells them"));
-	assert_non_null(strstr(why(&plain, false), "nothing tells them"));
+	assert_non_null(strstr(why(&m, true), "hides its PCIe switches, and hints describes them"));
+	assert_non_null(strstr(why(&plain, false), "no topology hints describe them"));
 	topo_free(without);
 }
 
