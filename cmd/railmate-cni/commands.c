@@ -111,7 +111,7 @@ static const char *tell_device(const struct invocation *in, const struct control
 
 	if (in->conf.devinfo_refused)
 		fprintf(stderr,
-			"railmate-cni: network %s: %s is no file of %s: no device-info file is written\n",
+			"railmate-cni: network %s: %s is not a file of %s: no device-info file is written\n",
 			in->conf.name, document_shown(in->conf.devinfo_refused, in->arena), dir);
 	if (!path)
 		return NULL;

@@ -25,7 +25,7 @@ static const char *judge_before(const struct ledger_decision *d)
 {
 	static const char *const words[LEDGER_GPUS_MAX] = {
 		[LEDGER_GPUS_UNKNOWN] =
-			"The VFs were asked for before the GPUs, and nobody could say which will come.",
+			"The VFs were requested before the GPUs, and the GPUs could not be predicted.",
 		[LEDGER_GPUS_PREDICTED] =
 			"Chosen for the GPUs that were expected; whether they came was not seen yet.",
 		[LEDGER_GPUS_KNOWN] = "Nothing nearer to the container's GPUs was free.",
@@ -34,10 +34,10 @@ static const char *judge_before(const struct ledger_decision *d)
 	if (has_no_gpus(d))
 		return "The container has no GPU, so no VF is nearer than another.";
 	if (d->late && d->known == LEDGER_GPUS_UNKNOWN)
-		return "Which GPUs the container has could not be told, so the NUMA nodes of its slots "
-		       "counted.";
+		return "The container's GPUs could not be identified, so VFs were chosen by the NUMA nodes of "
+		       "its slots.";
 	if (d->late && d->known == LEDGER_GPUS_PREDICTED)
-		return "Which of its pod's GPUs the container has could not be told, so all of them counted.";
+		return "The container's GPUs could not be identified, so VFs were chosen for all GPUs of its pod.";
 	if (d->known == LEDGER_GPUS_KNOWN && !d->cost)
 		return "Each GPU has a VF behind its own PCIe switch.";
 	return words[d->known];
@@ -47,8 +47,8 @@ static const char *judge_after(const struct ledger_decision *d)
 {
 	static const char *const missed[LEDGER_GPUS_MAX] = {
 		[LEDGER_GPUS_UNKNOWN] =
-			"Nearer VFs were free: the VFs were asked for before the GPUs, and nobody could say "
-			"which will come.",
+			"Nearer VFs were free: the VFs were requested before the GPUs, and the GPUs could not "
+			"be predicted.",
 		[LEDGER_GPUS_PREDICTED] =
 			"Nearer VFs were free: the container got other GPUs than were expected.",
 		[LEDGER_GPUS_KNOWN] =
@@ -58,7 +58,7 @@ static const char *judge_after(const struct ledger_decision *d)
 	};
 
 	if (!d->n_real_gpus)
-		return "The container has no GPU that could be told, so no VF is nearer than another.";
+		return "No GPU of the container could be identified, so no VF is nearer than another.";
 	if (d->real_cost > d->best_cost)
 		return missed[d->known];
 	return d->real_cost ? "Nothing nearer to the container's GPUs was free."

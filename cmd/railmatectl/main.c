@@ -63,7 +63,7 @@ static const char usage_text[] =
 	"  --must ID,…             VFs that have to be among the chosen\n"
 	"options of simulate:\n"
 	"  --pods N                how many pods come (1000)\n"
-	"  --seed N                another number, another day (1)\n"
+	"  --seed N                random seed (1)\n"
 	"  --load MIN-MAX          how many per cent of the GPUs are busy when a pod comes (60-95)\n"
 	"  --policy NAME,…         some of the policies only\n"
 	"  --pool RESOURCE         the pool, when the configuration has several\n"

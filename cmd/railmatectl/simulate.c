@@ -127,7 +127,7 @@ static int read_request(struct run *run, const struct request *req, struct err *
 	if (r == 0)
 		r = read_number("--pods", req->pods, PODS_MAX, &pods, err);
 	if (r == 0 && !pods)
-		r = err_set(err, EINVAL, "--pods: a day without pods tells nothing");
+		r = err_set(err, EINVAL, "--pods must be at least 1");
 	if (r == 0)
 		r = read_number("--seed", req->seed, INT64_MAX, &day->seed, err);
 	if (r == 0)

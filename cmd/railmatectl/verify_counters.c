@@ -218,7 +218,7 @@ static const char *in_words(enum port_change change)
 	static const char *const words[] = {
 		[PORT_GONE] = "is gone (moved to another namespace, or removed)",
 		[PORT_NEW] = "was not there at the beginning",
-		[PORT_RESET] = "was reset or is another device now: no difference can be told",
+		[PORT_RESET] = "was reset or is another device now: the difference is not known",
 		[PORT_UNCOUNTED] = "has no counter of bytes",
 	};
 

@@ -145,7 +145,7 @@ static int read_hints(struct parse *p, const struct item *document, struct topo_
 	int r = read_members(p, document, &set, hints);
 
 	if (r == 0 && !hints->n_groups)
-		r = refuse(p, document, "nothing to tell: 'groups' must list at least one group");
+		r = refuse(p, document, "'groups' must list at least one group");
 	return r;
 }
 

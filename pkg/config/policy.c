@@ -230,7 +230,7 @@ const struct policy_var policy_vars[] = {
 	{ "NCCL_OOB_NET_IFNAME", NCCL, FREE, HCAS, "any", "2.23.4", NULL, NULL, "its devices",
 	  "names of VFs differ from container to container" },
 	{ "NCCL_RAS_ENABLE", NCCL, FREE, FLAG, "1", "2.24.3", NULL, NULL,
-	  "the service that tells of the job's state", NULL },
+	  "the service that reports the job's state", NULL },
 	{ "NCCL_RAS_ADDR", NCCL, FREE, TEXT("address:port"), "localhost:28028", "2.24.3", NULL,
 	  NULL, "where it listens", NULL },
 	{ "NCCL_DEBUG", NCCL, FREE, WORD("VERSION WARN ATTN INFO ABORT TRACE"), "silent", NULL,

@@ -43,8 +43,8 @@ static int failed(const struct question *q, struct err *err)
 	if (errno == EAGAIN || errno == EINPROGRESS)
 		return too_late(q, err);
 	if (errno == ENOENT || errno == ENOTDIR || errno == ECONNREFUSED)
-		return err_set(err, ECONNREFUSED, "railmated is not there: nobody listens on %s",
-			       q->socket);
+		return err_set(err, ECONNREFUSED,
+			       "railmated does not run: no program listens on %s", q->socket);
 	if (errno == EACCES || errno == EPERM)
 		return err_set(err, EACCES, "only root may ask railmated at %s", q->socket);
 	return err_set(err, ECONNRESET, "railmated broke the connection at %s: %s", q->socket,

@@ -69,7 +69,7 @@ class Picture(ProgramTest):
     def test_without_daemon_and_ledger_there_is_a_picture(self):
         done = run(CTL, "topo", "--svg", "--root", machine(HGX), "--control-socket=/nowhere/socket", "--state-dir=/nowhere")
         self.assertEqual(done.returncode, 0)
-        self.assertIn("the picture does not show who holds VFs: railmated is not there", done.stderr)
+        self.assertIn("the picture does not show who holds VFs: railmated does not run", done.stderr)
         self.assertEqual(done.stdout, svg(HGX))
 
     def test_of_a_broken_ledger_there_is_a_picture(self):

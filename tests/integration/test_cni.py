@@ -247,7 +247,7 @@ class Add(Cni):
         self.assertEqual(self.states(), [])
 
     def test_without_the_daemon_one_shall_try_again_later(self):
-        self.fails(self.cni("ADD"), 11, "railmated is not there", str(self.socket))
+        self.fails(self.cni("ADD"), 11, "railmated does not run", str(self.socket))
         self.assertEqual((self.calls(), self.states()), ([], []))
 
     def test_what_the_daemon_says_decides_about_trying_again(self):
@@ -744,7 +744,7 @@ class Status(Cni):
         self.assertEqual((daemon.heard, self.commands()), ([{"op": "status"}], ["STATUS"]))
 
     def test_not_available_without_the_daemon(self):
-        self.fails(self.status(), 50, "railmated is not there")
+        self.fails(self.status(), 50, "railmated does not run")
 
     def test_what_the_delegate_says_is_passed_on(self):
         self.start_daemon()

@@ -184,7 +184,7 @@ class Explain(unittest.TestCase):
                 done = self.explain(*subject)
                 self.assertEqual(done.returncode, 0)
                 self.assertEqual(done.stdout, (GOLDENS / (name + ".txt")).read_text())
-                self.assertIn("railmated is not there", done.stderr)
+                self.assertIn("railmated does not run", done.stderr)
                 self.assertIn(str(self.top), done.stderr)
         self.assertIs(json.loads(self.explain("last", "--json").stdout)["running"], False)
 
@@ -270,7 +270,7 @@ class Running(Case):
         self.assertEqual(daemon.end(), 0, daemon.stderr())
         after = self.explain(node, "pod", "default/trainer")
         self.assertEqual((after.returncode, after.stdout), (0, told.stdout))
-        self.assertIn("railmated is not there", after.stderr)
+        self.assertIn("railmated does not run", after.stderr)
 
     def test_a_pool_says_who_holds_what_and_what_would_free_it(self):
         node = self.node()
