@@ -411,7 +411,9 @@ static void scan_again(struct daemon *d)
 	struct err err = { 0 };
 
 	if (scan(d, &err) < 0)
-		log_error("discover", "%s; the last picture of the node stays", err.msg);
+		log_error("discover",
+			  "rescan failed: %s; the previous inventory of the node stays in use",
+			  err.msg);
 	look_at_cni(d);
 }
 

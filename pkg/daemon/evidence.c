@@ -106,9 +106,8 @@ static const char *no_get(const struct evidence *e)
 {
 	if (e->opt->cdi == CDI_ON)
 		return NULL;
-	return "it cannot be told whether this kubelet passes CDI devices on: its PodResources has no Get, "
-	       "so it "
-	       "is older than 1.34";
+	return "it is not known whether this kubelet passes CDI devices on: its PodResources has no Get, so "
+	       "it is older than 1.34";
 }
 
 static void kubelet_told(void *arg, enum podres_result result, const struct pod_list *pods,
@@ -169,7 +168,7 @@ static const char *no_cdi(struct evidence *e, const struct runtime_answer *answe
 	if (answer->cdi == RUNTIME_NO_CDI)
 		return copy(e, answer->sentence);
 	return arena_printf(e->arena,
-			    "it cannot be told whether the container runtime reads CDI specs: %s",
+			    "it is not known whether the container runtime reads CDI specs: %s",
 			    answer->sentence);
 }
 
@@ -181,7 +180,7 @@ static const char *passes_ids(struct evidence *e, const struct runtime_answer *a
 		return arena_printf(e->arena, "%s, of which only railmate-cni can read slots",
 				    answer->cni_sentence);
 	return arena_printf(e->arena,
-			    "it cannot be told whether a CNI plugin would be handed a slot: %s",
+			    "it is not known whether a CNI plugin would be handed a slot: %s",
 			    answer->cni_sentence);
 }
 

@@ -107,7 +107,7 @@ static void failed(struct candidate *c, const char *why)
 	c->why = xstrdup(why);
 	if (!c->failures++ && (!c->warned_ms || now - c->warned_ms > WARN_EVERY_MS)) {
 		c->warned_ms = now;
-		log_warn("specs", "what pods ask for is not known from the %s: %s", c->name, why);
+		log_warn("specs", "cannot read pod specs from the %s: %s", c->name, why);
 	} else {
 		log_debug("specs", "%s", why);
 	}
@@ -117,8 +117,7 @@ static void failed(struct candidate *c, const char *why)
 static void worked(struct candidate *c, size_t n_pods)
 {
 	if (!c->works)
-		log_info("specs", "what pods ask for is known from the %s: %zu pods", c->name,
-			 n_pods);
+		log_info("specs", "pod specs are read from the %s: %zu pods", c->name, n_pods);
 	c->works = true;
 	c->failures = 0;
 	c->avoid_until_ms = 0;
@@ -147,8 +146,7 @@ static void give_up(void *arg)
 {
 	struct ask *ask = arg;
 
-	conclude(ask, NULL,
-		 ask->err.code ? ask->err.msg : "nobody is there who tells what pods ask for");
+	conclude(ask, NULL, ask->err.code ? ask->err.msg : "no source of pod specs is available");
 }
 
 static void try_next(struct ask *ask);

@@ -301,8 +301,7 @@ int ledger_read(const char *text, size_t len, const char *name, struct ledger **
 	if (!len)
 		return err_set(err, EBADMSG, "%s: is empty", name);
 	if (ours && !has_sum(text, len))
-		return err_set(err, EBADMSG, "%s: is torn or was edited: its checksum does not fit",
-			       name);
+		return err_set(err, EBADMSG, "%s: checksum mismatch: truncated or modified", name);
 	if (document_parse(text, len, name, arena, &top, err) < 0) {
 		if (err)
 			err->code = EBADMSG;

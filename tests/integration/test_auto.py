@@ -78,10 +78,10 @@ class Choice(AutoCase):
             ((), {"version": "1.6.20"}, "containerd 1.6.20 has no CDI, which came with 1.7.2"),
             ((), {"config": '{"enableCDI":false}'}, "set enable_cdi = true in its configuration"),
             ((), {"name": "docker", "version": "25.0.3"},
-             "it cannot be told whether the container runtime reads CDI specs: .*docker 25.0.3 is not known here"),
+             "it is not known whether the container runtime reads CDI specs: .*docker 25.0.3 is not known here"),
             ((), {"networks": MULTUS}, "the CNI plugin multus-shim hands device ids on to others, of which only railmate-cni can "
              "read slots"),
-            ((), {"networks": cni()}, "it cannot be told whether a CNI plugin would be handed a slot: containerd 2.1.9 has no CNI "
+            ((), {"networks": cni()}, "it is not known whether a CNI plugin would be handed a slot: containerd 2.1.9 has no CNI "
              "network yet"),
             (("--runtime-socket", "none"), {}, "reads CDI specs: --runtime-socket=none forbids to ask it"),
             (("--runtime-socket", "/no/such.sock"), {}, "no socket of it is here"),
@@ -118,7 +118,7 @@ class Choice(AutoCase):
         with socket.socket(socket.AF_UNIX) as s:
             s.bind(path)  # nobody listens
             _, d = node.start()
-        self.assertIn("it cannot be told whether the container runtime reads CDI specs", self.why(d, "early"))
+        self.assertIn("it is not known whether the container runtime reads CDI specs", self.why(d, "early"))
 
     def test_without_a_kubelet_it_does_not_wait_for_ever(self):
         """The unit of systemd starts before the kubelet, which waits for it."""

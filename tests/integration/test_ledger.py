@@ -120,13 +120,13 @@ class Bad(LedgerCase):
         self.assertEqual(self.set_aside(node, "*"), [aside])
 
     def test_torn(self):
-        self.spoil(lambda text: text[:len(text) // 2], "bad", "is torn or was edited")
+        self.spoil(lambda text: text[:len(text) // 2], "bad", "checksum mismatch: truncated or modified")
 
     def test_empty(self):
         self.spoil(lambda text: "", "bad", "ledger.json: is empty")
 
     def test_edited(self):
-        self.spoil(lambda text: text.replace('"pod":"p"', '"pod":"x"'), "bad", "is torn or was edited")
+        self.spoil(lambda text: text.replace('"pod":"p"', '"pod":"x"'), "bad", "checksum mismatch: truncated or modified")
 
     def test_foreign(self):
         self.spoil(lambda text: '{"Data": {}, "Checksum": 1}', "bad", "is not a ledger of railmate")
