@@ -186,5 +186,30 @@ class Citations(Tree):
         self.expect("name each section by itself")
 
 
+class Words(Tree):
+    def expect(self, words):
+        code, said = self.run_check("check-words")
+        self.assertEqual(code, 1, said)
+        self.assertIn(words, said)
+
+    def test_is_silent_about_comments_and_code(self):
+        self.write("pkg/base/x.c", '#include "base/truth.h"\n/* "Nobody" is told. */\nchar q = \'"\'; // told\nchar *s = "stool";\n')
+        self.write("docs/a.md", "# A\n`keeper.c`\n```\nit tells\n```\n")
+        self.write("tests/x.c", 'char *s = "told";\n')
+        self.assertEqual(self.run_check("check-words"), (0, ""))
+
+    def test_finds_a_string_of_a_program(self):
+        self.write("cmd/x/main.c", '/* one */\nchar *s = "a\\" b, "\n\t  "and Nobody knows";\n')
+        self.expect("cmd/x/main.c:3: 'Nobody': no pod")
+
+    def test_finds_a_sentence_of_a_document(self):
+        self.write("docs/a.md", "# A\n`x` is\nat rest\n")
+        self.expect("docs/a.md:3: 'at rest': idle")
+
+    def test_finds_a_sentence_of_a_manual_page(self):
+        self.write("deploy/man/x.8", ".Pp\nIt tells.\n")
+        self.expect("deploy/man/x.8:2: 'tells'")
+
+
 if __name__ == "__main__":
     unittest.main()
