@@ -23,7 +23,7 @@ def helper(name, *args):
     if done.returncode == 77:
         raise Lacking(last)
     if done.returncode != 0:
-        print(f"kubelet bed: FAILED: {name} {' '.join(args)}\n0 passed, 1 failed")
+        print(f"FAILED: {name} {' '.join(args)}\n0 passed, 1 failed")
         raise SystemExit(1)
     return last
 
