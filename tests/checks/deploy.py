@@ -126,7 +126,7 @@ class Deploy(unittest.TestCase):
 
     def test_every_component_can_be_had_alone_or_with_others(self):
         components = {path.parent.name for path in (DEPLOY / "components").glob("*/kustomization.yaml")}
-        self.assertEqual(components, {"cni", "late", "netns", "nfd", "runtime", "watcher"})
+        self.assertEqual(components, {"cni", "late", "netns", "nfd", "openshift", "runtime", "watcher"})
         text = (DEPLOY / "kustomization.yaml").read_text()
         all_of_them = yaml.safe_load(re.sub(r"^# (components:|- )", r"\1", text, flags=re.M))
         self.assertEqual(all_of_them["components"], [f"components/{name}" for name in sorted(components)])
@@ -136,7 +136,9 @@ class Deploy(unittest.TestCase):
             self.assertEqual((alone["resources"], alone["components"]),
                              (["../base"], [f"../components/{n}" for n in sorted(needed)]))
             component = yaml.safe_load((DEPLOY / "components" / name / "kustomization.yaml").read_text())
-            self.assertEqual((component["kind"], component.get("resources")), ("Component", None))
+            self.assertEqual(component["kind"], "Component")
+            for file in component.get("resources", []):  # not another folder: a resource twice is an error
+                self.assertTrue((DEPLOY / "components" / name / file).is_file(), file)
 
     def test_what_kustomize_makes_of_all_components_has_one_image(self):
         if not shutil.which("kubectl"):
@@ -166,6 +168,31 @@ class Deploy(unittest.TestCase):
         labels = ("network-sriov.capable", "rdma.capable", "rdma.available")
         self.assertEqual(terms, [{"matchExpressions": [{"key": f"feature.node.kubernetes.io/{label}", "operator": "In",
                                                         "values": ["true"]}]} for label in labels])
+
+    def test_openshift_lets_railmate_do_what_its_pod_asks_for(self):
+        folder = DEPLOY / "components/openshift"
+        (patch,) = yaml.safe_load((folder / "kustomization.yaml").read_text())["patches"]
+        (operation,) = yaml.safe_load(patch["patch"])
+        self.assertNotIn("securityContext", self.pod)  # `add` would replace it
+        self.assertEqual(operation["value"], {"seLinuxOptions": {"type": "spc_t"}})
+        docs = {(doc["kind"], doc["metadata"]["name"]): doc for doc in yaml.safe_load_all((folder / "scc.yaml").read_text())}
+        scc = docs["SecurityContextConstraints", "railmate"]
+        self.assertEqual(scc["allowHostNetwork"], self.pod["hostNetwork"])
+        self.assertEqual(scc["readOnlyRootFilesystem"], self.container["securityContext"]["readOnlyRootFilesystem"])
+        self.assertEqual(scc["requiredDropCapabilities"], self.container["securityContext"]["capabilities"]["drop"])
+        self.assertIs(scc["allowPrivilegedContainer"], False)
+        kinds = {key for volume in self.pod["volumes"] for key in volume if key != "name"}
+        self.assertEqual(set(scc["volumes"]), kinds | {"projected"})  # the token
+        # Of pods with VFs.
+        users = docs["SecurityContextConstraints", "railmate-rdma"]
+        self.assertEqual(users["allowedCapabilities"], ["IPC_LOCK"])
+        self.assertFalse(any(users[key] for key in users if key.startswith("allow") and key != "allowedCapabilities"))
+        for role, of in (("railmate-scc", "railmate"), ("railmate-rdma", "railmate-rdma")):
+            (rule,) = docs["ClusterRole", role]["rules"]
+            self.assertEqual((rule["resourceNames"], rule["verbs"]), ([of], ["use"]))
+        (subject,) = docs["RoleBinding", "railmate-scc"]["subjects"]
+        self.assertEqual(subject["name"], document("rbac.yaml")["metadata"]["name"])
+        self.assertNotIn("railmate-rdma", [doc.get("roleRef", {}).get("name") for doc in docs.values()])
 
     def test_only_who_binds_late_can_write_cdi_specs(self):
         paths = {v["hostPath"]["path"] for v in self.pod["volumes"] if "hostPath" in v}

@@ -39,6 +39,8 @@ STRINGS = {str: str}
 QUANTITY = (int, re.compile(r"[0-9]+(\.[0-9]+)?([KMGTP]i?|m)?"))
 META = {"name!": NAME, "namespace": NAME, "labels": STRINGS, "annotations": STRINGS}
 SELECTOR = {"matchLabels!": STRINGS}
+IGNITION = {"ignition!": {"version!": str}}
+EXPRESSION = {"key!": str, "operator!": ("In", "NotIn"), "values!": [str]}
 CONTAINER = {
     "name!": NAME, "image!": str, "command": [str], "args": [str], "env": [{"name!": str, "value!": str}],
     "resources": {"limits": {str: QUANTITY}, "requests": {str: QUANTITY}},
@@ -87,8 +89,10 @@ KINDS = {
         "resourceName!": str, "networkNamespace": NAME, "ipam": str, "vlan": int,
         "linkState": ("auto", "enable", "disable"),
         "spoofChk": ("on", "off"), "trust": ("on", "off"), "metaPlugins": str, "capabilities": str}},
-    ("machineconfiguration.openshift.io/v1", "MachineConfig"): {"spec!": {
-        "kernelArguments!": [str], "config": {"ignition!": {"version!": str}}}},
+    ("machineconfiguration.openshift.io/v1", "MachineConfig"): {"spec!": ({"kernelArguments!": [str], "config": IGNITION}, {"config!": {
+        **IGNITION, "systemd!": {"units!": [{"name!": re.compile(r"[\w-]+\.service"), "enabled!": bool, "contents!": str}]}}})},
+    ("machineconfiguration.openshift.io/v1", "MachineConfigPool"): {"spec!": {
+        "machineConfigSelector!": {"matchExpressions!": [EXPRESSION]}, "nodeSelector!": SELECTOR}},
 }
 TALOS = {"machine!": {"install!": {"extraKernelArgs!": [str], "grubUseUKICmdline": bool}}}
 
@@ -368,6 +372,19 @@ class Files(unittest.TestCase):
         self.assertEqual(talos["machine"]["install"]["extraKernelArgs"], arguments)
         self.assertIn("iommu=pt", arguments)
         self.assertIn(" ".join(arguments), load("iommu-grub.cfg").head)
+
+    def test_a_machine_config_of_a_role_has_its_pool(self):
+        example = load("openshift-machineconfig.yaml")
+        (pool,), (config,) = example.of_kind("MachineConfigPool"), example.of_kind("MachineConfig")
+        (roles,) = pool["spec"]["machineConfigSelector"]["matchExpressions"]
+        role = pool["metadata"]["name"]
+        self.assertEqual(roles["values"], ["worker", role])  # a pool of its own has what the workers have
+        self.assertEqual(config["metadata"]["labels"], {roles["key"]: role})
+        self.assertEqual(list(pool["spec"]["nodeSelector"]["matchLabels"]), [f"node-role.kubernetes.io/{role}"])
+        (unit,) = config["spec"]["config"]["systemd"]["units"]
+        daemon_set = (TOP / "deploy/base/daemonset.yaml").read_text()
+        for path in set(re.findall(r"\s(/run/\S+)", unit["contents"])):
+            self.assertIn(f"hostPath: {{path: {path}, ", daemon_set)
 
 
 class Mistakes(unittest.TestCase):
