@@ -6,6 +6,7 @@ hack/e2e with a small bed.
 import contextlib
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -181,6 +182,13 @@ class Ci(unittest.TestCase):
         self.assertFalse(os.path.exists(made))
 
 
+class Limits(unittest.TestCase):
+    def test_all_together_leave_time_to_clean_up(self):
+        steps = re.search(r"^steps='\n(.*?)^'", RUN.read_text(), re.M | re.S).group(1).splitlines()
+        self.assertEqual({step.split()[0] for step in steps}, {"test", "prepare", "bed"})
+        self.assertLess(sum(int(step.split()[1]) for step in steps), 88 * 60)
+
+
 class Beds(unittest.TestCase):
     """hack/e2e in a tree of its own, where the bed's answer depends on the pair that it is asked for."""
 
@@ -190,7 +198,7 @@ class Beds(unittest.TestCase):
         self.top = pathlib.Path(folder.name)
         self.script("hack/install-deps", "")
         shutil.copy(TOP / "hack/e2e", self.top / "hack/e2e")
-        (self.top / "tests/e2e").mkdir(parents=True)
+        self.script("tests/e2e/charts/build-helm", "echo helm")
         (self.top / "tests/e2e/peers").write_text("# three\npair 1.9.2 forky\npair 1.6.4 forky\npair 1.9.2 bookworm\n")
 
     def script(self, name, text):
@@ -253,6 +261,10 @@ class Beds(unittest.TestCase):
     def test_a_bed_of_which_nothing_can_run_is_skipped(self):
         code, lines = self.run_bed(newest=self.LACKS, old=self.LACKS, without_cdi=self.LACKS)
         self.assertEqual((code, lines[-1]), (77, "kubelet bed: skipped: this machine lacks a mouse"))
+
+    def test_the_bed_of_charts_is_run_with_its_words(self):
+        self.script("tests/e2e/charts/run", 'echo "$# passed, 0 failed"')
+        self.assertEqual(self.run_e2e("charts"), (0, ["0 passed, 0 failed"]))
 
     def test_packages_that_cannot_be_had_are_named(self):
         self.script("hack/install-deps", "echo 'E: no mirror'\n"

@@ -1,0 +1,80 @@
+{{- define "railmate.labels" -}}
+app.kubernetes.io/name: {{ .Values.name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+{{- end }}
+
+{{- define "railmate.image" -}}
+{{- with .Values.image -}}
+{{- if .digest -}}
+{{ .repository }}@{{ .digest }}
+{{- else -}}
+{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Whether a pool may bind late. */}}
+{{- define "railmate.late" -}}
+{{- $late := ne .Values.binding "early" -}}
+{{- range .Values.pools -}}
+{{- $late = or $late (has (dig "railmate" "binding" "early" .) (list "late" "auto")) -}}
+{{- end -}}
+{{- if $late }}true{{ end -}}
+{{- end }}
+
+{{- define "railmate.selinux" -}}
+{{ .Values.seLinuxType | default (.Values.openshift.enabled | ternary "spc_t" "") }}
+{{- end }}
+
+{{/* config.json: the pools, with the binding that they do not say themselves. */}}
+{{- define "railmate.config" -}}
+{{- $pools := list -}}
+{{- range .Values.pools -}}
+{{- $pool := deepCopy . -}}
+{{- if ne $.Values.binding "early" -}}
+{{- $_ := set $pool "railmate" (merge (get $pool "railmate" | default dict) (dict "binding" $.Values.binding)) -}}
+{{- end -}}
+{{- $pools = append $pools $pool -}}
+{{- end -}}
+{{- dict "resourceList" $pools | toPrettyJson -}}
+{{- end }}
+
+{{- define "railmate.files" -}}
+{{- $files := deepCopy .Values.configFiles -}}
+{{- if .Values.pools -}}
+{{- $_ := set $files "config.json" (include "railmate.config" .) -}}
+{{- end -}}
+{{- toYaml $files -}}
+{{- end }}
+
+{{/* Terms of a required nodeAffinity: one of NFD's labels, and not the label of the systemd unit. */}}
+{{- define "railmate.terms" -}}
+{{- $labels := list "" -}}
+{{- if .Values.nfd.enabled -}}
+{{- $labels = list "network-sriov.capable" "rdma.capable" "rdma.available" -}}
+{{- end -}}
+{{- range $labels }}
+- matchExpressions:
+  {{- with . }}
+  - {key: feature.node.kubernetes.io/{{ . }}, operator: In, values: ["true"]}
+  {{- end }}
+  {{- with $.Values.systemdLabel }}
+  - {key: {{ . | quote }}, operator: DoesNotExist}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "railmate.security" -}}
+runAsUser: 0
+runAsGroup: 0
+privileged: false
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+
+{{/* The name of a runtime's volume: /run/containerd is containerd, /run/k3s/containerd k3s-containerd. */}}
+{{- define "railmate.volume" -}}
+{{ . | trimPrefix "/var" | trimPrefix "/run/" | trimPrefix "/" | replace "/" "-" | trunc -63 | trimPrefix "-" }}
+{{- end }}
