@@ -1,0 +1,27 @@
+# Made by hack/completion from what railmatectl --help says.
+_railmatectl() {
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words
+	COMPREPLY=()
+	case $prev in
+	--config|--control-socket|--map|--output|--tar|--topology-hints|-o) mapfile -t COMPREPLY < <(compgen -f -- "$cur") && return ;;
+	--root|--state-dir) mapfile -t COMPREPLY < <(compgen -d -- "$cur") && return ;;
+	--explain|--fix-manifest|--free|--gpus|--load|--must|--namespace|--node|--only|--pods|--policy|--pool|--seed|--vfs) return ;;
+	esac
+	if [ $COMP_CWORD = 1 ]; then
+		words='topo plan explain release simulate doctor verify ready snapshot --help --version'
+	else
+		case ${COMP_WORDS[1]} in
+		topo) words='--root --config --topology-hints --json --svg --control-socket --state-dir --nccl-xml --rccl --help' ;;
+		plan) words='--root --config --topology-hints --json --gpus --vfs --pool --free --must --help' ;;
+		explain) words='pod vf last pool --control-socket --state-dir --node --namespace --json --help' ;;
+		release) words='--control-socket --yes --help' ;;
+		simulate) words='--root --config --topology-hints --json --pods --seed --load --policy --pool --help' ;;
+		doctor) words='--root --config --topology-hints --json --only --list --explain --fix-manifest --help' ;;
+		verify) words='--map --counters --root --json --help' ;;
+		ready) words='--help' ;;
+		snapshot) words='unpack --root --scrub --output -o --tar --json --help' ;;
+		esac
+	fi
+	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+}
+complete -o default -o filenames -F _railmatectl railmatectl
