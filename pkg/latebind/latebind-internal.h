@@ -40,10 +40,10 @@ struct known_claim {
 	const char *why; /* it could not be had; NULL: it could */
 };
 
-/* Somebody who waits for a binding. Outlives the binder if that goes first. */
+/* Somebody who waits for a binding. */
 struct request {
 	LIST_ENTRY(request) link;
-	struct binder *b; /* NULL: gone, and done was called */
+	struct binder *b;
 	struct arena *arena;
 	struct ids slots;
 	struct pod_ref pod; /* name NULL: not known */
@@ -61,7 +61,8 @@ struct request {
 	binder_done_fn done;
 	void *arg;
 	struct rpc_timer *timer;
-	unsigned n_under_way; /* callbacks that will come */
+	struct pending *asked; /* pods, their specs, or a claim */
+	struct pending *probing, *saving;
 	/* what was decided */
 	struct node *node;
 	struct ledger_owner owner;

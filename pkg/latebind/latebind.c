@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/pending.h"
 #include "base/str.h"
 #include "choice/slots.h"
 #include "config/config.h"
@@ -92,34 +93,19 @@ struct slot_list binder_slots(const struct binder *b, const struct pool *pool, s
 
 static void request_free(struct request *r)
 {
-	if (r->b)
-		LIST_REMOVE(r, link);
+	pending_cancel(&r->asked);
+	pending_cancel(&r->probing);
+	pending_cancel(&r->saving);
+	rpc_timer_cancel(r->timer);
 	node_unref(r->node);
 	arena_free(r->arena);
 	free(r);
 }
 
-/* One of the callbacks came. True: nobody waits for the request any more; the last of them frees
- * it. */
-static bool is_over(struct request *r)
-{
-	r->n_under_way--;
-	if (r->b)
-		return false;
-	if (!r->n_under_way)
-		request_free(r);
-	return true;
-}
-
 static void finish(struct request *r, const struct err *err)
 {
-	binder_done_fn done = r->b ? r->done : NULL;
-
-	if (r->b)
-		LIST_REMOVE(r, link);
-	r->b = NULL;
-	if (done)
-		done(r->arg, err, err ? NULL : r->bound, err ? 0 : r->n_bound);
+	LIST_REMOVE(r, link);
+	r->done(r->arg, err, err ? NULL : r->bound, err ? 0 : r->n_bound);
 	request_free(r);
 }
 
@@ -134,7 +120,7 @@ static void settled(void *arg)
 /* When the specs are written and the ledger is on disk. */
 static void complete(struct request *r)
 {
-	if (r->n_under_way)
+	if (r->probing || r->saving)
 		return;
 	if (r->err.code)
 		finish(r, &r->err);
@@ -146,9 +132,9 @@ static void complete(struct request *r)
 
 static void saved(void *arg)
 {
-	struct request *r = arg;
+	struct request *r = pending_end(arg);
 
-	if (!is_over(r))
+	if (r)
 		complete(r);
 }
 
@@ -194,10 +180,10 @@ static void confirm(const struct request *r)
 
 static void looked(void *arg, const struct vf_state *states, size_t n, const char *why)
 {
-	struct request *r = arg;
+	struct request *r = pending_end(arg);
 	struct err err = { 0 };
 
-	if (is_over(r))
+	if (!r)
 		return;
 	if (!is_still_bound(r))
 		err_set(&r->err, EAGAIN,
@@ -217,15 +203,13 @@ static void conclude(struct request *r)
 	struct bdf *bdfs;
 	size_t n;
 
-	r->n_under_way++;
-	keeper_save(r->b->env.keeper, saved, r);
+	keeper_save(r->b->env.keeper, saved, pending_new(r, &r->saving));
 	if (!binder_looks_first(r)) {
 		confirm(r);
 		return;
 	}
-	r->n_under_way++;
 	n = grant_functions(r, &bdfs);
-	truth_look(r->b->env.truth, bdfs, n, looked, r);
+	truth_look(r->b->env.truth, bdfs, n, looked, pending_new(r, &r->probing));
 }
 
 /* Slots that the kubelet has given away twice do not tell who restarts: see take_slot_from(). */
@@ -275,13 +259,13 @@ static void ask(struct request *r)
 	int64_t left = r->until_ms - clock_mono_ms();
 	unsigned ms = left > 1 ? (unsigned)left : 1;
 
-	r->n_under_way++;
 	r->asked_ms = clock_mono_ms();
 	r->by_get = pod->name && podres_support(r->b->env.podres) == PODRES_GET;
 	if (r->by_get)
-		podres_get(r->b->env.podres, pod->ns, pod->name, ms, answered, r);
+		podres_get(r->b->env.podres, pod->ns, pod->name, ms, answered,
+			   pending_new(r, &r->asked));
 	else
-		podres_list_quietly(r->b->env.podres, ms, answered, r);
+		podres_list_quietly(r->b->env.podres, ms, answered, pending_new(r, &r->asked));
 	r->epoch = podres_epoch(r->b->env.podres);
 }
 
@@ -299,9 +283,9 @@ static bool is_wrong_guess(struct request *r, enum podres_result result,
 /* Without an answer no pod has an age, and one of them is taken. */
 static void specs_came(void *arg, const struct spec_list *specs, const char *why)
 {
-	struct request *r = arg;
+	struct request *r = pending_end(arg);
 
-	if (is_over(r))
+	if (!r)
 		return;
 	r->knows_specs = true;
 	if (specs)
@@ -313,9 +297,9 @@ static void specs_came(void *arg, const struct spec_list *specs, const char *why
 
 static void claim_came(void *arg, const struct draclaim *claim, const char *why)
 {
-	struct request *r = arg;
+	struct request *r = pending_end(arg);
 
-	if (is_over(r))
+	if (!r)
 		return;
 	dra_know(r, claim, why);
 	ask(r);
@@ -325,13 +309,13 @@ static void claim_came(void *arg, const struct draclaim *claim, const char *why)
 static void ask_more(struct request *r)
 {
 	const struct binder_env *env = &r->b->env;
+	struct pending *asked = pending_new(r, &r->asked);
 
-	r->n_under_way++;
 	if (r->wanted_claim)
 		env->claims->fetch(env->claims->ctx, r->wanted_ns, r->wanted_claim,
-				   CLAIM_TIMEOUT_MS, claim_came, r);
+				   CLAIM_TIMEOUT_MS, claim_came, asked);
 	else
-		env->specs->fetch(env->specs->ctx, SPECS_TIMEOUT_MS, specs_came, r);
+		env->specs->fetch(env->specs->ctx, SPECS_TIMEOUT_MS, specs_came, asked);
 }
 
 static int by_string(const void *x, const void *y)
@@ -391,12 +375,12 @@ static void answered(void *arg, enum podres_result result, const struct pod_list
 		     const char *why)
 {
 	static const struct pod_list nobody = { NULL, 0 };
-	struct request *r = arg;
+	struct request *r = pending_end(arg);
 	struct err err = { 0 };
 	struct pod_list by_name;
 	int e;
 
-	if (is_over(r))
+	if (!r)
 		return;
 	if (is_wrong_guess(r, result, pods)) {
 		r->guess.name = NULL;
@@ -549,14 +533,8 @@ void binder_free(struct binder *b)
 	if (!b)
 		return;
 	err_set(&err, EAGAIN, "railmated is stopping");
-	while ((r = LIST_FIRST(&b->requests))) {
-		LIST_REMOVE(r, link);
-		r->b = NULL;
-		r->done(r->arg, &err, NULL, 0);
-		rpc_timer_cancel(r->timer);
-		if (!r->n_under_way)
-			request_free(r);
-	}
+	while ((r = LIST_FIRST(&b->requests)))
+		finish(r, &err);
 	rpc_timer_cancel(b->restore);
 	specs_done(b);
 	node_unref(b->node);

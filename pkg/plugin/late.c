@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/pending.h"
 #include "base/str.h"
 #include "config/config.h"
 #include "kubeclient/podres.h"
@@ -38,8 +39,9 @@
 
 /* Can this node bind late? Asked once: a restarted kubelet has to be answered at once. */
 struct late {
-	struct plugin *plugin; /* NULL: gone, while a question is under way */
-	bool ready, asking, refused;
+	struct plugin *plugin;
+	struct pending *asked; /* the kubelet, then the runtime */
+	bool ready, refused;
 	int64_t since_ms, runtime_since_ms;
 	struct rpc_timer *timer;
 };
@@ -83,19 +85,17 @@ static void refuse_runtime(struct late *l, const char *what)
 
 static void runtime_told(void *arg, const struct runtime_answer *answer)
 {
-	struct late *l = arg;
-	struct plugin *p = l->plugin;
+	struct late *l = pending_end(arg);
 
-	l->asking = false;
-	if (!p) {
-		free(l);
-	} else if (answer->cdi == RUNTIME_CDI) {
+	if (!l)
+		return;
+	if (answer->cdi == RUNTIME_CDI) {
 		ready(l);
 	} else if (answer->cdi == RUNTIME_NO_CDI) {
 		refuse_runtime(l, answer->sentence);
 	} else if (answer->cdi == RUNTIME_SILENT &&
 		   clock_mono_ms() - l->runtime_since_ms < PROBES_QUIET_MS) {
-		l->timer = rpc_after(p->env->rpc, PROBE_AGAIN_MS, ask_runtime_again, l);
+		l->timer = rpc_after(l->plugin->env->rpc, PROBE_AGAIN_MS, ask_runtime_again, l);
 	} else {
 		log_warn(
 			"kubelet",
@@ -104,7 +104,7 @@ static void runtime_told(void *arg, const struct runtime_answer *answer)
 			"not, containers start without VFs (--runtime-socket says where it is, --cdi=on "
 			"that it "
 			"does, --cdi=off that it does not)",
-			p->resource, answer->sentence);
+			l->plugin->resource, answer->sentence);
 		ready(l);
 	}
 }
@@ -120,8 +120,7 @@ static void ask_runtime(struct late *l)
 	}
 	if (!l->runtime_since_ms)
 		l->runtime_since_ms = clock_mono_ms();
-	l->asking = true;
-	runtime_ask(env->runtime, PROBE_TIMEOUT_MS, runtime_told, l);
+	runtime_ask(env->runtime, PROBE_TIMEOUT_MS, runtime_told, pending_new(l, &l->asked));
 }
 
 static void probe(struct late *l);
@@ -137,15 +136,15 @@ static void probe_again(void *arg)
 static void probed(void *arg, enum podres_result result, const struct pod_list *pods,
 		   const char *why)
 {
-	struct late *l = arg;
-	struct plugin *p = l->plugin;
+	struct late *l = pending_end(arg);
+	struct plugin *p;
 
 	(void)result;
 	(void)pods;
-	l->asking = false;
-	if (!p) {
-		free(l);
-	} else if (podres_support(p->env->podres) == PODRES_NOTHING) {
+	if (!l)
+		return;
+	p = l->plugin;
+	if (podres_support(p->env->podres) == PODRES_NOTHING) {
 		log_error(
 			"kubelet",
 			"%s binds late, which this kubelet cannot: it is older than 1.27; not registered, "
@@ -167,8 +166,8 @@ static void probed(void *arg, enum podres_result result, const struct pod_list *
 
 static void probe(struct late *l)
 {
-	l->asking = true;
-	podres_get(l->plugin->env->podres, "", "", PROBE_TIMEOUT_MS, probed, l);
+	podres_get(l->plugin->env->podres, "", "", PROBE_TIMEOUT_MS, probed,
+		   pending_new(l, &l->asked));
 }
 
 /* What the operator has to change; NULL: nothing. */
@@ -211,9 +210,8 @@ void late_done(struct plugin *p)
 	if (!l)
 		return;
 	rpc_timer_cancel(l->timer);
-	l->plugin = NULL;
-	if (!l->asking)
-		free(l);
+	pending_cancel(&l->asked);
+	free(l);
 }
 
 int late_check_kubelet(const struct plugin *p, const char *user_agent, struct err *err)

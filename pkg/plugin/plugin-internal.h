@@ -100,7 +100,9 @@ struct plugin {
 	int64_t primed_ms; /* when */
 	bool told_old;	   /* that this kubelet is */
 	bool told_dra;	   /* that GPUs come by DRA */
-	LIST_HEAD(, ask) asks;
+	struct pending *priming, *probing;
+	int64_t priming_ms;	   /* when the List was asked for, */
+	uint64_t preferred_before; /* and how many calls had come by then */
 
 	/* GetPreferredAllocation: preferred.c, predict.c */
 	LIST_HEAD(, look) looks;

@@ -495,7 +495,6 @@ static struct plugin *new (const struct plugin_env *env, const char *resource)
 	p->seen_specs = seen_specs_new();
 	p->recent = recent_new();
 	LIST_INIT(&p->listeners);
-	LIST_INIT(&p->asks);
 	LIST_INIT(&p->looks);
 	LIST_INIT(&p->starts);
 	return p;

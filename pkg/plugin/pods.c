@@ -2,11 +2,9 @@
  * said. */
 #include "plugin/plugin-internal.h"
 
-#include <stdlib.h>
-
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/mem.h"
+#include "base/pending.h"
 #include "kubeclient/podres.h"
 #include "pods/holders.h"
 #include "pods/identify.h"
@@ -38,32 +36,6 @@ void plugin_saw_pod(struct plugin *p, const char *ns, const char *name, const st
 		keeper_reconcile_pod(p->env->keeper, ns, name, pod, asked_ms);
 }
 
-/* A question on our own account under way. Outlives the plugin if that goes first. */
-struct ask {
-	LIST_ENTRY(ask) link;
-	struct plugin *plugin;	   /* NULL: gone */
-	uint64_t preferred_before; /* calls so far */
-	int64_t asked_ms;
-};
-
-static struct ask *ask_new(struct plugin *p)
-{
-	struct ask *ask = xcalloc(1, sizeof(*ask));
-
-	ask->plugin = p;
-	ask->preferred_before = p->stats.preferred;
-	ask->asked_ms = clock_mono_ms();
-	LIST_INSERT_HEAD(&p->asks, ask, link);
-	return ask;
-}
-
-static void ask_free(struct ask *ask)
-{
-	if (ask->plugin)
-		LIST_REMOVE(ask, link);
-	free(ask);
-}
-
 void plugin_note_admission(struct plugin *p)
 {
 	if (p->env->podres)
@@ -89,34 +61,31 @@ static void tell_if_old(struct plugin *p)
 static void primed(void *arg, enum podres_result result, const struct pod_list *pods,
 		   const char *why)
 {
-	struct ask *ask = arg;
-	struct plugin *p = ask->plugin;
+	struct plugin *p = pending_end(arg);
 
 	(void)why;
 	if (p && result == PODRES_OK) {
-		plugin_saw_list(p, pods, ask->asked_ms);
+		plugin_saw_list(p, pods, p->priming_ms);
 		/* A container may be under admission by now: then it must not pass for old. */
-		if (p->stats.preferred == ask->preferred_before)
+		if (p->stats.preferred == p->preferred_before)
 			seen_pods_note(p->seen, pods, p->resource, p->node->inv);
 		p->primed = true;
 		p->primed_ms = clock_mono_ms();
 	} else if (p) {
 		tell_if_old(p);
 	}
-	ask_free(ask);
 }
 
 static void probed(void *arg, enum podres_result result, const struct pod_list *pods,
 		   const char *why)
 {
-	struct ask *ask = arg;
+	struct plugin *p = pending_end(arg);
 
 	(void)result;
 	(void)pods;
 	(void)why;
-	if (ask->plugin)
-		tell_if_old(ask->plugin);
-	ask_free(ask);
+	if (p)
+		tell_if_old(p);
 }
 
 void plugin_pods_reset(struct plugin *p)
@@ -136,19 +105,21 @@ void plugin_pods_prime(struct plugin *p)
 	if (!pods)
 		return;
 	if (!p->primed) {
+		pending_cancel(&p->priming);
 		p->stats.pod_lists++;
-		podres_list_quietly(pods, p->env->pod_resources_timeout_ms, primed, ask_new(p));
+		p->preferred_before = p->stats.preferred;
+		p->priming_ms = clock_mono_ms();
+		podres_list_quietly(pods, p->env->pod_resources_timeout_ms, primed,
+				    pending_new(p, &p->priming));
 	} else if (podres_support(pods) == PODRES_UNKNOWN) {
-		podres_get(pods, "", "", p->env->pod_resources_timeout_ms, probed, ask_new(p));
+		pending_cancel(&p->probing);
+		podres_get(pods, "", "", p->env->pod_resources_timeout_ms, probed,
+			   pending_new(p, &p->probing));
 	}
 }
 
 void plugin_pods_done(struct plugin *p)
 {
-	struct ask *ask;
-
-	while ((ask = LIST_FIRST(&p->asks))) {
-		LIST_REMOVE(ask, link);
-		ask->plugin = NULL;
-	}
+	pending_cancel(&p->priming);
+	pending_cancel(&p->probing);
 }

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/pending.h"
 #include "base/str.h"
 #include "hw/inventory.h"
 #include "kubeclient/podres.h"
@@ -24,11 +25,11 @@ static void unknown(struct look *look, const char *why)
 
 static void got_preference(void *arg, const struct ids *ids, bool random, const char *why)
 {
-	struct look *look = arg;
+	struct look *look = pending_end(arg);
 	int *gpus;
 	size_t n;
 
-	if (look_is_over(look))
+	if (!look)
 		return;
 	if (!ids) {
 		look->who.n_drawn = random ? look->n_wanted : 0;
@@ -138,15 +139,16 @@ static void ask_gpu_plugin(struct look *look)
 		return;
 	}
 	gpuplugin_prefer(look->plugin->env->gpus, look->question.resource, &look->question.free,
-			 look->n_wanted, look_half_time(look), got_preference, look_begin(look));
+			 look->n_wanted, look_half_time(look), got_preference,
+			 pending_new(look, &look->gpus_asked));
 }
 
 static void got_allocatable(void *arg, enum podres_result result, const struct pod_list *pods,
 			    const char *why)
 {
-	struct look *look = arg;
+	struct look *look = pending_end(arg);
 
-	if (look_is_over(look))
+	if (!look)
 		return;
 	if (result != PODRES_OK) {
 		unknown(look, why);
@@ -175,5 +177,5 @@ void look_predict(struct look *look, const char *why)
 		ask_gpu_plugin(look);
 	else
 		podres_allocatable(p->env->podres, look_half_time(look), got_allocatable,
-				   look_begin(look));
+				   pending_new(look, &look->pods_asked));
 }

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/pending.h"
 #include "base/str.h"
 #include "choice/choice.h"
 #include "kubeclient/podres.h"
@@ -67,13 +68,13 @@ static void reply(struct plugin *p, struct rpc_call *call, const struct preferre
 	rpc_reply(call, RPC_OK, NULL, msg_encode_preferred_reply(&lists, a));
 }
 
-/* Whatever is still under way finds nobody. */
 static void look_end(struct look *look)
 {
 	LIST_REMOVE(look, link);
-	look->plugin = NULL;
-	if (!look->pending)
-		free(look);
+	pending_cancel(&look->specs_asked);
+	pending_cancel(&look->pods_asked);
+	pending_cancel(&look->gpus_asked);
+	free(look);
 }
 
 void look_answer(struct look *look, enum ledger_gpus known, const char *source)
@@ -84,22 +85,6 @@ void look_answer(struct look *look, enum ledger_gpus known, const char *source)
 		  c->available.n, source);
 	reply(look->plugin, look->call, &look->request, &look->who, known, source);
 	look_end(look);
-}
-
-struct look *look_begin(struct look *look)
-{
-	look->pending++;
-	return look;
-}
-
-bool look_is_over(struct look *look)
-{
-	look->pending--;
-	if (look->plugin)
-		return false;
-	if (!look->pending)
-		free(look);
-	return true;
 }
 
 static unsigned time_left(const struct look *look)
@@ -177,11 +162,11 @@ static void ask_get(struct look *look);
 static void got_pod(void *arg, enum podres_result result, const struct pod_list *pods,
 		    const char *why)
 {
-	struct look *look = arg;
+	struct look *look = pending_end(arg);
 	const struct spec_pod *pod;
 
 	(void)why;
-	if (look_is_over(look))
+	if (!look)
 		return;
 	pod = look->gets[look->n_gets - 1];
 	if (result == PODRES_FAILED) {
@@ -210,7 +195,7 @@ static void ask_get(struct look *look)
 		look->gets[look->n_gets++] = c.v[0].pod;
 		look->asked_ms = clock_mono_ms();
 		podres_get(p->env->podres, c.v[0].pod->ns, c.v[0].pod->name, time_left(look),
-			   got_pod, look_begin(look));
+			   got_pod, pending_new(look, &look->pods_asked));
 	}
 }
 
@@ -283,11 +268,10 @@ static void know_by_list(struct look *look)
 static void listed(void *arg, enum podres_result result, const struct pod_list *pods,
 		   const char *why)
 {
-	struct look *look = arg;
+	struct look *look = pending_end(arg);
 
-	if (look_is_over(look))
+	if (!look)
 		return;
-	look->listing = false;
 	if (result != PODRES_OK) {
 		give_up(look, why);
 		return;
@@ -296,7 +280,7 @@ static void listed(void *arg, enum podres_result result, const struct pod_list *
 	plugin_saw_list(look->plugin, pods, look->asked_ms);
 	note_offered(look);
 	look->listed = true;
-	if (!look->fetching)
+	if (!look->specs_asked)
 		know_by_list(look);
 }
 
@@ -316,8 +300,7 @@ static void ask_list(struct look *look)
 	}
 	p->stats.pod_lists++;
 	look->asked_ms = clock_mono_ms();
-	look->listing = true;
-	podres_list(p->env->podres, time_left(look), listed, look_begin(look));
+	podres_list(p->env->podres, time_left(look), listed, pending_new(look, &look->pods_asked));
 }
 
 /* --- which of them --- */
@@ -371,12 +354,12 @@ static void ask_pods(struct look *look)
 
 static void got_specs(void *arg, const struct spec_list *specs, const char *why)
 {
-	struct look *look = arg;
-	struct plugin *p = look->plugin;
+	struct look *look = pending_end(arg);
+	struct plugin *p;
 
-	if (look_is_over(look))
+	if (!look)
 		return;
-	look->fetching = false;
+	p = look->plugin;
 	if (specs) {
 		look->specs = identify_copy_specs(specs, look->arena);
 		look->has_specs = true;
@@ -386,7 +369,7 @@ static void got_specs(void *arg, const struct spec_list *specs, const char *why)
 		log_debug("kubelet", "%s: %s; containers are told apart without pod specs",
 			  p->resource, why);
 	}
-	if (!look->listing)
+	if (!look->pods_asked)
 		ask_pods(look);
 }
 
@@ -404,8 +387,8 @@ static void begin(struct plugin *p, struct rpc_call *call, const struct preferre
 		ask_pods(look);
 		return;
 	}
-	look->fetching = true;
-	p->env->specs->fetch(p->env->specs->ctx, look_half_time(look), got_specs, look_begin(look));
+	p->env->specs->fetch(p->env->specs->ctx, look_half_time(look), got_specs,
+			     pending_new(look, &look->specs_asked));
 	if (needs_list(look))
 		ask_list(look);
 }
@@ -441,9 +424,8 @@ void plugin_preferred_done(struct plugin *p)
 	struct look *look;
 
 	while ((look = LIST_FIRST(&p->looks))) {
-		LIST_REMOVE(look, link);
-		look->plugin = NULL;
 		rpc_reply(look->call, RPC_UNAVAILABLE, "the device plugin is stopping",
 			  (struct bytes) { NULL, 0 });
+		look_end(look);
 	}
 }

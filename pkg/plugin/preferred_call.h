@@ -12,20 +12,17 @@
 
 #define LOOK_GETS_MAX 4
 
-/* Lives until the last question that is under way has come back, whether or not the call has been
- * answered by then. */
+/* Lives until the call is answered. */
 struct look {
 	LIST_ENTRY(look) link;
-	struct plugin *plugin; /* NULL: the call has been answered */
-	unsigned pending;      /* questions under way; each is begun with look_begin() and ends with
-				  look_is_over() */
+	struct plugin *plugin;
+	struct pending *specs_asked, *pods_asked, *gpus_asked;
 	struct rpc_call *call; /* the kubelet's */
 	struct arena *arena;   /* of the call */
 	struct preferred_request request;
 	int64_t until_ms, asked_ms; /* asked: the question to PodResources that is under way */
 
-	bool fetching, listing; /* specs, a List */
-	bool listed;		/* it came, and the plugin's holders are fresh */
+	bool listed; /* a List came, and the plugin's holders are fresh */
 	bool has_specs;
 	struct spec_list specs;
 	const struct spec_pod *gets[LOOK_GETS_MAX]; /* pods that were asked for by Get */
@@ -37,11 +34,9 @@ struct look {
 	size_t n_wanted; /* GPUs */
 };
 
-struct look *look_begin(struct look *look);
-bool look_is_over(struct look *look); /* the call has been answered already: look may be gone */
 unsigned
 look_half_time(const struct look *look); /* for what can be done without: as much is left then */
-/* Choose and answer. source: how the GPUs are known, or why not. */
+/* Choose and answer; look is gone. source: how the GPUs are known, or why not. */
 void look_answer(struct look *look, enum ledger_gpus known, const char *source);
 /* The GPUs are not there yet: ask the GPU plugin. why: to tell when that is no use. */
 void look_predict(struct look *look, const char *why);

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/pending.h"
 #include "base/str.h"
 #include "config/config.h"
 #include "grant/contents.h"
@@ -29,8 +30,10 @@
 
 static void start_free(struct start *s)
 {
-	if (s->plugin)
-		LIST_REMOVE(s, link);
+	LIST_REMOVE(s, link);
+	pending_cancel(&s->pods_asked);
+	pending_cancel(&s->probing);
+	pending_cancel(&s->saving);
 	node_unref(s->node);
 	free(s);
 }
@@ -104,21 +107,10 @@ static void refuse(struct start *s, const char *why)
 	start_free(s);
 }
 
-/* A question was answered. True: the plugin is gone, and the last answer frees the start. */
-static bool is_over(struct start *s)
-{
-	s->waits--;
-	if (s->plugin)
-		return false;
-	if (!s->waits)
-		start_free(s);
-	return true;
-}
-
-/* When everything is answered. */
+/* When its VFs have been looked at, and the ledger is stored. */
 static void let_start(struct start *s)
 {
-	if (s->waits)
+	if (s->probing || s->saving)
 		return;
 	if (s->err.code) {
 		refuse(s, s->err.msg);
@@ -150,11 +142,11 @@ static struct contents_in contents_of(const struct start *s, const struct vf_sta
 
 static void looked(void *arg, const struct vf_state *states, size_t n, const char *why)
 {
-	struct start *s = arg;
+	struct start *s = pending_end(arg);
 	struct err err = { 0 };
 	struct contents_in in;
 
-	if (is_over(s))
+	if (!s)
 		return;
 	in = contents_of(s, states, n, why);
 	if (files_start(s->plugin, &in, s->arena, &err) < 0)
@@ -164,9 +156,9 @@ static void looked(void *arg, const struct vf_state *states, size_t n, const cha
 
 static void saved(void *arg)
 {
-	struct start *s = arg;
+	struct start *s = pending_end(arg);
 
-	if (!is_over(s))
+	if (s)
 		let_start(s);
 }
 
@@ -187,8 +179,7 @@ static void look(struct start *s, const struct starter *me)
 	n = contents_functions(s->node, s->who->shares, s->who->n_shares, s->arena, &bdfs);
 	if (!p->env->truth || !n || !plugin_pool(p)->cfg->is_rdma)
 		return;
-	s->waits++;
-	truth_look(p->env->truth, bdfs, n, looked, s);
+	truth_look(p->env->truth, bdfs, n, looked, pending_new(s, &s->probing));
 }
 
 /* Those that the pool has. */
@@ -265,8 +256,7 @@ static void settle(struct start *s, const struct starter *me)
 		tell_dra(s->plugin, me);
 	}
 	look(s, me);
-	s->waits++;
-	keeper_save(p->env->keeper, saved, s);
+	keeper_save(p->env->keeper, saved, pending_new(s, &s->saving));
 }
 
 /* --- who is it? --- */
@@ -389,10 +379,10 @@ static void unknown(struct start *s, const char *why)
 static void listed(void *arg, enum podres_result result, const struct pod_list *pods,
 		   const char *why)
 {
-	struct start *s = arg;
+	struct start *s = pending_end(arg);
 	struct starter me;
 
-	if (is_over(s))
+	if (!s)
 		return;
 	if (result != PODRES_OK) {
 		unknown(s, why);
@@ -410,18 +400,18 @@ static void ask_list(struct start *s)
 
 	p->stats.pod_lists++;
 	s->asked_ms = clock_mono_ms();
-	s->waits++;
-	podres_list_quietly(p->env->podres, START_TIMEOUT_MS, listed, s);
+	podres_list_quietly(p->env->podres, START_TIMEOUT_MS, listed,
+			    pending_new(s, &s->pods_asked));
 }
 
 static void got_pod(void *arg, enum podres_result result, const struct pod_list *pods,
 		    const char *why)
 {
-	struct start *s = arg;
+	struct start *s = pending_end(arg);
 	struct starter me;
 
 	(void)why;
-	if (is_over(s))
+	if (!s)
 		return;
 	if (result != PODRES_OK) {
 		ask_list(s);
@@ -469,8 +459,8 @@ static void ask(struct start *s)
 		return;
 	}
 	s->asked_ms = clock_mono_ms();
-	s->waits++;
-	podres_get(p->env->podres, owner->ns, owner->pod, START_TIMEOUT_MS, got_pod, s);
+	podres_get(p->env->podres, owner->ns, owner->pod, START_TIMEOUT_MS, got_pod,
+		   pending_new(s, &s->pods_asked));
 }
 
 static int known_ids(const struct plugin *p, struct bytes request, struct arena *a, struct ids *ret,
@@ -509,15 +499,13 @@ void plugin_start(struct plugin *p, struct rpc_call *call, struct bytes request)
 	ask(s);
 }
 
-/* Those that have asked are freed when the answer comes. */
 void plugin_start_done(struct plugin *p)
 {
 	struct start *s;
 
 	while ((s = LIST_FIRST(&p->starts))) {
-		LIST_REMOVE(s, link);
-		s->plugin = NULL;
 		rpc_reply(s->call, RPC_UNAVAILABLE, "the device plugin is stopping",
 			  (struct bytes) { NULL, 0 });
+		start_free(s);
 	}
 }

@@ -12,18 +12,18 @@
 #include "ledger/ledger.h"
 #include "pods/identify.h"
 
-/* One PreStartContainer under way. Outlives the plugin if that goes first. */
+/* One PreStartContainer under way. */
 struct start {
 	LIST_ENTRY(start) link;
-	struct plugin *plugin; /* NULL: gone, and the call has been answered */
+	struct plugin *plugin;
 	struct rpc_call *call;
 	struct arena *arena; /* of the call */
 	struct ids ids;	     /* sorted */
 	int64_t asked_ms;
 	struct node *node;   /* as of the decision; NULL before */
 	struct starter *who; /* of that node */
-	unsigned waits;	     /* for the disk, and for what its VFs are */
-	struct err err;	     /* code 0: it may start */
+	struct pending *pods_asked, *probing, *saving;
+	struct err err; /* code 0: it may start */
 };
 
 /* The container that starts. pod NULL: not known. */
