@@ -37,6 +37,7 @@
 #include "latebind/latebind.h"
 #include "netlink/netlink.h"
 #include "plugin/plugin.h"
+#include "pods/holders.h"
 #include "pool/empty.h"
 #include "pool/node.h"
 #include "rpc/rpc.h"
@@ -173,11 +174,18 @@ static void open_contents(struct daemon *d)
 		d->env.rundir = rundir_new(d->opt->run_dir);
 }
 
+static void open_podres(struct daemon *d)
+{
+	d->env.podres = podres_open(d->rpc, d->pod_resources);
+	d->env.holders = holders_new();
+	podres_subscribe(d->env.podres, holders_hear, d->env.holders);
+}
+
 /* With the first node: what all plugins share. */
 static void open_on_rpc(struct daemon *d)
 {
 	if (d->opt->pod_resources)
-		d->env.podres = podres_open(d->rpc, d->pod_resources);
+		open_podres(d);
 	d->env.keeper = state_make_keeper(&d->state, d->rpc, d->root, relist, d);
 	keeper_listen_unlisted(d->env.keeper, note_unlisted, d);
 	holds_set_blind(keeper_holds(d->env.keeper), !d->env.podres);
@@ -270,6 +278,7 @@ static void close_on_rpc(void *arg)
 	truth_free(STEAL(d->env.truth));
 	rundir_free(STEAL(d->env.rundir));
 	podres_close(STEAL(d->env.podres));
+	holders_free(STEAL(d->env.holders));
 	specs_close(STEAL(d->specs));
 }
 

@@ -33,12 +33,19 @@ struct question {
 	int64_t patient_until_ms; /* 0: it does not wait for a quiet moment, or no more */
 	uint64_t epoch;		  /* of the kubelet that was asked, */
 	uint64_t kubelet;	  /* and its number */
+	int64_t asked_ms;	  /* when */
 	bool probing;
 	bool limited; /* it was rejected before: the last try may have come too late for an answer
 		       */
 	struct rpc_timer *timer; /* NULL: a call is under way */
 	podres_done_fn done;
 	void *arg;
+};
+
+struct subscriber {
+	STAILQ_ENTRY(subscriber) link;
+	podres_hear_fn hear;
+	void *ctx;
 };
 
 struct podres {
@@ -48,10 +55,10 @@ struct podres {
 	struct rpc_channel *channel; /* opened with the first question */
 	enum podres_support support;
 	uint64_t epoch; /* grows with every kubelet */
-	uint64_t answer_kubelet;
 	uint32_t random;
 	int64_t admission_until_ms;
 	LIST_HEAD(, question) questions;
+	STAILQ_HEAD(, subscriber) subscribers;
 };
 
 struct podres *podres_open(struct rpc *rpc, const char *socket)
@@ -62,7 +69,28 @@ struct podres *podres_open(struct rpc *rpc, const char *socket)
 	p->socket = xstrdup(socket);
 	p->random = (uint32_t)clock_mono_ms() ^ (uint32_t)getpid();
 	LIST_INIT(&p->questions);
+	STAILQ_INIT(&p->subscribers);
 	return p;
+}
+
+void podres_subscribe(struct podres *p, podres_hear_fn hear, void *ctx)
+{
+	struct subscriber *s = xcalloc(1, sizeof(*s));
+
+	s->hear = hear;
+	s->ctx = ctx;
+	STAILQ_INSERT_TAIL(&p->subscribers, s, link);
+}
+
+void podres_unsubscribe(struct podres *p, void *ctx)
+{
+	struct subscriber *s = STAILQ_FIRST(&p->subscribers);
+
+	while (s && s->ctx != ctx)
+		s = STAILQ_NEXT(s, link);
+	if (s)
+		STAILQ_REMOVE(&p->subscribers, s, subscriber, link);
+	free(s);
 }
 
 uint64_t podres_epoch(const struct podres *p)
@@ -89,11 +117,6 @@ uint64_t podres_kubelet(const struct podres *p)
 	return identity(&p->id);
 }
 
-uint64_t podres_answer_kubelet(const struct podres *p)
-{
-	return p->answer_kubelet;
-}
-
 void podres_reset(struct podres *p)
 {
 	p->support = PODRES_UNKNOWN;
@@ -114,11 +137,34 @@ static void question_free(struct question *q)
 	free(q);
 }
 
+static void tell(const struct question *q, const struct pod_list *pods)
+{
+	static const struct pod_list none;
+	const struct pods_said said = { .all = q->kind == ASK_LIST,
+					.ns = q->ns,
+					.name = q->name,
+					.pods = pods ? pods : &none,
+					.asked_ms = q->asked_ms,
+					.kubelet = q->kubelet };
+	struct subscriber *s;
+
+	STAILQ_FOREACH (s, &q->p->subscribers, link)
+		s->hear(s->ctx, &said);
+}
+
+/* Get of no pod only finds out whether there is Get. */
+static bool is_news(const struct question *q, enum podres_result result)
+{
+	return result != PODRES_FAILED && q->kind != ASK_ALLOCATABLE &&
+	       (q->kind != ASK_GET || *q->name);
+}
+
 static void finish(struct question *q, enum podres_result result, const struct pod_list *pods,
 		   const char *why)
 {
 	LIST_REMOVE(q, link);
-	q->p->answer_kubelet = q->kubelet;
+	if (is_news(q, result))
+		tell(q, pods);
 	q->done(q->arg, result, pods, why);
 	question_free(q);
 }
@@ -327,6 +373,7 @@ static void ask(struct question *q)
 	}
 	q->epoch = q->p->epoch;
 	q->kubelet = podres_kubelet(q->p);
+	q->asked_ms = clock_mono_ms();
 	q->probing = q->kind == ASK_LIST && q->p->support == PODRES_UNKNOWN;
 	call(q);
 }
@@ -409,11 +456,16 @@ static void abandon(struct question *q)
 void podres_close(struct podres *p)
 {
 	struct question *q;
+	struct subscriber *s;
 
 	if (!p)
 		return;
 	while ((q = LIST_FIRST(&p->questions)))
 		abandon(q);
+	while ((s = STAILQ_FIRST(&p->subscribers))) {
+		STAILQ_REMOVE_HEAD(&p->subscribers, link);
+		free(s);
+	}
 	rpc_channel_close(p->channel);
 	free(p->socket);
 	free(p);

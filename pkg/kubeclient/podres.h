@@ -1,6 +1,6 @@
 /*
- * PodResources: what every container of the node holds. One client for all resources. On the rpc
- * thread.
+ * PodResources: what every container of the node holds. One client for all resources; whoever asks,
+ * everybody who subscribed is told what the kubelet said. On the rpc thread.
  *
  * List has a side effect in the kubelet (docs/design/kubelet.md §2.2: it can drop the reservation
  * of an allocation under way), Get has none: Get is preferred wherever the pod's name is known.
@@ -42,9 +42,13 @@ void podres_reset(struct podres *p);
 enum podres_support podres_support(const struct podres *p);
 uint64_t podres_epoch(const struct podres *p); /* grows with every kubelet */
 /* A number of the kubelet process that was asked last, by its socket: below 2^53, the same after a
- * restart of ours; 0: not known. And, within the callback of an answer, of the one that gave it. */
+ * restart of ours; 0: not known. */
 uint64_t podres_kubelet(const struct podres *p);
-uint64_t podres_answer_kubelet(const struct podres *p);
+/* What the kubelet says of pods, one answer after the other, each before the done of its question;
+ * said lives until the return. */
+typedef void (*podres_hear_fn)(void *ctx, const struct pods_said *said);
+void podres_subscribe(struct podres *p, podres_hear_fn hear, void *ctx);
+void podres_unsubscribe(struct podres *p, void *ctx);
 /* A rate-limited question is asked again, with jitter, as long as the time lasts. */
 void podres_list(struct podres *p, unsigned timeout_ms, podres_done_fn done, void *arg);
 /* The same when the kubelet does not wait for us: not while a container is under admission, which

@@ -116,6 +116,16 @@ struct pod_list {
 	size_t n;
 };
 
+/* What the kubelet said of its pods: of all (a List), or of one (a Get; pods is empty: there is no
+ * such pod). */
+struct pods_said {
+	bool all;
+	const char *ns, *name; /* of the one */
+	const struct pod_list *pods;
+	int64_t asked_ms; /* monotonic: it is of that moment, or later */
+	uint64_t kubelet; /* a number of the process that said it; 0: not known */
+};
+
 /* CRI: what the runtime says of itself. */
 struct runtime_version {
 	const char *name, *version;

@@ -395,10 +395,8 @@ static void answered(void *arg, enum podres_result result, const struct pod_list
 	by_name = binder_sorted_pods(result == PODRES_OK ? pods : &nobody, r->arena);
 	pods = &by_name;
 	note_checkpoint(r->b);
-	if (!r->by_get) {
+	if (!r->by_get)
 		r->b->doubles = shows_doubles(r->b, pods, r->arena);
-		keeper_reconcile(r->b->env.keeper, pods, r->asked_ms);
-	}
 	e = binder_decide(r, pods, &err);
 	specs_tidy(r->b);
 	keeper_save(r->b->env.keeper, NULL, NULL);

@@ -101,14 +101,10 @@ struct plugin {
 	bool told_old;	   /* that this kubelet is */
 	bool told_dra;	   /* that GPUs come by DRA */
 	struct pending *priming, *probing;
-	int64_t priming_ms;	   /* when the List was asked for, */
-	uint64_t preferred_before; /* and how many calls had come by then */
+	uint64_t preferred_before; /* calls that had come when the List was asked for */
 
 	/* GetPreferredAllocation: preferred.c, predict.c */
 	LIST_HEAD(, look) looks;
-	struct holders *holders;
-	int64_t listed_ms; /* when the List was asked for that they are of: answers to older
-			      questions may come later */
 	struct holders *allocatable; /* one pod with one container: the devices of all plugins */
 	int64_t allocatable_ms;	     /* when it was asked for; 0 never */
 	struct seen_pods *seen;
@@ -175,11 +171,6 @@ void plugin_pods_done(struct plugin *p);
 void plugin_note_admission(struct plugin *p); /* of a container that wants ours, in a pool that
 						 binds early: Lists of everybody wait */
 void plugin_pods_tell_old(struct plugin *p);  /* once for each kubelet */
-/* What PodResources said, for everybody who keeps a record of it. pod NULL: there is no such pod.
- */
-void plugin_saw_list(struct plugin *p, const struct pod_list *pods, int64_t asked_ms);
-void plugin_saw_pod(struct plugin *p, const char *ns, const char *name, const struct pod *pod,
-		    int64_t asked_ms);
 
 /* Pools that bind late. The first three may be asked of any plugin. */
 bool plugin_is_late(const struct plugin *p);

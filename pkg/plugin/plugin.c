@@ -454,7 +454,6 @@ void plugin_serve(struct plugin *p)
 static void destroy(struct plugin *p)
 {
 	node_unref(p->node);
-	holders_free(p->holders);
 	holders_free(p->allocatable);
 	seen_pods_free(p->seen);
 	seen_specs_free(p->seen_specs);
@@ -489,7 +488,6 @@ static struct plugin *new (const struct plugin_env *env, const char *resource)
 	p->env = env;
 	p->resource = xstrdup(resource);
 	p->random = (uint32_t)clock_mono_ns() ^ (uint32_t)getpid();
-	p->holders = holders_new();
 	p->allocatable = holders_new();
 	p->seen = seen_pods_new();
 	p->seen_specs = seen_specs_new();

@@ -11,6 +11,7 @@
 struct binder;
 struct err;
 struct gpuplugin;
+struct holders;
 struct keeper;
 struct node;
 struct plugin;
@@ -39,8 +40,9 @@ struct plugin_env {
 					  10 s */
 	/* Shared by all resources, NULL: absent. Looked at with every call: they may appear while
 	 * plugins run. */
-	struct podres *podres; /* who holds what; without it nobody's GPUs are known */
-	struct keeper *keeper; /* the ledger */
+	struct podres *podres;	 /* who holds what; without it nobody's GPUs are known */
+	struct holders *holders; /* what it last said; with podres */
+	struct keeper *keeper;	 /* the ledger */
 	const struct podspec_source *specs;
 	struct binder *binder;	 /* late pools */
 	struct rundir *rundir;	 /* files that are mounted into containers */

@@ -105,7 +105,7 @@ static size_t nodes_decided(const struct look *look, int **ret)
 static bool ask(struct look *look, const struct pod_container *allocatable, const char **why)
 {
 	const struct spec_container *spec = look->who.spec;
-	const struct pod_list *held = holders_view(look->plugin->holders);
+	const struct pod_list *held = holders_view(look->plugin->env->holders);
 	const char *ours = look->plugin->resource;
 	int *nodes;
 	size_t n_nodes = nodes_decided(look, &nodes);
@@ -154,8 +154,10 @@ static void got_allocatable(void *arg, enum podres_result result, const struct p
 		unknown(look, why);
 		return;
 	}
-	holders_list(look->plugin->allocatable, pods);
 	look->plugin->allocatable_ms = clock_mono_ms();
+	holders_hear(look->plugin->allocatable,
+		     &(struct pods_said) {
+			     .all = true, .pods = pods, .asked_ms = look->plugin->allocatable_ms });
 	ask_gpu_plugin(look);
 }
 

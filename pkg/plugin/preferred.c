@@ -144,7 +144,7 @@ static struct spec_candidates candidates_now(struct look *look)
 	const struct preferred_container *c = &look->request.v[0];
 	struct plugin *p = look->plugin;
 	struct spec_candidates all =
-		identify_candidates(&look->specs, holders_view(p->holders), false, p->resource,
+		identify_candidates(&look->specs, holders_view(p->env->holders), false, p->resource,
 				    (size_t)c->size, c->must.n > 0, p->seen_specs, look->arena);
 	size_t out = 0;
 	bool got;
@@ -163,19 +163,16 @@ static void got_pod(void *arg, enum podres_result result, const struct pod_list 
 		    const char *why)
 {
 	struct look *look = pending_end(arg);
-	const struct spec_pod *pod;
 
+	(void)pods;
 	(void)why;
 	if (!look)
 		return;
-	pod = look->gets[look->n_gets - 1];
 	if (result == PODRES_FAILED) {
 		ask_list(look);
 		return;
 	}
 	look->got[look->n_gets - 1] = result == PODRES_OK;
-	plugin_saw_pod(look->plugin, pod->ns, pod->name, result == PODRES_OK ? &pods->v[0] : NULL,
-		       look->asked_ms);
 	ask_get(look);
 }
 
@@ -186,14 +183,13 @@ static void ask_get(struct look *look)
 	bool got;
 
 	if (c.n && was_asked_for(look, c.v[0].pod, &got)) {
-		look->who = identify_by_specs(&c, holders_view(p->holders), p->resource,
+		look->who = identify_by_specs(&c, holders_view(p->env->holders), p->resource,
 					      p->node->inv, p->seen_specs, look->arena);
 		know(look, "PodResources Get");
 	} else if (!c.n || look->n_gets == LOOK_GETS_MAX) {
 		ask_list(look);
 	} else {
 		look->gets[look->n_gets++] = c.v[0].pod;
-		look->asked_ms = clock_mono_ms();
 		podres_get(p->env->podres, c.v[0].pod->ns, c.v[0].pod->name, time_left(look),
 			   got_pod, pending_new(look, &look->pods_asked));
 	}
@@ -214,7 +210,7 @@ static void identify(struct look *look)
 {
 	const struct preferred_container *c = &look->request.v[0];
 	struct plugin *p = look->plugin;
-	const struct pod_list *pods = holders_view(p->holders);
+	const struct pod_list *pods = holders_view(p->env->holders);
 	const struct hw_inventory *inv = p->node->inv;
 	struct spec_candidates found = { NULL, 0 };
 
@@ -270,6 +266,7 @@ static void listed(void *arg, enum podres_result result, const struct pod_list *
 {
 	struct look *look = pending_end(arg);
 
+	(void)pods;
 	if (!look)
 		return;
 	if (result != PODRES_OK) {
@@ -277,7 +274,6 @@ static void listed(void *arg, enum podres_result result, const struct pod_list *
 		return;
 	}
 	plugin_warn_reset(look->plugin, WARN_PODS);
-	plugin_saw_list(look->plugin, pods, look->asked_ms);
 	note_offered(look);
 	look->listed = true;
 	if (!look->specs_asked)
@@ -299,7 +295,6 @@ static void ask_list(struct look *look)
 		return;
 	}
 	p->stats.pod_lists++;
-	look->asked_ms = clock_mono_ms();
 	podres_list(p->env->podres, time_left(look), listed, pending_new(look, &look->pods_asked));
 }
 
@@ -335,13 +330,13 @@ static bool get_is_enough(struct look *look)
 	if (look->request.v[0].must.n)
 		return true;
 	c = candidates_now(look);
-	return holders_complete(p->holders, &look->specs, &c);
+	return holders_complete(p->env->holders, &look->specs, &c);
 }
 
 static void ask_pods(struct look *look)
 {
 	if (look->has_specs && !look->listed)
-		holders_keep(look->plugin->holders, &look->specs);
+		holders_keep(look->plugin->env->holders, &look->specs);
 	if (look->listed)
 		know_by_list(look);
 	else if (get_is_enough(look))

@@ -20,9 +20,9 @@ struct look {
 	struct rpc_call *call; /* the kubelet's */
 	struct arena *arena;   /* of the call */
 	struct preferred_request request;
-	int64_t until_ms, asked_ms; /* asked: the question to PodResources that is under way */
+	int64_t until_ms;
 
-	bool listed; /* a List came, and the plugin's holders are fresh */
+	bool listed; /* a List came, and what it said is fresh */
 	bool has_specs;
 	struct spec_list specs;
 	const struct spec_pod *gets[LOOK_GETS_MAX]; /* pods that were asked for by Get */

@@ -389,7 +389,6 @@ static void listed(void *arg, enum podres_result result, const struct pod_list *
 		return;
 	}
 	plugin_warn_reset(s->plugin, WARN_PODS);
-	plugin_saw_list(s->plugin, pods, s->asked_ms);
 	me = find_starter(s, pods);
 	settle(s, &me);
 }
@@ -399,7 +398,6 @@ static void ask_list(struct start *s)
 	struct plugin *p = s->plugin;
 
 	p->stats.pod_lists++;
-	s->asked_ms = clock_mono_ms();
 	podres_list_quietly(p->env->podres, START_TIMEOUT_MS, listed,
 			    pending_new(s, &s->pods_asked));
 }
@@ -417,7 +415,6 @@ static void got_pod(void *arg, enum podres_result result, const struct pod_list 
 		ask_list(s);
 		return;
 	}
-	plugin_saw_pod(s->plugin, pods->v[0].ns, pods->v[0].name, &pods->v[0], s->asked_ms);
 	me = find_starter(s, pods);
 	if (me.owner.pod)
 		settle(s, &me);
@@ -458,7 +455,6 @@ static void ask(struct start *s)
 		ask_list(s);
 		return;
 	}
-	s->asked_ms = clock_mono_ms();
 	podres_get(p->env->podres, owner->ns, owner->pod, START_TIMEOUT_MS, got_pod,
 		   pending_new(s, &s->pods_asked));
 }

@@ -19,7 +19,6 @@ struct start {
 	struct rpc_call *call;
 	struct arena *arena; /* of the call */
 	struct ids ids;	     /* sorted */
-	int64_t asked_ms;
 	struct node *node;   /* as of the decision; NULL before */
 	struct starter *who; /* of that node */
 	struct pending *pods_asked, *probing, *saving;

@@ -18,6 +18,8 @@ struct holders {
 		*arena; /* owns what the pods hold, and what they held since the last tidying up */
 	unsigned gets;
 	bool listed;
+	int64_t listed_ms; /* when that List was asked for: answers to older questions may come
+			      later */
 };
 
 struct holders *holders_new(void)
@@ -88,19 +90,13 @@ static void copy_all(struct holders *h, const struct pod_list *from)
 	h->gets = 0;
 }
 
-void holders_list(struct holders *h, const struct pod_list *pods)
-{
-	copy_all(h, pods);
-	h->listed = true;
-}
-
 static void drop(struct holders *h, size_t i)
 {
 	h->view.n--;
 	memmove(&h->view.v[i], &h->view.v[i + 1], (h->view.n - i) * sizeof(*h->view.v));
 }
 
-void holders_gone(struct holders *h, const char *ns, const char *name)
+static void forget(struct holders *h, const char *ns, const char *name)
 {
 	const struct pod *pod = identify_sorted_pod(&h->view, ns, name);
 
@@ -108,13 +104,29 @@ void holders_gone(struct holders *h, const char *ns, const char *name)
 		drop(h, (size_t)(pod - h->view.v));
 }
 
-void holders_pod(struct holders *h, const struct pod *pod)
+static void add(struct holders *h, const struct pod *pod)
 {
-	holders_gone(h, pod->ns, pod->name);
 	if (h->view.n == h->room || ++h->gets > GETS_MAX)
 		copy_all(h, &h->view);
 	h->view.v[h->view.n++] = copy_pod(pod, h->arena);
 	identify_sort(h->view.v, h->view.n);
+}
+
+void holders_hear(void *holders, const struct pods_said *said)
+{
+	struct holders *h = holders;
+
+	if (said->asked_ms < h->listed_ms)
+		return;
+	if (said->all) {
+		copy_all(h, said->pods);
+		h->listed = true;
+		h->listed_ms = said->asked_ms;
+		return;
+	}
+	forget(h, said->ns, said->name);
+	for (size_t i = 0; i < said->pods->n; i++)
+		add(h, &said->pods->v[i]);
 }
 
 void holders_keep(struct holders *h, const struct spec_list *specs)

@@ -1,6 +1,6 @@
 /*
  * What PodResources last said of every pod, kept up to date by what it said of single pods since:
- * who holds which GPUs, without another List. One per resource, owned by the caller.
+ * who holds which GPUs, without another List.
  */
 #ifndef RAILMATE_PODS_HOLDERS_H
 #define RAILMATE_PODS_HOLDERS_H
@@ -14,10 +14,9 @@ struct spec_candidates;
 struct spec_list;
 
 struct holders *holders_new(void);
-void holders_free(struct holders *h);				   /* NULL is fine */
-void holders_list(struct holders *h, const struct pod_list *pods); /* a List: everything */
-void holders_pod(struct holders *h, const struct pod *pod);	   /* a Get: this pod */
-void holders_gone(struct holders *h, const char *ns, const char *name);
+void holders_free(struct holders *h); /* NULL is fine */
+/* For podres_subscribe(). What was asked for before the last List is no news. */
+void holders_hear(void *holders, const struct pods_said *said);
 /* Only pods that exist go on holding something. */
 void holders_keep(struct holders *h, const struct spec_list *specs);
 /* Was there a List, and does every pod hold what it asks for, but those whose turn it may be? If

@@ -95,11 +95,16 @@ static void name_adopted(struct keeper *k)
 	holds_checkpoint(k->holds, v, n, keeper_now());
 }
 
-static void tell(struct keeper *k, struct holds_answer *answer, const struct pod_list *pods)
+void keeper_hear(void *keeper, const struct pods_said *said)
 {
 	_cleanup_arena_ struct arena *a = arena_new(8192);
+	struct keeper *k = keeper;
+	const struct pod_list *pods = said->pods;
 	struct holds_pod *v = arena_array(a, pods->n, sizeof(*v));
-	struct telling t = { .k = k, .answer = answer };
+	struct holds_answer answer = {
+		.asked_ms = said->asked_ms, .all = said->all, .ns = said->ns, .pod = said->name
+	};
+	struct telling t = { .k = k, .answer = &answer };
 	size_t n_holds;
 
 	if (!k->node)
@@ -110,35 +115,17 @@ static void tell(struct keeper *k, struct holds_answer *answer, const struct pod
 		for (size_t c = 0; c < pods->v[p].n_containers; c++)
 			tell_container(&t, &pods->v[p], &pods->v[p].containers[c]);
 	}
-	answer->pods = v;
-	answer->n_pods = pods->n;
-	answer->seen = t.seen;
+	answer.pods = v;
+	answer.n_pods = pods->n;
+	answer.seen = t.seen;
 	if (k->podres) {
-		answer->epoch = podres_answer_kubelet(k->podres);
-		answer->active_only = podres_support(k->podres) == PODRES_GET;
+		answer.epoch = said->kubelet;
+		answer.active_only = podres_support(k->podres) == PODRES_GET;
 		holds_kubelet(k->holds, podres_kubelet(k->podres), keeper_now());
 	}
 	n_holds = ledger_holds(keeper_ledger(k));
-	holds_answered(k->holds, answer, keeper_now());
+	holds_answered(k->holds, &answer, keeper_now());
 	if (ledger_holds(keeper_ledger(k)) > n_holds)
 		name_adopted(k);
 	keeper_save(k, NULL, NULL);
-}
-
-void keeper_reconcile(struct keeper *k, const struct pod_list *pods, int64_t asked_ms)
-{
-	struct holds_answer answer = { .asked_ms = asked_ms, .all = true };
-
-	tell(k, &answer, pods);
-}
-
-void keeper_reconcile_pod(struct keeper *k, const char *ns, const char *name, const struct pod *pod,
-			  int64_t asked_ms)
-{
-	struct holds_answer answer = { .asked_ms = asked_ms, .ns = ns, .pod = name };
-	struct pod one = { 0 };
-
-	if (pod)
-		one = *pod;
-	tell(k, &answer, &(struct pod_list) { &one, pod ? 1 : 0 });
 }

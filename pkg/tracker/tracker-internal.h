@@ -9,8 +9,9 @@
 
 #include "ledger/ledger.h"
 
-struct keeper_look;
 struct ledger_writer;
+struct pending;
+struct pod_list;
 struct reopen;
 struct rpc_timer;
 struct store;
@@ -84,8 +85,8 @@ struct keeper {
 	/* watch.c */
 	struct podres *podres;
 	struct rpc_timer *tick;
-	struct keeper_look *look; /* under way */
-	char *cursor;		  /* "NAMESPACE\0NAME" that was asked for last; NULL */
+	struct pending *asked;
+	char *cursor; /* "NAMESPACE\0NAME" that was asked for last; NULL */
 	int64_t listed_ms;
 };
 

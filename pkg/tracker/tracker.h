@@ -18,9 +18,8 @@ struct keeper;
 struct ledger_file;
 struct node;
 struct node_seed;
-struct pod;
-struct pod_list;
 struct podres;
+struct pods_said;
 struct pool_dev;
 struct rpc;
 struct sysroot;
@@ -87,10 +86,7 @@ size_t keeper_checkpoint(struct keeper *k, const struct holds_entry **ret);
 /* The UID of the pod that has this id, by the checkpoint; "": not known. */
 const char *keeper_uid_of(struct keeper *k, const char *resource, const char *id);
 
-/* What the kubelet says now: a List that was asked for then (monotonic), or a Get (pod NULL: there
- * is no such pod). */
-void keeper_reconcile(struct keeper *k, const struct pod_list *pods, int64_t asked_ms);
-void keeper_reconcile_pod(struct keeper *k, const char *ns, const char *name, const struct pod *pod,
-			  int64_t asked_ms);
+/* For podres_subscribe(); keeper_watch() does. */
+void keeper_hear(void *keeper, const struct pods_said *said);
 
 #endif

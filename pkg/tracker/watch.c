@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/pending.h"
 #include "base/str.h"
 #include "kubeclient/podres.h"
 #include "kubemsg/messages.h"
@@ -21,18 +22,11 @@
 #define ANSWER_MS   1000
 #define TICK_MIN_MS 50
 
-/* A question under way. Outlives the keeper if that goes first. */
-struct keeper_look {
-	struct keeper *k; /* NULL: gone */
-	char *ns, *name;  /* NULL: a List */
-	int64_t asked_ms;
-};
-
 static void tick(void *arg);
 
 static void tick_in(struct keeper *k, unsigned ms)
 {
-	if (!k->tick && !k->look && k->podres &&
+	if (!k->tick && !k->asked && k->podres &&
 	    (ledger_holds(keeper_ledger(k)) || !holds_is_settled(k->holds)))
 		k->tick = rpc_after(k->rpc, ms, tick, k);
 }
@@ -45,6 +39,7 @@ void keeper_watch_wake(struct keeper *k)
 void keeper_watch(struct keeper *k, struct podres *podres)
 {
 	k->podres = podres;
+	podres_subscribe(podres, keeper_hear, k);
 	holds_set_blind(k->holds, false);
 	tick_in(k, k->pace.look_ms);
 }
@@ -110,61 +105,25 @@ static unsigned pause_of(const struct keeper *k)
 
 /* --- asking --- */
 
-static void look_free(struct keeper_look *look)
+/* keeper_hear() has been told what the kubelet said. */
+static void answered(void *arg, enum podres_result result, const struct pod_list *pods,
+		     const char *why)
 {
-	free(look->ns);
-	free(look->name);
-	free(look);
-}
+	struct keeper *k = pending_end(arg);
 
-static void looked(void *arg, enum podres_result result, const struct pod_list *pods,
-		   const char *why)
-{
-	struct keeper_look *look = arg;
-	struct keeper *k = look->k;
-
+	(void)result;
+	(void)pods;
 	(void)why;
-	if (k) {
-		/* Not before it is over: what it changes is saved, and that would set the pace of a
-		 * first look. */
-		if (result == PODRES_OK && !look->name)
-			keeper_reconcile(k, pods, look->asked_ms);
-		else if (result != PODRES_FAILED && look->name)
-			keeper_reconcile_pod(k, look->ns, look->name,
-					     result == PODRES_OK && pods->n ? &pods->v[0] : NULL,
-					     look->asked_ms);
-		k->look = NULL;
-		tick_in(k, pause_of(k));
-		keeper_uids_later(k);
-	}
-	look_free(look);
-}
-
-static struct keeper_look *look_new(struct keeper *k, const struct ledger_owner *pod)
-{
-	struct keeper_look *look = xcalloc(1, sizeof(*look));
-
-	look->k = k;
-	look->asked_ms = clock_mono_ms();
-	if (pod) {
-		look->ns = xstrdup(pod->ns);
-		look->name = xstrdup(pod->pod);
-	}
-	k->look = look;
-	return look;
-}
-
-static void ask_for(struct keeper *k, const struct ledger_owner *pod)
-{
-	struct keeper_look *look = look_new(k, pod);
-
-	podres_get(k->podres, look->ns, look->name, ANSWER_MS, looked, look);
+	if (!k)
+		return;
+	tick_in(k, pause_of(k));
+	keeper_uids_later(k);
 }
 
 static void ask_for_all(struct keeper *k)
 {
 	k->listed_ms = clock_mono_ms();
-	podres_list_quietly(k->podres, ANSWER_MS, looked, look_new(k, NULL));
+	podres_list_quietly(k->podres, ANSWER_MS, answered, pending_new(k, &k->asked));
 }
 
 /* Nobody's name is on it: Get cannot help. */
@@ -198,7 +157,7 @@ static bool ask_next(struct keeper *k)
 		return false;
 	free(k->cursor);
 	k->cursor = xasprintf("%s%c%s", pod->ns, '\0', pod->pod);
-	ask_for(k, pod);
+	podres_get(k->podres, pod->ns, pod->pod, ANSWER_MS, answered, pending_new(k, &k->asked));
 	return true;
 }
 
@@ -225,7 +184,8 @@ static void tick(void *arg)
 void keeper_watch_done(struct keeper *k)
 {
 	rpc_timer_cancel(STEAL(k->tick));
-	if (k->look)
-		k->look->k = NULL;
+	pending_cancel(&k->asked);
+	if (k->podres)
+		podres_unsubscribe(k->podres, k);
 	free(STEAL(k->cursor));
 }

@@ -98,7 +98,8 @@ static void list_fn(void *arg)
 	static const struct pod_list none;
 
 	(void)arg;
-	keeper_reconcile(k, &none, clock_mono_ms());
+	keeper_hear(
+		k, &(struct pods_said) { .all = true, .pods = &none, .asked_ms = clock_mono_ms() });
 }
 
 static const struct ledger_hold *hold_of(size_t i)

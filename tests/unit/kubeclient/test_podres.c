@@ -256,6 +256,48 @@ static void list_tells_who_holds_what(void **state)
 	assert_string_equal(got.id, "GPU-1");
 }
 
+static char heard[256];
+
+static void hear(void *ctx, const struct pods_said *said)
+{
+	size_t len = strlen(heard);
+
+	assert_ptr_equal(ctx, heard);
+	assert_int_equal(got.times, 0); /* before whoever asked */
+	assert_true(said->asked_ms && said->asked_ms <= clock_mono_ms());
+	assert_int_equal(said->kubelet, podres_kubelet(p));
+	snprintf(heard + len, sizeof(heard) - len, "%s %zu;", said->all ? "all" : said->name,
+		 said->pods->n);
+}
+
+static void subscribe_fn(void *arg)
+{
+	(void)arg;
+	podres_subscribe(p, hear, heard);
+}
+
+static void unsubscribe_fn(void *arg)
+{
+	(void)arg;
+	podres_unsubscribe(p, heard);
+}
+
+static void subscribers_are_told_what_the_kubelet_said(void **state)
+{
+	(void)state;
+	heard[0] = '\0';
+	on_rpc(subscribe_fn, NULL);
+	ask(list_fn, NULL);
+	ask(get_fn, "p0");
+	ask(get_fn, "other");
+	ask(get_fn, ""); /* asks for nobody */
+	ask(allocatable_fn, NULL);
+	assert_string_equal(heard, "all 1;p0 1;other 0;");
+	on_rpc(unsubscribe_fn, NULL);
+	ask(list_fn, NULL);
+	assert_string_equal(heard, "all 1;p0 1;other 0;");
+}
+
 static void kubelet_is_probed_once_before_the_first_list(void **state)
 {
 	(void)state;
@@ -561,6 +603,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		T(list_tells_who_holds_what),
+		T(subscribers_are_told_what_the_kubelet_said),
 		T(kubelet_is_probed_once_before_the_first_list),
 		T(kubelet_before_1_27_is_never_asked_for_a_list),
 		T(get_tells_of_one_pod_without_a_probe),

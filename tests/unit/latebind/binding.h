@@ -516,7 +516,10 @@ static inline void allocated(const char *list)
 static inline void list_fn(void *arg)
 {
 	(void)arg;
-	keeper_reconcile(k, &all_pods, clock_mono_ms());
+	keeper_hear(k, &(struct pods_said) { .all = true,
+					     .pods = &all_pods,
+					     .asked_ms = clock_mono_ms(),
+					     .kubelet = podres_kubelet(podres) });
 }
 
 static inline void list_pods(void)

@@ -19,6 +19,7 @@
 #include "kubemsg/podspec.h"
 #include "ledger/ledger.h"
 #include "plugin/plugin.h"
+#include "pods/holders.h"
 #include "support/onrpc.h"
 #include "support/vfsight.h"
 #include "tracker/tracker.h"
@@ -321,11 +322,14 @@ static void start_fn(void *arg)
 	assert_int_equal(rpc_server_open(rpc, pods_path, pods, 3, NULL, &k.server, NULL), 0);
 	assert_int_equal(rpc_server_open(rpc, gpu_path, gpus, 2, NULL, &gpu.server, NULL), 0);
 	env.podres = podres_open(rpc, pods_path);
+	env.holders = holders_new();
+	podres_subscribe(env.podres, holders_hear, env.holders);
 	ledger = ledger_new();
 	holds = holds_new(ledger, &holds_default_pace, keeper_now());
 	holds_claims_read(holds, true, keeper_now());
 	env.keeper = keeper_new(rpc, holds, NULL, m.root, count_users, NULL);
 	keeper_update(env.keeper, m.node);
+	podres_subscribe(env.podres, keeper_hear, env.keeper);
 	env.gpus = gpuplugin_open(rpc, NULL, 0, gpu_path);
 	p = plugin_new(&env, RESOURCE);
 	plugin_update(p, m.node);
@@ -349,8 +353,10 @@ static void stop_fn(void *arg)
 {
 	free_plugin_fn(arg);
 	gpuplugin_close(STEAL(env.gpus));
+	podres_unsubscribe(env.podres, env.keeper);
 	keeper_free(STEAL(env.keeper));
 	podres_close(STEAL(env.podres));
+	holders_free(STEAL(env.holders));
 	truth_free(STEAL(env.truth));
 	rundir_free(STEAL(env.rundir));
 	drop(&k.hung);

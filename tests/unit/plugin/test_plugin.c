@@ -17,6 +17,7 @@
 #include "kubemsg/messages.h"
 #include "plugin/plugin-internal.h"
 #include "plugin/plugin.h"
+#include "pods/holders.h"
 #include "rpc/rpc.h"
 
 #define MACHINE	 "numa:2 switch:2 gpu:2 pf:1 vf:4"
@@ -336,6 +337,7 @@ static void podres_close_fn(void *arg)
 {
 	(void)arg;
 	podres_close(STEAL(env.podres));
+	holders_free(STEAL(env.holders));
 }
 
 /* --- the plugin --- */
@@ -967,6 +969,8 @@ static void use_pods(enum pods_manners manners)
 	pods.manners = manners;
 	pods.pods = (struct pod_list) { list, 1 };
 	env.podres = podres_open(rpc, pods_path);
+	env.holders = holders_new();
+	podres_subscribe(env.podres, holders_hear, env.holders);
 	on_rpc(pods_start_fn, NULL);
 	start_all();
 }

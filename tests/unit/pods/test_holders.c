@@ -13,6 +13,7 @@
 #define GPU "nvidia.com/gpu"
 
 static struct holders *h;
+static int64_t now_ms = 1;
 
 static int setup(void **state)
 {
@@ -28,6 +29,15 @@ static int teardown(void **state)
 	return 0;
 }
 
+static void hear(bool all, const char *name, struct pod_list pods)
+{
+	holders_hear(h, &(struct pods_said) { .all = all,
+					      .ns = "default",
+					      .name = name,
+					      .pods = &pods,
+					      .asked_ms = now_ms });
+}
+
 /* A pod with one container c; NULL: it holds none of it. */
 static void pod_holds(const char *name, const char *gpu, const char *vf, bool alone)
 {
@@ -39,10 +49,7 @@ static void pod_holds(const char *name, const char *gpu, const char *vf, bool al
 		held[c.n_held++] = (struct held) { GPU, { &gpu, 1 } };
 	if (vf)
 		held[c.n_held++] = (struct held) { RES, { &vf, 1 } };
-	if (alone)
-		holders_list(h, &(struct pod_list) { &pod, 1 });
-	else
-		holders_pod(h, &pod);
+	hear(alone, name, (struct pod_list) { &pod, 1 });
 }
 
 static const struct spec_limit both[] = { { GPU, 1 }, { RES, 1 } };
@@ -80,9 +87,24 @@ static void get_replaces_one_pod(void **state)
 	assert_int_equal(holders_view(h)->n, 2);
 	assert_string_equal(held_by("a", RES)->v[0], "x");
 	assert_string_equal(held_by("b", GPU)->v[0], "GPU-1");
-	holders_gone(h, "default", "a");
-	holders_gone(h, "default", "nobody");
+	hear(false, "a", (struct pod_list) { NULL, 0 });
+	hear(false, "nobody", (struct pod_list) { NULL, 0 });
 	assert_int_equal(holders_view(h)->n, 1);
+}
+
+static void what_was_asked_for_before_the_last_list_is_no_news(void **state)
+{
+	(void)state;
+	now_ms = 5;
+	pod_holds("a", "GPU-0", NULL, true);
+	now_ms = 4;
+	pod_holds("b", "GPU-1", NULL, true);
+	pod_holds("c", "GPU-2", NULL, false);
+	now_ms = 5;
+	assert_int_equal(holders_view(h)->n, 1);
+	assert_non_null(held_by("a", GPU));
+	pod_holds("c", "GPU-2", NULL, false);
+	assert_int_equal(holders_view(h)->n, 2);
 }
 
 static void picture_stays_over_hundreds_of_gets(void **state)
@@ -145,6 +167,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		T(list_replaces_everything),
 		T(get_replaces_one_pod),
+		T(what_was_asked_for_before_the_last_list_is_no_news),
 		T(picture_stays_over_hundreds_of_gets),
 		T(pods_that_are_over_hold_nothing),
 		T(picture_is_complete_when_everybody_has_what_he_asks_for),

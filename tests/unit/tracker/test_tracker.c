@@ -310,6 +310,15 @@ static void holds_of_a_resource_that_is_configured_no_more_live_as_long_as_their
 	on_rpc(foreign, NULL);
 }
 
+/* A Get. */
+static void told_of(const char *pod, struct pod_list list)
+{
+	keeper_hear(k, &(struct pods_said) { .ns = "default",
+					     .name = pod,
+					     .pods = &list,
+					     .asked_ms = clock_mono_ms() });
+}
+
 static void one_pod(void *arg)
 {
 	struct pod_list p1 = SAYS({ "p1", vf[0] });
@@ -318,10 +327,10 @@ static void one_pod(void *arg)
 	give(0, "p1", NULL);
 	give(1, "p2", NULL);
 	usleep(2000);
-	keeper_reconcile_pod(k, "default", "p1", &p1.v[0], clock_mono_ms());
+	told_of("p1", p1);
 	assert_non_null(hold_of(0));
 	usleep(2000);
-	keeper_reconcile_pod(k, "default", "p1", NULL, clock_mono_ms());
+	told_of("p1", (struct pod_list) { NULL, 0 });
 	assert_null(hold_of(0));
 	assert_non_null(hold_of(1));
 }

@@ -103,7 +103,7 @@ static bool is_kubelet_known(void)
 {
 	enum podres_support support = podres_support(world.podres);
 
-	return !k->look && support != PODRES_UNKNOWN && (support != PODRES_LIST || world.lists);
+	return !k->asked && support != PODRES_UNKNOWN && (support != PODRES_LIST || world.lists);
 }
 
 /* p1 is there, and p2 is not: it has been when this kubelet started its container. */
@@ -273,7 +273,7 @@ static void begin_asking(void *arg)
 
 static bool is_asking(void)
 {
-	return k->look && world.hung;
+	return k->asked && world.hung;
 }
 
 static void an_answer_that_comes_after_the_end_is_for_nobody(void **state)

@@ -213,7 +213,8 @@ static inline struct pod_list list_of(const struct says *says, size_t n)
 static inline void told(struct pod_list list)
 {
 	usleep(2000);
-	keeper_reconcile(k, &list, clock_mono_ms());
+	keeper_hear(
+		k, &(struct pods_said) { .all = true, .pods = &list, .asked_ms = clock_mono_ms() });
 	usleep(2000);
 }
 
