@@ -408,7 +408,7 @@ static void tell_alternative(const struct scene *s, const struct solution *sol, 
 		ret->alternative[i] = s->vfs[out.runner_up[i]].dev->id;
 }
 
-int choose_bound(struct binding *c, struct arena *a, struct chosen *ret, struct err *err)
+int choice_for_slots(struct binding *c, struct arena *a, struct chosen *ret, struct err *err)
 {
 	struct scene s = set_scene(c, a);
 	const char *why = NULL;

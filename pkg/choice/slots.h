@@ -46,6 +46,6 @@ struct chosen {
 };
 
 /* -EAGAIN with a sentence: there are too few VFs. */
-int choose_bound(struct binding *c, struct arena *a, struct chosen *ret, struct err *err);
+int choice_for_slots(struct binding *c, struct arena *a, struct chosen *ret, struct err *err);
 
 #endif

@@ -22,7 +22,7 @@ struct control_backend {
 	void *ctx;
 	/* done exactly once, now or later, on the rpc thread. */
 	void (*bind)(void *ctx, const struct control_request *r, unsigned timeout_ms,
-		     binder_done_fn done, void *arg);
+		     latebind_done_fn done, void *arg);
 	/* The RDMA device of a VF that is bound; NULL: not known. Lives until the next change of
 	 * the ledger. */
 	const char *(*rdma)(void *ctx, const char *vf);
@@ -34,7 +34,7 @@ struct control_backend {
 		       struct err *err); /* -ENOENT: no container holds it */
 };
 
-/* Ledger and binder of the plugins, as they are when they are asked; env outlives it. */
+/* Ledger and late binding of the plugins, as they are when they are asked; env outlives it. */
 struct control_backend control_backend_of(const struct plugin_env *env);
 
 /*

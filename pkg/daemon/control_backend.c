@@ -19,29 +19,29 @@
 #include "tracker/tracker.h"
 
 static void bind_slot(void *ctx, const struct control_request *r, unsigned timeout_ms,
-		      binder_done_fn done, void *arg)
+		      latebind_done_fn done, void *arg)
 {
 	const struct plugin_env *env = ctx;
 	const struct pod_ref pod = { r->ns, r->pod, r->uid };
 	const char *slot = r->slot;
 	struct err err = { 0 };
 
-	if (!env->binder) {
+	if (!env->latebind) {
 		err_set(&err, ENOSYS,
 			"this railmated does not ask the kubelet for pod resources, so it cannot bind %s",
 			r->slot);
 		done(arg, &err, NULL, 0);
 		return;
 	}
-	binder_bind(env->binder, &(struct ids) { &slot, 1 }, *r->ns && *r->pod ? &pod : NULL,
-		    timeout_ms, done, arg);
+	latebind_bind(env->latebind, &(struct ids) { &slot, 1 }, *r->ns && *r->pod ? &pod : NULL,
+		      timeout_ms, done, arg);
 }
 
 static const char *rdma_of(void *ctx, const char *vf)
 {
 	const struct plugin_env *env = ctx;
 	const struct ledger_hold *hold =
-		env->keeper ? ledger_find(keeper_ledger(env->keeper), vf) : NULL;
+		env->tracker ? ledger_find(tracker_ledger(env->tracker), vf) : NULL;
 
 	return hold ? hold->rdma : NULL;
 }
@@ -64,9 +64,9 @@ static int tell_ledger(void *ctx, struct strbuf *out, struct err *err)
 {
 	const struct plugin_env *env = ctx;
 
-	if (!env->keeper)
+	if (!env->tracker)
 		return err_set(err, ENOSYS, "this railmated keeps no ledger");
-	ledger_write(keeper_ledger(env->keeper), out);
+	ledger_write(tracker_ledger(env->tracker), out);
 	return 0;
 }
 
@@ -95,11 +95,11 @@ static const char *state_of(const struct ledger_hold *hold, const struct pool_de
 	return used ? "in use" : "free";
 }
 
-static void put_vf(struct json *j, struct keeper *k, const struct pool_dev *dev)
+static void put_vf(struct json *j, struct tracker *k, const struct pool_dev *dev)
 {
 	_cleanup_arena_ struct arena *a = arena_new(512);
-	const struct ledger_hold *hold = ledger_find(keeper_ledger(k), dev->id);
-	struct holds_facts f = keeper_facts(k, dev->id, a);
+	const struct ledger_hold *hold = ledger_find(tracker_ledger(k), dev->id);
+	struct holds_facts f = tracker_facts(k, dev->id, a);
 	const char *used = f.unreadable ? f.unreadable : f.away ? f.away : f.open;
 	char buf[BDF_STRLEN];
 
@@ -109,8 +109,8 @@ static void put_vf(struct json *j, struct keeper *k, const struct pool_dev *dev)
 	json_kv_string(j, "vf", dev->id);
 	json_kv_string(j, "pf",
 		       dev->pci < 0 ? NULL
-				    : name_of(keeper_node(k),
-					      topo_place(keeper_node(k)->topo, dev->pci), buf));
+				    : name_of(tracker_node(k),
+					      topo_place(tracker_node(k)->topo, dev->pci), buf));
 	json_kv_string(j, "state", state_of(hold, dev, used));
 	json_kv_string(j, "why", dev->healthy ? used : dev->reason);
 	if (hold) {
@@ -122,7 +122,7 @@ static void put_vf(struct json *j, struct keeper *k, const struct pool_dev *dev)
 	json_end_object(j);
 }
 
-static void put_pool(struct json *j, struct keeper *k, const struct pool *pool)
+static void put_pool(struct json *j, struct tracker *k, const struct pool *pool)
 {
 	json_begin_object(j);
 	json_kv_string(j, "resource", pool->cfg->resource);
@@ -136,14 +136,14 @@ static void put_pool(struct json *j, struct keeper *k, const struct pool *pool)
 	json_end_object(j);
 }
 
-static void put_unknown(struct json *j, struct keeper *k)
+static void put_unknown(struct json *j, struct tracker *k)
 {
 	const struct ledger_owner *owner;
 	const char *slot;
 
 	json_key(j, "unknown_slots");
 	json_begin_array(j);
-	for (size_t i = 0; (slot = holds_unknown(keeper_holds(k), i, &owner)); i++) {
+	for (size_t i = 0; (slot = holds_unknown(tracker_holds(k), i, &owner)); i++) {
 		json_begin_object(j);
 		json_kv_string(j, "slot", slot);
 		put_owner(j, owner);
@@ -164,19 +164,19 @@ static const char *node_name(char *buf, size_t size)
 static int tell_pools(void *ctx, struct strbuf *out, struct err *err)
 {
 	const struct plugin_env *env = ctx;
-	struct keeper *k = env->keeper;
+	struct tracker *k = env->tracker;
 	char host[256] = "";
 	struct json j;
 
-	if (!k || !keeper_node(k))
+	if (!k || !tracker_node(k))
 		return err_set(err, EAGAIN, "railmated has not scanned the node yet");
 	json_init(&j, out, 0);
 	json_begin_object(&j);
 	json_kv_string(&j, "node", node_name(host, sizeof(host) - 1));
 	json_key(&j, "pools");
 	json_begin_array(&j);
-	for (size_t i = 0; i < keeper_node(k)->n_pools; i++)
-		put_pool(&j, k, &keeper_node(k)->pools[i]);
+	for (size_t i = 0; i < tracker_node(k)->n_pools; i++)
+		put_pool(&j, k, &tracker_node(k)->pools[i]);
 	json_end_array(&j);
 	put_unknown(&j, k);
 	json_end_object(&j);
@@ -187,11 +187,11 @@ static int release(void *ctx, const char *vf, struct err *err)
 {
 	const struct plugin_env *env = ctx;
 
-	if (!env->keeper)
+	if (!env->tracker)
 		return err_set(err, EAGAIN, "railmated has not scanned the node yet");
-	if (!holds_release(keeper_holds(env->keeper), vf, keeper_now()))
+	if (!holds_release(tracker_holds(env->tracker), vf, tracker_now()))
 		return err_set(err, ENOENT, "VF %s: no container holds it", vf);
-	keeper_save(env->keeper, NULL, NULL);
+	tracker_save(env->tracker, NULL, NULL);
 	return 0;
 }
 

@@ -74,7 +74,7 @@ struct daemon {
 	struct specs *specs;
 	bool specs_loaded;	 /* not before there is something to allocate */
 	struct plugin **plugins; /* one per pool; rpc thread */
-	struct sweeper *sweeper; /* with the first node; rpc thread */
+	struct records *records; /* with the first node; rpc thread */
 
 	struct watch_dir *dir;
 	struct watch_hw *hw;
@@ -114,8 +114,8 @@ static void relist(void *arg)
 {
 	struct daemon *d = arg;
 
-	if (d->sweeper)
-		sweeper_sweep(d->sweeper);
+	if (d->records)
+		records_sweep(d->records);
 	for (size_t i = 0; i < n_plugins(d); i++) {
 		if (d->plugins[i])
 			plugin_relist(d->plugins[i]);
@@ -129,30 +129,30 @@ static void note_unlisted(void *arg, const struct node_seed *seed)
 	unlisted_add(d->unlisted, seed);
 }
 
-static void note_of_binder(void *arg, const char *sentence)
+static void note_of_latebind(void *arg, const char *sentence)
 {
 	(void)arg;
 	log_warn("binding", "%s", sentence);
 }
 
 /* Late pools need PodResources: nobody else tells which container starts. */
-static struct binder *open_binder(struct daemon *d)
+static struct latebind *open_latebind(struct daemon *d)
 {
-	const struct binder_env env = { .rpc = d->rpc,
-					.root = d->root,
-					.podres = d->env.podres,
-					.keeper = d->env.keeper,
-					.specs = specs_source(d->specs),
-					.claims = specs_claims(d->specs),
-					.cdi_dir = d->opt->cdi_dir,
-					.checkpoint = d->checkpoint,
-					.rundir = d->env.rundir,
-					.truth = d->env.truth,
-					.settle_ms = CDI_SETTLE_MS,
-					.note = note_of_binder,
-					.ctx = d };
+	const struct latebind_env env = { .rpc = d->rpc,
+					  .root = d->root,
+					  .podres = d->env.podres,
+					  .tracker = d->env.tracker,
+					  .specs = specs_source(d->specs),
+					  .claims = specs_claims(d->specs),
+					  .cdi_dir = d->opt->cdi_dir,
+					  .checkpoint = d->checkpoint,
+					  .rundir = d->env.rundir,
+					  .vfprobe = d->env.vfprobe,
+					  .settle_ms = CDI_SETTLE_MS,
+					  .note = note_of_latebind,
+					  .ctx = d };
 
-	return d->env.podres ? binder_new(&env) : NULL;
+	return d->env.podres ? latebind_new(&env) : NULL;
 }
 
 static int pod_runs(void *arg, const char *uid)
@@ -165,11 +165,11 @@ static int pod_runs(void *arg, const char *uid)
 /* What containers are given when they start. */
 static void open_contents(struct daemon *d)
 {
-	const struct truth_env env = { .rpc = d->rpc,
-				       .root = d->opt->root,
-				       .netns_dir = d->opt->netns_dir };
+	const struct vfprobe_env env = { .rpc = d->rpc,
+					 .root = d->opt->root,
+					 .netns_dir = d->opt->netns_dir };
 
-	d->env.truth = truth_new(&env);
+	d->env.vfprobe = vfprobe_new(&env);
 	if (d->opt->run_dir)
 		d->env.rundir = rundir_new(d->opt->run_dir);
 }
@@ -186,14 +186,14 @@ static void open_on_rpc(struct daemon *d)
 {
 	if (d->opt->pod_resources)
 		open_podres(d);
-	d->env.keeper = state_make_keeper(&d->state, d->rpc, d->root, relist, d);
-	keeper_listen_unlisted(d->env.keeper, note_unlisted, d);
-	holds_set_blind(keeper_holds(d->env.keeper), !d->env.podres);
+	d->env.tracker = state_make_tracker(&d->state, d->rpc, d->root, relist, d);
+	tracker_listen_unlisted(d->env.tracker, note_unlisted, d);
+	holds_set_blind(tracker_holds(d->env.tracker), !d->env.podres);
 	if (d->env.podres)
-		keeper_watch(d->env.keeper, d->env.podres);
-	keeper_follow(d->env.keeper, d->checkpoint, d->opt->cgroup_dir ? pod_runs : NULL, d);
+		tracker_watch(d->env.tracker, d->env.podres);
+	tracker_follow(d->env.tracker, d->checkpoint, d->opt->cgroup_dir ? pod_runs : NULL, d);
 	open_contents(d);
-	d->env.binder = open_binder(d);
+	d->env.latebind = open_latebind(d);
 	if (d->opt->ask_runtime)
 		d->env.runtime = runtime_open(d->rpc, d->opt->root, d->opt->runtime_socket);
 	if (d->env.podres && d->opt->predict_gpus)
@@ -201,30 +201,30 @@ static void open_on_rpc(struct daemon *d)
 					     d->opt->gpu_plugin);
 }
 
-static bool claim_specs(void *binder)
+static bool claim_specs(void *latebind)
 {
-	return binder_claim(binder);
+	return latebind_claim(latebind);
 }
 
-static void tidy_specs(void *binder)
+static void tidy_specs(void *latebind)
 {
-	binder_tidy(binder);
+	latebind_tidy(latebind);
 }
 
 /* Before anything is given. */
 static void read_records(struct daemon *d)
 {
-	struct sweeper_env env = { .rpc = d->rpc,
-				   .keeper = d->env.keeper,
+	struct records_env env = { .rpc = d->rpc,
+				   .tracker = d->env.tracker,
 				   .rundir = d->env.rundir };
 
-	if (d->env.binder) {
+	if (d->env.latebind) {
 		env.claim = claim_specs;
 		env.tidy = tidy_specs;
-		env.specs = d->env.binder;
+		env.specs = d->env.latebind;
 	}
-	d->sweeper = sweeper_new(&env);
-	sweeper_read(d->sweeper);
+	d->records = records_new(&env);
+	records_read(d->records);
 }
 
 static void publish_on_rpc(void *arg)
@@ -232,14 +232,14 @@ static void publish_on_rpc(void *arg)
 	struct publication *p = arg;
 	struct daemon *d = p->d;
 
-	if (!d->env.keeper)
+	if (!d->env.tracker)
 		open_on_rpc(d);
-	keeper_update(d->env.keeper, p->node);
-	if (d->env.binder)
-		binder_update(d->env.binder, p->node);
-	if (!d->sweeper)
+	tracker_update(d->env.tracker, p->node);
+	if (d->env.latebind)
+		latebind_update(d->env.latebind, p->node);
+	if (!d->records)
 		read_records(d);
-	sweeper_sweep(d->sweeper);
+	records_sweep(d->records);
 	for (size_t i = 0; i < n_plugins(d); i++) {
 		if (!d->plugins[i])
 			d->plugins[i] = new_plugin(d, i);
@@ -272,10 +272,10 @@ static void close_on_rpc(void *arg)
 	gpuplugin_close(STEAL(d->env.gpus));
 	runtime_close(STEAL(d->env.runtime));
 	evidence_close(d->evidence);
-	sweeper_free(STEAL(d->sweeper));
-	binder_free(STEAL(d->env.binder));
-	keeper_free(STEAL(d->env.keeper));
-	truth_free(STEAL(d->env.truth));
+	records_free(STEAL(d->records));
+	latebind_free(STEAL(d->env.latebind));
+	tracker_free(STEAL(d->env.tracker));
+	vfprobe_free(STEAL(d->env.vfprobe));
 	rundir_free(STEAL(d->env.rundir));
 	podres_close(STEAL(d->env.podres));
 	holders_free(STEAL(d->env.holders));

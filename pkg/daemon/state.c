@@ -114,16 +114,16 @@ static void log_note(void *ctx, bool bad, const char *sentence)
 		log_info("ledger", "%s", sentence);
 }
 
-struct keeper *state_make_keeper(struct state *s, struct rpc *rpc, const struct sysroot *root,
-				 void (*changed)(void *ctx), void *ctx)
+struct tracker *state_make_tracker(struct state *s, struct rpc *rpc, const struct sysroot *root,
+				   void (*changed)(void *ctx), void *ctx)
 {
-	struct holds *holds = holds_new(STEAL(s->ledger), &holds_default_pace, keeper_now());
-	struct keeper *k;
+	struct holds *holds = holds_new(STEAL(s->ledger), &holds_default_pace, tracker_now());
+	struct tracker *k;
 
-	k = keeper_new(rpc, holds, STEAL(s->file), root, count_users, s->users);
-	keeper_listen(k, log_note, changed, ctx);
+	k = tracker_new(rpc, holds, STEAL(s->file), root, count_users, s->users);
+	tracker_listen(k, log_note, changed, ctx);
 	if (s->away)
-		keeper_reopen(k, s->away);
+		tracker_reopen(k, s->away);
 	return k;
 }
 

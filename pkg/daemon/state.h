@@ -1,6 +1,6 @@
 /*
  * What is known from before this start: the ledger of --state-dir. Opened on the main thread; given
- * to the rpc thread as a keeper.
+ * to the rpc thread as a tracker.
  */
 #ifndef RAILMATE_DAEMON_STATE_H
 #define RAILMATE_DAEMON_STATE_H
@@ -10,7 +10,7 @@
 #include "pool/node.h"
 
 struct err;
-struct keeper;
+struct tracker;
 struct ledger;
 struct ledger_file;
 struct rdma_users;
@@ -33,10 +33,10 @@ int state_open(struct state *ret, const char *dir, const struct sysroot *root, s
 /* Another daemon has the ledger of dir: what it holds by now becomes the seeds. A ledger that
  * cannot be read is an empty one. */
 void state_peek(struct state *ret, const char *dir);
-/* The ledger and its file go to the keeper, which says in the log what it has to say. users stays
+/* The ledger and its file go to the tracker, which says in the log what it has to say. users stays
  * here. On the rpc thread. */
-struct keeper *state_make_keeper(struct state *s, struct rpc *rpc, const struct sysroot *root,
-				 void (*changed)(void *ctx), void *ctx);
+struct tracker *state_make_tracker(struct state *s, struct rpc *rpc, const struct sysroot *root,
+				   void (*changed)(void *ctx), void *ctx);
 void state_close(struct state *s); /* when the rpc thread has ended */
 
 #endif

@@ -15,8 +15,8 @@
 
 #define RETRY_MS 1000
 
-struct sweeper {
-	struct sweeper_env env;
+struct records {
+	struct records_env env;
 	struct rpc_timer *timer;
 };
 
@@ -25,7 +25,7 @@ struct sweeper {
 static void claim(void *ctx, const char *path, const char *text)
 {
 	_cleanup_arena_ struct arena *a = arena_new(8192);
-	struct sweeper *s = ctx;
+	struct records *s = ctx;
 	const struct item *map;
 	struct claims claims;
 
@@ -40,26 +40,26 @@ static void claim(void *ctx, const char *path, const char *text)
 					       .number = claims.v[i].number,
 					       .source = path };
 
-		holds_claimed(keeper_holds(s->env.keeper), &c, keeper_now());
+		holds_claimed(tracker_holds(s->env.tracker), &c, tracker_now());
 	}
 }
 
 static void read_again(void *arg)
 {
-	struct sweeper *s = arg;
+	struct records *s = arg;
 
 	s->timer = NULL;
-	sweeper_read(s);
+	records_read(s);
 }
 
-void sweeper_read(struct sweeper *s)
+void records_read(struct records *s)
 {
 	bool complete = !s->env.claim || s->env.claim(s->env.specs);
 
 	if (s->env.rundir)
 		complete &= rundir_each(s->env.rundir, RENDER_MAP_NAME, claim, s);
-	holds_claims_read(keeper_holds(s->env.keeper), complete, keeper_now());
-	keeper_save(s->env.keeper, NULL, NULL);
+	holds_claims_read(tracker_holds(s->env.tracker), complete, tracker_now());
+	tracker_save(s->env.tracker, NULL, NULL);
 	if (!complete)
 		s->timer = rpc_after(s->env.rpc, s->env.retry_ms ? s->env.retry_ms : RETRY_MS,
 				     read_again, s);
@@ -69,12 +69,12 @@ void sweeper_read(struct sweeper *s)
 
 static bool needs(void *ctx, const char *vf)
 {
-	const struct sweeper *s = ctx;
+	const struct records *s = ctx;
 
-	return holds_needs_dir(keeper_holds(s->env.keeper), vf);
+	return holds_needs_dir(tracker_holds(s->env.tracker), vf);
 }
 
-void sweeper_sweep(struct sweeper *s)
+void records_sweep(struct records *s)
 {
 	if (s->env.rundir)
 		rundir_sweep(s->env.rundir, needs, s);
@@ -82,15 +82,15 @@ void sweeper_sweep(struct sweeper *s)
 		s->env.tidy(s->env.specs);
 }
 
-struct sweeper *sweeper_new(const struct sweeper_env *env)
+struct records *records_new(const struct records_env *env)
 {
-	struct sweeper *s = xcalloc(1, sizeof(*s));
+	struct records *s = xcalloc(1, sizeof(*s));
 
 	s->env = *env;
 	return s;
 }
 
-void sweeper_free(struct sweeper *s)
+void records_free(struct records *s)
 {
 	if (!s)
 		return;

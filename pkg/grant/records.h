@@ -8,14 +8,14 @@
 
 #include <stdbool.h>
 
-struct keeper;
+struct tracker;
 struct rpc;
 struct rundir;
-struct sweeper;
+struct records;
 
-struct sweeper_env {
+struct records_env {
 	struct rpc *rpc;
-	struct keeper *keeper;
+	struct tracker *tracker;
 	struct rundir *rundir; /* NULL: no files */
 	/* CDI specs, if a pool binds late; NULL: there are none. claim tells holds what they say;
 	 * false: some could not be read. tidy removes those that holds does not need. */
@@ -25,9 +25,9 @@ struct sweeper_env {
 	unsigned retry_ms; /* 0: 1 s; between readings of directories that cannot be read */
 };
 
-struct sweeper *sweeper_new(const struct sweeper_env *env);
-void sweeper_read(struct sweeper *s);  /* at the start: when keeper and specs know the node */
-void sweeper_sweep(struct sweeper *s); /* holds have changed */
-void sweeper_free(struct sweeper *s);  /* NULL is fine */
+struct records *records_new(const struct records_env *env);
+void records_read(struct records *s);  /* at the start: when tracker and specs know the node */
+void records_sweep(struct records *s); /* holds have changed */
+void records_free(struct records *s);  /* NULL is fine */
 
 #endif

@@ -25,7 +25,7 @@ struct asked;
  * closed when nobody is there any more. Whoever has it last frees it.
  */
 struct job {
-	truth_look_fn look;
+	vfprobe_look_fn look;
 	char *root, *netns_dir;
 	struct bdf *bdfs;
 	size_t n;
@@ -40,24 +40,24 @@ struct job {
 
 	/* the rpc thread's */
 	TAILQ_ENTRY(job) link;
-	struct truth *truth; /* NULL: gone */
-	struct asked *asked; /* NULL: answered already */
+	struct vfprobe *vfprobe; /* NULL: gone */
+	struct asked *asked;	 /* NULL: answered already */
 };
 
 /* Somebody who waits. */
 struct asked {
 	TAILQ_ENTRY(asked) link;
-	struct truth *truth;
+	struct vfprobe *vfprobe;
 	struct job *job;
 	bool runs;
 	struct rpc_timer *timer;
 	char why[sizeof(((struct err *)NULL)->msg)]; /* what the timer says */
-	truth_done_fn done;
+	vfprobe_done_fn done;
 	void *arg;
 };
 
-struct truth {
-	struct truth_env env;
+struct vfprobe {
+	struct vfprobe_env env;
 	TAILQ_HEAD(, asked) asked; /* oldest first */
 	TAILQ_HEAD(, job) jobs;	   /* whose threads run */
 	unsigned n_jobs;
@@ -73,12 +73,12 @@ static void job_free(struct job *j)
 	free(j);
 }
 
-static struct job *job_new(struct truth *t, const struct bdf *bdfs, size_t n, struct asked *asked)
+static struct job *job_new(struct vfprobe *t, const struct bdf *bdfs, size_t n, struct asked *asked)
 {
 	struct job *j = xcalloc(1, sizeof(*j));
 
 	*j = (struct job) {
-		.look = t->env.look, .n = n, .rpc = t->env.rpc, .truth = t, .asked = asked
+		.look = t->env.look, .n = n, .rpc = t->env.rpc, .vfprobe = t, .asked = asked
 	};
 	pthread_mutex_init(&j->lock, NULL);
 	j->root = xstrdup(t->env.root);
@@ -147,7 +147,7 @@ static void answer(struct asked *a, const struct vf_state *states, const char *w
 {
 	size_t n = a->job->n;
 
-	TAILQ_REMOVE(&a->truth->asked, a, link);
+	TAILQ_REMOVE(&a->vfprobe->asked, a, link);
 	rpc_timer_cancel(a->timer);
 	a->job->asked = NULL;
 	a->done(a->arg, states, n, why);
@@ -166,7 +166,7 @@ static void give_up(void *arg)
 
 static void start(struct asked *a)
 {
-	struct truth *t = a->truth;
+	struct vfprobe *t = a->vfprobe;
 	int r = start_thread(a->job);
 
 	if (r < 0) {
@@ -180,7 +180,7 @@ static void start(struct asked *a)
 	t->n_jobs++;
 }
 
-static void start_waiting(struct truth *t)
+static void start_waiting(struct vfprobe *t)
 {
 	struct asked *a;
 
@@ -193,7 +193,7 @@ static void start_waiting(struct truth *t)
 
 static void leave(struct job *j)
 {
-	struct truth *t = j->truth;
+	struct vfprobe *t = j->vfprobe;
 
 	TAILQ_REMOVE(&t->jobs, j, link);
 	t->n_jobs--;
@@ -209,14 +209,14 @@ static void ended(void *arg)
 	/* The thread may not have let go of it yet. */
 	pthread_mutex_lock(&j->lock);
 	pthread_mutex_unlock(&j->lock);
-	if (j->truth)
+	if (j->vfprobe)
 		leave(j);
 	job_free(j);
 }
 
-struct truth *truth_new(const struct truth_env *env)
+struct vfprobe *vfprobe_new(const struct vfprobe_env *env)
 {
-	struct truth *t = xcalloc(1, sizeof(*t));
+	struct vfprobe *t = xcalloc(1, sizeof(*t));
 
 	t->env = *env;
 	if (!t->env.timeout_ms)
@@ -230,11 +230,12 @@ struct truth *truth_new(const struct truth_env *env)
 	return t;
 }
 
-void truth_look(struct truth *t, const struct bdf *bdfs, size_t n, truth_done_fn done, void *arg)
+void vfprobe_look(struct vfprobe *t, const struct bdf *bdfs, size_t n, vfprobe_done_fn done,
+		  void *arg)
 {
 	struct asked *a = xcalloc(1, sizeof(*a));
 
-	*a = (struct asked) { .truth = t, .done = done, .arg = arg };
+	*a = (struct asked) { .vfprobe = t, .done = done, .arg = arg };
 	snprintf(a->why, sizeof(a->why), "the kernel did not answer within %u ms",
 		 t->env.timeout_ms);
 	a->job = job_new(t, bdfs, n, a);
@@ -250,14 +251,14 @@ static void disown(struct job *j)
 
 	pthread_mutex_lock(&j->lock);
 	j->rpc = NULL;
-	j->truth = NULL;
+	j->vfprobe = NULL;
 	mine = j->refused;
 	pthread_mutex_unlock(&j->lock);
 	if (mine)
 		job_free(j);
 }
 
-void truth_free(struct truth *t)
+void vfprobe_free(struct vfprobe *t)
 {
 	struct asked *a;
 	struct job *j;

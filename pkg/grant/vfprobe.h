@@ -11,31 +11,34 @@
 #include "discover/vfstate.h"
 
 struct rpc;
-struct truth;
+struct vfprobe;
 
 /* vf_look(), but in tests. */
-typedef int (*truth_look_fn)(const struct sysroot *root, const char *netns_dir,
-			     const struct bdf *bdfs, size_t n, struct arena *arena,
-			     struct vf_state *ret, struct err *err);
+typedef int (*vfprobe_look_fn)(const struct sysroot *root, const char *netns_dir,
+			       const struct bdf *bdfs, size_t n, struct arena *arena,
+			       struct vf_state *ret, struct err *err);
 
-struct truth_env {
+struct vfprobe_env {
 	struct rpc *rpc;
 	const char *root;      /* the machine's; opened anew for each look */
 	const char *netns_dir; /* NULL: none */
 	unsigned timeout_ms;   /* 0: 2000 */
 	unsigned max_threads;  /* 0: 8; more looks wait for one of them, within their own time */
-	truth_look_fn look;    /* NULL: vf_look() */
+	vfprobe_look_fn look;  /* NULL: vf_look() */
 };
 
 /* One state for each function that was asked for, in that order; NULL: not known, and why, a
  * sentence. They live until the return. */
-typedef void (*truth_done_fn)(void *arg, const struct vf_state *states, size_t n, const char *why);
+typedef void (*vfprobe_done_fn)(void *arg, const struct vf_state *states, size_t n,
+				const char *why);
 
 /* Strings are borrowed, but by looks under way: they may outlive everything. */
-struct truth *truth_new(const struct truth_env *env);
-/* done is called once, on the rpc thread, never before the return; with truth_free() at the latest.
+struct vfprobe *vfprobe_new(const struct vfprobe_env *env);
+/* done is called once, on the rpc thread, never before the return; with vfprobe_free() at the
+ * latest.
  */
-void truth_look(struct truth *t, const struct bdf *bdfs, size_t n, truth_done_fn done, void *arg);
-void truth_free(struct truth *t); /* waits for nobody; NULL is fine */
+void vfprobe_look(struct vfprobe *t, const struct bdf *bdfs, size_t n, vfprobe_done_fn done,
+		  void *arg);
+void vfprobe_free(struct vfprobe *t); /* waits for nobody; NULL is fine */
 
 #endif

@@ -82,7 +82,7 @@ static int64_t seconds(const char *time)
 
 static int count(const struct reading *r, const struct item *limit, int64_t *ret, struct err *err)
 {
-	bool ok = limit->type == ITEM_STRING && podspec_count(limit->string, ret) == 0;
+	bool ok = limit->type == ITEM_STRING && kubemsg_podspec_count(limit->string, ret) == 0;
 
 	if (!ok && limit->whole && limit->number >= 0) {
 		*ret = limit->number;
@@ -132,7 +132,7 @@ static int read_limits(const struct reading *r, const struct item *pod, const st
 	for (size_t i = 0; i < limits->n_kids; i++) {
 		const struct item *limit = &limits->kids[i];
 
-		if (!podspec_is_extended(limit->key) || is_by_dra(pod, c->name, limit->key))
+		if (!kubemsg_podspec_is_extended(limit->key) || is_by_dra(pod, c->name, limit->key))
 			continue;
 		e = count(r, limit, &v[n].count, err);
 		if (e < 0)
@@ -205,7 +205,7 @@ static int read_container(const struct reading *r, const struct item *pod, const
 
 	if (e < 0)
 		return e;
-	c->kind = podspec_kind(init, item_string(in, "restartPolicy"));
+	c->kind = kubemsg_podspec_kind(init, item_string(in, "restartPolicy"));
 	read_claims(r, pod, in, c);
 	return read_limits(r, pod, item_get(item_get(in, "resources"), "limits"), c, err);
 }
@@ -252,7 +252,7 @@ static int read_pod(const struct reading *r, const struct item *top, struct spec
 	e = e < 0 ? e : text(r, meta, "uid", false, &pod->uid, err);
 	if (e < 0)
 		return e;
-	pod->over = podspec_is_over(item_string(item_get(top, "status"), "phase"));
+	pod->over = kubemsg_podspec_is_over(item_string(item_get(top, "status"), "phase"));
 	deleted = item_get(meta, "deletionTimestamp");
 	pod->deleted = deleted && deleted->type != ITEM_NULL;
 	pod->created = seconds(item_string(meta, "creationTimestamp"));

@@ -311,7 +311,7 @@ static void preferred(void *arg, enum rpc_status status, const char *message, st
 		distrust(q, failure(q, status, message));
 		return;
 	}
-	if (msg_decode_preferred_reply(body, q->arena, &lists, &err) < 0) {
+	if (kubemsg_decode_preferred_reply(body, q->arena, &lists, &err) < 0) {
 		distrust(q, err.msg);
 		return;
 	}
@@ -338,7 +338,7 @@ static void got_options(void *arg, enum rpc_status status, const char *message, 
 		distrust(q, failure(q, status, message));
 		return;
 	}
-	if (msg_decode_options(body, q->arena, &options, &err) < 0) {
+	if (kubemsg_decode_options(body, q->arena, &options, &err) < 0) {
 		distrust(q, err.msg);
 		return;
 	}
@@ -367,7 +367,7 @@ static void call_peer(struct question *q, struct peer *peer, unsigned ms)
 		peer->channel = rpc_channel_open(q->g->rpc, peer->path, ANSWER_BYTES_MAX);
 	if (peer->known)
 		rpc_call_unary(peer->channel, PATH_PREFERRED,
-			       msg_encode_preferred(&request, q->arena), ms, preferred, q);
+			       kubemsg_encode_preferred(&request, q->arena), ms, preferred, q);
 	else
 		rpc_call_unary(peer->channel, PATH_OPTIONS, (struct bytes) { NULL, 0 }, ms,
 			       got_options, q);

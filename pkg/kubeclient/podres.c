@@ -201,15 +201,15 @@ static int decode(const struct question *q, struct bytes body, struct arena *a,
 	int r;
 
 	if (q->kind == ASK_LIST)
-		return msg_decode_pod_list(body, a, ret, err);
+		return kubemsg_decode_pod_list(body, a, ret, err);
 	pod = arena_array(a, 1, sizeof(*pod));
 	if (q->kind == ASK_GET) {
-		r = msg_decode_pod_get_reply(body, a, pod, err);
+		r = kubemsg_decode_pod_get_reply(body, a, pod, err);
 	} else {
 		pod->ns = pod->name = "";
 		pod->containers = arena_array(a, 1, sizeof(*pod->containers));
 		pod->n_containers = 1;
-		r = msg_decode_allocatable(body, a, pod->containers, err);
+		r = kubemsg_decode_allocatable(body, a, pod->containers, err);
 	}
 	*ret = (struct pod_list) { pod, 1 };
 	return r;
@@ -321,7 +321,8 @@ static void call(struct question *q)
 	int64_t left = time_left(q);
 
 	if (q->probing || q->kind == ASK_GET)
-		request = msg_encode_pod_get_request(q->ns ? q->ns : "", q->name ? q->name : "", a);
+		request = kubemsg_encode_pod_get_request(q->ns ? q->ns : "", q->name ? q->name : "",
+							 a);
 	if (!q->p->channel)
 		q->p->channel = rpc_channel_open(q->p->rpc, q->p->socket, ANSWER_BYTES_MAX);
 	rpc_call_unary(q->p->channel, q->probing ? PATH_POD_GET : paths[q->kind], request,

@@ -68,7 +68,7 @@ static void listed(void *arg, enum rpc_status status, const char *message, struc
 	if (status != RPC_OK)
 		err_set(&err, EIO, "%s", message);
 	else
-		msg_decode_pod_specs(body, a, &list, &err);
+		kubemsg_decode_pod_specs(body, a, &list, &err);
 	if (err.code)
 		err_wrap(&err, "%s", p->socket);
 	spec_queue_answer(&p->queue, err.code ? NULL : &list, err.code ? err.msg : NULL);

@@ -289,7 +289,7 @@ static void got_status(void *arg, enum rpc_status status, const char *message, s
 	}
 	if (status != RPC_OK && is_silence(status))
 		pass(q, true, message);
-	else if (status != RPC_OK || msg_decode_runtime_status(body, q->arena, &s, NULL) < 0)
+	else if (status != RPC_OK || kubemsg_decode_runtime_status(body, q->arena, &s, NULL) < 0)
 		judge(q, &(struct runtime_status) { NULL, NULL });
 	else
 		judge(q, &s);
@@ -307,11 +307,11 @@ static void got_version(void *arg, enum rpc_status status, const char *message, 
 		pass(q, false, "it does not speak CRI v1");
 	else if (status != RPC_OK)
 		pass(q, is_silence(status), message);
-	else if (msg_decode_runtime_version(body, q->arena, &q->version, &err) < 0)
+	else if (kubemsg_decode_runtime_version(body, q->arena, &q->version, &err) < 0)
 		pass(q, false, err.msg);
 	else
 		rpc_call_unary(q->channel, PATH_RUNTIME_STATUS,
-			       msg_encode_runtime_status_request(q->arena), q->timeout_ms,
+			       kubemsg_encode_runtime_status_request(q->arena), q->timeout_ms,
 			       got_status, q);
 }
 

@@ -3,11 +3,11 @@
  * PodResources v1, pluginregistration v1, Pods v1alpha1, CRI v1.
  * The only user of protobuf-c. Decoders return -EBADMSG with a sentence for bytes that do not
  * parse, hold invalid UTF-8 or NUL in an id (err->code is EILSEQ for these two), or exceed
- * MESSAGE_IDS_MAX; results live in the arena. A preference must not fail: msg_decode_preferred()
- * takes an id that is no text for one nobody has ('?' for each bad byte). Encoders cannot fail:
- * strings that are not UTF-8 are an assertion (render and node guarantee it). Both directions of
- * every message exist: the fake kubelet and the fake GPU plugin of the tests speak through this
- * header too.
+ * MESSAGE_IDS_MAX; results live in the arena. A preference must not fail:
+ * kubemsg_decode_preferred() takes an id that is no text for one nobody has ('?' for each bad
+ * byte). Encoders cannot fail: strings that are not UTF-8 are an assertion (render and node
+ * guarantee it). Both directions of every message exist: the fake kubelet and the fake GPU plugin
+ * of the tests speak through this header too.
  */
 #ifndef RAILMATE_KUBEMSG_MESSAGES_H
 #define RAILMATE_KUBEMSG_MESSAGES_H
@@ -134,57 +134,64 @@ struct runtime_status {
 	const char *config, *cni; /* JSON; NULL: not told */
 };
 
-int msg_decode_options(struct bytes in, struct arena *a, struct plugin_options *ret,
-		       struct err *err);
-int msg_decode_register(struct bytes in, struct arena *a, struct register_request *ret,
-			struct err *err);
-int msg_decode_device_list(struct bytes in, struct arena *a, struct device_list *ret,
+int kubemsg_decode_options(struct bytes in, struct arena *a, struct plugin_options *ret,
 			   struct err *err);
-int msg_decode_preferred(struct bytes in, struct arena *a, struct preferred_request *ret,
-			 struct err *err);
-int msg_decode_preferred_reply(struct bytes in, struct arena *a, struct id_lists *ret,
+int kubemsg_decode_register(struct bytes in, struct arena *a, struct register_request *ret,
+			    struct err *err);
+int kubemsg_decode_device_list(struct bytes in, struct arena *a, struct device_list *ret,
 			       struct err *err);
-int msg_decode_allocate(struct bytes in, struct arena *a, struct id_lists *ret, struct err *err);
-int msg_decode_allocate_reply(struct bytes in, struct arena *a, struct edits **ret, size_t *ret_n,
-			      struct err *err);
-int msg_decode_pre_start(struct bytes in, struct arena *a, struct ids *ret, struct err *err);
-int msg_decode_pod_list(struct bytes in, struct arena *a, struct pod_list *ret, struct err *err);
-int msg_decode_pod_get_request(struct bytes in, struct arena *a, const char **ns, const char **name,
+int kubemsg_decode_preferred(struct bytes in, struct arena *a, struct preferred_request *ret,
+			     struct err *err);
+int kubemsg_decode_preferred_reply(struct bytes in, struct arena *a, struct id_lists *ret,
+				   struct err *err);
+int kubemsg_decode_allocate(struct bytes in, struct arena *a, struct id_lists *ret,
+			    struct err *err);
+int kubemsg_decode_allocate_reply(struct bytes in, struct arena *a, struct edits **ret,
+				  size_t *ret_n, struct err *err);
+int kubemsg_decode_pre_start(struct bytes in, struct arena *a, struct ids *ret, struct err *err);
+int kubemsg_decode_pod_list(struct bytes in, struct arena *a, struct pod_list *ret,
+			    struct err *err);
+int kubemsg_decode_pod_get_request(struct bytes in, struct arena *a, const char **ns,
+				   const char **name, struct err *err);
+int kubemsg_decode_pod_get_reply(struct bytes in, struct arena *a, struct pod *ret,
+				 struct err *err);
+int kubemsg_decode_allocatable(struct bytes in, struct arena *a, struct pod_container *ret,
+			       struct err *err); /* name "" */
+int kubemsg_decode_plugin_info(struct bytes in, struct arena *a, struct plugin_info *ret,
 			       struct err *err);
-int msg_decode_pod_get_reply(struct bytes in, struct arena *a, struct pod *ret, struct err *err);
-int msg_decode_allocatable(struct bytes in, struct arena *a, struct pod_container *ret,
-			   struct err *err); /* name "" */
-int msg_decode_plugin_info(struct bytes in, struct arena *a, struct plugin_info *ret,
-			   struct err *err);
-int msg_decode_registration_status(struct bytes in, struct arena *a,
-				   struct registration_status *ret, struct err *err);
+int kubemsg_decode_registration_status(struct bytes in, struct arena *a,
+				       struct registration_status *ret, struct err *err);
 
 /* The answer of the Pods API's ListPods. */
-int msg_decode_pod_specs(struct bytes in, struct arena *a, struct spec_list *ret, struct err *err);
-int msg_decode_runtime_version(struct bytes in, struct arena *a, struct runtime_version *ret,
-			       struct err *err);
-int msg_decode_runtime_status(struct bytes in, struct arena *a, struct runtime_status *ret,
-			      struct err *err);
+int kubemsg_decode_pod_specs(struct bytes in, struct arena *a, struct spec_list *ret,
+			     struct err *err);
+int kubemsg_decode_runtime_version(struct bytes in, struct arena *a, struct runtime_version *ret,
+				   struct err *err);
+int kubemsg_decode_runtime_status(struct bytes in, struct arena *a, struct runtime_status *ret,
+				  struct err *err);
 
-struct bytes msg_encode_options(const struct plugin_options *m, struct arena *a);
-struct bytes msg_encode_register(const struct register_request *m, struct arena *a);
-struct bytes msg_encode_device_list(const struct device_list *m, struct arena *a);
-struct bytes msg_encode_preferred(const struct preferred_request *m, struct arena *a);
-struct bytes msg_encode_preferred_reply(const struct id_lists *m, struct arena *a);
-struct bytes msg_encode_allocate(const struct id_lists *m, struct arena *a);
-struct bytes msg_encode_allocate_reply(const struct edits *v, size_t n, struct arena *a);
-struct bytes msg_encode_pre_start(const struct ids *m, struct arena *a);
+struct bytes kubemsg_encode_options(const struct plugin_options *m, struct arena *a);
+struct bytes kubemsg_encode_register(const struct register_request *m, struct arena *a);
+struct bytes kubemsg_encode_device_list(const struct device_list *m, struct arena *a);
+struct bytes kubemsg_encode_preferred(const struct preferred_request *m, struct arena *a);
+struct bytes kubemsg_encode_preferred_reply(const struct id_lists *m, struct arena *a);
+struct bytes kubemsg_encode_allocate(const struct id_lists *m, struct arena *a);
+struct bytes kubemsg_encode_allocate_reply(const struct edits *v, size_t n, struct arena *a);
+struct bytes kubemsg_encode_pre_start(const struct ids *m, struct arena *a);
 /* one_entry_per_id: as kubelet 1.36, else as 1.20 */
-struct bytes msg_encode_pod_list(const struct pod_list *m, bool one_entry_per_id, struct arena *a);
-struct bytes msg_encode_pod_get_request(const char *ns, const char *name, struct arena *a);
-struct bytes msg_encode_pod_get_reply(const struct pod *m, bool one_entry_per_id, struct arena *a);
-struct bytes msg_encode_allocatable(const struct pod_container *m, bool one_entry_per_id,
-				    struct arena *a);
-struct bytes msg_encode_plugin_info(const struct plugin_info *m, struct arena *a);
-struct bytes msg_encode_registration_status(const struct registration_status *m, struct arena *a);
-struct bytes msg_encode_pod_specs(const struct spec_list *m, struct arena *a);
-struct bytes msg_encode_runtime_version(const struct runtime_version *m, struct arena *a);
-struct bytes msg_encode_runtime_status_request(struct arena *a); /* verbose */
-struct bytes msg_encode_runtime_status(const struct runtime_status *m, struct arena *a);
+struct bytes kubemsg_encode_pod_list(const struct pod_list *m, bool one_entry_per_id,
+				     struct arena *a);
+struct bytes kubemsg_encode_pod_get_request(const char *ns, const char *name, struct arena *a);
+struct bytes kubemsg_encode_pod_get_reply(const struct pod *m, bool one_entry_per_id,
+					  struct arena *a);
+struct bytes kubemsg_encode_allocatable(const struct pod_container *m, bool one_entry_per_id,
+					struct arena *a);
+struct bytes kubemsg_encode_plugin_info(const struct plugin_info *m, struct arena *a);
+struct bytes kubemsg_encode_registration_status(const struct registration_status *m,
+						struct arena *a);
+struct bytes kubemsg_encode_pod_specs(const struct spec_list *m, struct arena *a);
+struct bytes kubemsg_encode_runtime_version(const struct runtime_version *m, struct arena *a);
+struct bytes kubemsg_encode_runtime_status_request(struct arena *a); /* verbose */
+struct bytes kubemsg_encode_runtime_status(const struct runtime_status *m, struct arena *a);
 
 #endif

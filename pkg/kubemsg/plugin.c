@@ -25,11 +25,11 @@ static struct device device_from(const V1beta1__Device *m, struct arena *a)
 	return d;
 }
 
-int msg_decode_device_list(struct bytes in, struct arena *a, struct device_list *ret,
-			   struct err *err)
+int kubemsg_decode_device_list(struct bytes in, struct arena *a, struct device_list *ret,
+			       struct err *err)
 {
 	V1beta1__ListAndWatchResponse *m =
-		message_unpack(&v1beta1__list_and_watch_response__descriptor, in, a, err);
+		kubemsg_unpack(&v1beta1__list_and_watch_response__descriptor, in, a, err);
 	struct device *v;
 
 	if (!m)
@@ -50,22 +50,22 @@ static void device_to(const struct device *d, V1beta1__Device *m, struct arena *
 	m->health = d->healthy ? (char *)HEALTHY : (char *)UNHEALTHY;
 	if (!d->n_nodes)
 		return;
-	m->topology = message_new(&v1beta1__topology_info__descriptor, a);
-	m->topology->nodes = message_array(&v1beta1__numanode__descriptor, d->n_nodes, a);
+	m->topology = kubemsg_new(&v1beta1__topology_info__descriptor, a);
+	m->topology->nodes = kubemsg_array(&v1beta1__numanode__descriptor, d->n_nodes, a);
 	m->topology->n_nodes = d->n_nodes;
 	for (size_t i = 0; i < d->n_nodes; i++)
 		m->topology->nodes[i]->id = d->nodes[i];
 }
 
-struct bytes msg_encode_device_list(const struct device_list *list, struct arena *a)
+struct bytes kubemsg_encode_device_list(const struct device_list *list, struct arena *a)
 {
 	V1beta1__ListAndWatchResponse m = V1BETA1__LIST_AND_WATCH_RESPONSE__INIT;
 
-	m.devices = message_array(&v1beta1__device__descriptor, list->n, a);
+	m.devices = kubemsg_array(&v1beta1__device__descriptor, list->n, a);
 	m.n_devices = list->n;
 	for (size_t i = 0; i < list->n; i++)
 		device_to(&list->v[i], m.devices[i], a);
-	return message_pack(&m, a);
+	return kubemsg_pack(&m, a);
 }
 
 /* An error would be the end of the pod: an id that is no text becomes one that nobody has. */
@@ -74,17 +74,17 @@ static V1beta1__PreferredAllocationRequest *unpack_preferred(struct bytes in, st
 {
 	const ProtobufCMessageDescriptor *desc = &v1beta1__preferred_allocation_request__descriptor;
 	struct err why = { 0 };
-	void *m = message_unpack_request(desc, in, a, &why);
+	void *m = kubemsg_unpack_request(desc, in, a, &why);
 
 	if (!m && why.code == EILSEQ)
-		return message_unpack_request(desc, message_as_text(desc, in, a), a, err);
+		return kubemsg_unpack_request(desc, kubemsg_as_text(desc, in, a), a, err);
 	if (!m && err)
 		*err = why;
 	return m;
 }
 
-int msg_decode_preferred(struct bytes in, struct arena *a, struct preferred_request *ret,
-			 struct err *err)
+int kubemsg_decode_preferred(struct bytes in, struct arena *a, struct preferred_request *ret,
+			     struct err *err)
 {
 	V1beta1__PreferredAllocationRequest *m = unpack_preferred(in, a, err);
 	struct preferred_container *v;
@@ -105,11 +105,11 @@ int msg_decode_preferred(struct bytes in, struct arena *a, struct preferred_requ
 	return 0;
 }
 
-struct bytes msg_encode_preferred(const struct preferred_request *r, struct arena *a)
+struct bytes kubemsg_encode_preferred(const struct preferred_request *r, struct arena *a)
 {
 	V1beta1__PreferredAllocationRequest m = V1BETA1__PREFERRED_ALLOCATION_REQUEST__INIT;
 
-	m.container_requests = message_array(
+	m.container_requests = kubemsg_array(
 		&v1beta1__container_preferred_allocation_request__descriptor, r->n, a);
 	m.n_container_requests = r->n;
 	for (size_t i = 0; i < r->n; i++) {
@@ -121,14 +121,14 @@ struct bytes msg_encode_preferred(const struct preferred_request *r, struct aren
 		c->n_must_include_deviceids = r->v[i].must.n;
 		c->allocation_size = r->v[i].size;
 	}
-	return message_pack(&m, a);
+	return kubemsg_pack(&m, a);
 }
 
-int msg_decode_preferred_reply(struct bytes in, struct arena *a, struct id_lists *ret,
-			       struct err *err)
+int kubemsg_decode_preferred_reply(struct bytes in, struct arena *a, struct id_lists *ret,
+				   struct err *err)
 {
 	V1beta1__PreferredAllocationResponse *m =
-		message_unpack(&v1beta1__preferred_allocation_response__descriptor, in, a, err);
+		kubemsg_unpack(&v1beta1__preferred_allocation_response__descriptor, in, a, err);
 	struct ids *v;
 
 	if (!m)
@@ -141,24 +141,24 @@ int msg_decode_preferred_reply(struct bytes in, struct arena *a, struct id_lists
 	return 0;
 }
 
-struct bytes msg_encode_preferred_reply(const struct id_lists *l, struct arena *a)
+struct bytes kubemsg_encode_preferred_reply(const struct id_lists *l, struct arena *a)
 {
 	V1beta1__PreferredAllocationResponse m = V1BETA1__PREFERRED_ALLOCATION_RESPONSE__INIT;
 
-	m.container_responses = message_array(
+	m.container_responses = kubemsg_array(
 		&v1beta1__container_preferred_allocation_response__descriptor, l->n, a);
 	m.n_container_responses = l->n;
 	for (size_t i = 0; i < l->n; i++) {
 		m.container_responses[i]->deviceids = (char **)l->v[i].v;
 		m.container_responses[i]->n_deviceids = l->v[i].n;
 	}
-	return message_pack(&m, a);
+	return kubemsg_pack(&m, a);
 }
 
-int msg_decode_allocate(struct bytes in, struct arena *a, struct id_lists *ret, struct err *err)
+int kubemsg_decode_allocate(struct bytes in, struct arena *a, struct id_lists *ret, struct err *err)
 {
 	V1beta1__AllocateRequest *m =
-		message_unpack_request(&v1beta1__allocate_request__descriptor, in, a, err);
+		kubemsg_unpack_request(&v1beta1__allocate_request__descriptor, in, a, err);
 	struct ids *v;
 
 	if (!m)
@@ -171,18 +171,18 @@ int msg_decode_allocate(struct bytes in, struct arena *a, struct id_lists *ret, 
 	return 0;
 }
 
-struct bytes msg_encode_allocate(const struct id_lists *l, struct arena *a)
+struct bytes kubemsg_encode_allocate(const struct id_lists *l, struct arena *a)
 {
 	V1beta1__AllocateRequest m = V1BETA1__ALLOCATE_REQUEST__INIT;
 
 	m.container_requests =
-		message_array(&v1beta1__container_allocate_request__descriptor, l->n, a);
+		kubemsg_array(&v1beta1__container_allocate_request__descriptor, l->n, a);
 	m.n_container_requests = l->n;
 	for (size_t i = 0; i < l->n; i++) {
 		m.container_requests[i]->devices_ids = (char **)l->v[i].v;
 		m.container_requests[i]->n_devices_ids = l->v[i].n;
 	}
-	return message_pack(&m, a);
+	return kubemsg_pack(&m, a);
 }
 
 /* A map on the wire may hold a key twice; the later entry counts (proto3, "Backwards compatibility"
@@ -232,11 +232,11 @@ static struct edits edits_from(const V1beta1__ContainerAllocateResponse *m, stru
 	return e;
 }
 
-int msg_decode_allocate_reply(struct bytes in, struct arena *a, struct edits **ret, size_t *ret_n,
-			      struct err *err)
+int kubemsg_decode_allocate_reply(struct bytes in, struct arena *a, struct edits **ret,
+				  size_t *ret_n, struct err *err)
 {
 	V1beta1__AllocateResponse *m =
-		message_unpack(&v1beta1__allocate_response__descriptor, in, a, err);
+		kubemsg_unpack(&v1beta1__allocate_response__descriptor, in, a, err);
 	struct edits *v;
 
 	if (!m)
@@ -251,48 +251,48 @@ int msg_decode_allocate_reply(struct bytes in, struct arena *a, struct edits **r
 
 static void edits_to(const struct edits *e, V1beta1__ContainerAllocateResponse *m, struct arena *a)
 {
-	m->envs = message_array(&v1beta1__container_allocate_response__envs_entry__descriptor,
+	m->envs = kubemsg_array(&v1beta1__container_allocate_response__envs_entry__descriptor,
 				e->n_envs, a);
 	m->n_envs = e->n_envs;
 	for (size_t i = 0; i < e->n_envs; i++) {
 		m->envs[i]->key = (char *)e->envs[i].key;
 		m->envs[i]->value = (char *)e->envs[i].value;
 	}
-	m->devices = message_array(&v1beta1__device_spec__descriptor, e->n_devs, a);
+	m->devices = kubemsg_array(&v1beta1__device_spec__descriptor, e->n_devs, a);
 	m->n_devices = e->n_devs;
 	for (size_t i = 0; i < e->n_devs; i++) {
 		m->devices[i]->host_path = (char *)e->devs[i].host;
 		m->devices[i]->container_path = (char *)e->devs[i].container;
 		m->devices[i]->permissions = (char *)e->devs[i].permissions;
 	}
-	m->mounts = message_array(&v1beta1__mount__descriptor, e->n_mounts, a);
+	m->mounts = kubemsg_array(&v1beta1__mount__descriptor, e->n_mounts, a);
 	m->n_mounts = e->n_mounts;
 	for (size_t i = 0; i < e->n_mounts; i++) {
 		m->mounts[i]->host_path = (char *)e->mounts[i].host;
 		m->mounts[i]->container_path = (char *)e->mounts[i].container;
 		m->mounts[i]->read_only = e->mounts[i].read_only;
 	}
-	m->cdi_devices = message_array(&v1beta1__cdidevice__descriptor, e->n_cdi, a);
+	m->cdi_devices = kubemsg_array(&v1beta1__cdidevice__descriptor, e->n_cdi, a);
 	m->n_cdi_devices = e->n_cdi;
 	for (size_t i = 0; i < e->n_cdi; i++)
 		m->cdi_devices[i]->name = (char *)e->cdi[i];
 }
 
-struct bytes msg_encode_allocate_reply(const struct edits *v, size_t n, struct arena *a)
+struct bytes kubemsg_encode_allocate_reply(const struct edits *v, size_t n, struct arena *a)
 {
 	V1beta1__AllocateResponse m = V1BETA1__ALLOCATE_RESPONSE__INIT;
 
 	m.container_responses =
-		message_array(&v1beta1__container_allocate_response__descriptor, n, a);
+		kubemsg_array(&v1beta1__container_allocate_response__descriptor, n, a);
 	m.n_container_responses = n;
 	for (size_t i = 0; i < n; i++)
 		edits_to(&v[i], m.container_responses[i], a);
-	return message_pack(&m, a);
+	return kubemsg_pack(&m, a);
 }
 
-int msg_decode_pre_start(struct bytes in, struct arena *a, struct ids *ret, struct err *err)
+int kubemsg_decode_pre_start(struct bytes in, struct arena *a, struct ids *ret, struct err *err)
 {
-	V1beta1__PreStartContainerRequest *m = message_unpack_request(
+	V1beta1__PreStartContainerRequest *m = kubemsg_unpack_request(
 		&v1beta1__pre_start_container_request__descriptor, in, a, err);
 
 	if (!m)
@@ -301,11 +301,11 @@ int msg_decode_pre_start(struct bytes in, struct arena *a, struct ids *ret, stru
 	return 0;
 }
 
-struct bytes msg_encode_pre_start(const struct ids *ids, struct arena *a)
+struct bytes kubemsg_encode_pre_start(const struct ids *ids, struct arena *a)
 {
 	V1beta1__PreStartContainerRequest m = V1BETA1__PRE_START_CONTAINER_REQUEST__INIT;
 
 	m.devices_ids = (char **)ids->v;
 	m.n_devices_ids = ids->n;
-	return message_pack(&m, a);
+	return kubemsg_pack(&m, a);
 }

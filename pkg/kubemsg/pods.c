@@ -115,10 +115,10 @@ static struct pod pod_from(const V1__PodResources *m, struct arena *a)
 	return p;
 }
 
-int msg_decode_pod_list(struct bytes in, struct arena *a, struct pod_list *ret, struct err *err)
+int kubemsg_decode_pod_list(struct bytes in, struct arena *a, struct pod_list *ret, struct err *err)
 {
 	V1__ListPodResourcesResponse *m =
-		message_unpack(&v1__list_pod_resources_response__descriptor, in, a, err);
+		kubemsg_unpack(&v1__list_pod_resources_response__descriptor, in, a, err);
 	struct pod *v;
 
 	if (!m)
@@ -130,11 +130,11 @@ int msg_decode_pod_list(struct bytes in, struct arena *a, struct pod_list *ret, 
 	return 0;
 }
 
-int msg_decode_pod_get_request(struct bytes in, struct arena *a, const char **ns, const char **name,
-			       struct err *err)
+int kubemsg_decode_pod_get_request(struct bytes in, struct arena *a, const char **ns,
+				   const char **name, struct err *err)
 {
 	V1__GetPodResourcesRequest *m =
-		message_unpack(&v1__get_pod_resources_request__descriptor, in, a, err);
+		kubemsg_unpack(&v1__get_pod_resources_request__descriptor, in, a, err);
 
 	if (!m)
 		return -EBADMSG;
@@ -143,10 +143,10 @@ int msg_decode_pod_get_request(struct bytes in, struct arena *a, const char **ns
 	return 0;
 }
 
-int msg_decode_pod_get_reply(struct bytes in, struct arena *a, struct pod *ret, struct err *err)
+int kubemsg_decode_pod_get_reply(struct bytes in, struct arena *a, struct pod *ret, struct err *err)
 {
 	V1__GetPodResourcesResponse *m =
-		message_unpack(&v1__get_pod_resources_response__descriptor, in, a, err);
+		kubemsg_unpack(&v1__get_pod_resources_response__descriptor, in, a, err);
 
 	if (!m)
 		return -EBADMSG;
@@ -156,11 +156,11 @@ int msg_decode_pod_get_reply(struct bytes in, struct arena *a, struct pod *ret, 
 	return 0;
 }
 
-int msg_decode_allocatable(struct bytes in, struct arena *a, struct pod_container *ret,
-			   struct err *err)
+int kubemsg_decode_allocatable(struct bytes in, struct arena *a, struct pod_container *ret,
+			       struct err *err)
 {
 	V1__AllocatableResourcesResponse *m =
-		message_unpack(&v1__allocatable_resources_response__descriptor, in, a, err);
+		kubemsg_unpack(&v1__allocatable_resources_response__descriptor, in, a, err);
 
 	if (!m)
 		return -EBADMSG;
@@ -182,7 +182,7 @@ static V1__ContainerDevices **held_to(const struct pod_container *c, bool one_en
 				      size_t *ret_n, struct arena *a)
 {
 	size_t total = count_entries(c, one_entry_per_id), n = 0;
-	V1__ContainerDevices **v = message_array(&v1__container_devices__descriptor, total, a);
+	V1__ContainerDevices **v = kubemsg_array(&v1__container_devices__descriptor, total, a);
 
 	for (size_t i = 0; i < c->n_held; i++) {
 		const struct held *h = &c->held[i];
@@ -203,7 +203,7 @@ static void dynamic_to(const struct dynamic *d, V1__ClaimResource *m, struct are
 	m->driver_name = (char *)d->driver;
 	m->pool_name = (char *)d->pool;
 	m->device_name = (char *)d->device;
-	m->cdi_devices = message_array(&v1__cdidevice__descriptor, d->cdi.n, a);
+	m->cdi_devices = kubemsg_array(&v1__cdidevice__descriptor, d->cdi.n, a);
 	m->n_cdi_devices = d->cdi.n;
 	for (size_t i = 0; i < d->cdi.n; i++)
 		m->cdi_devices[i]->name = (char *)d->cdi.v[i];
@@ -218,7 +218,7 @@ static bool same_claim(const struct dynamic *a, const struct dynamic *b)
 static void dynamics_to(const struct pod_container *c, const char *ns, V1__ContainerResources *m,
 			struct arena *a)
 {
-	m->dynamic_resources = message_array(&v1__dynamic_resource__descriptor, c->n_dynamic, a);
+	m->dynamic_resources = kubemsg_array(&v1__dynamic_resource__descriptor, c->n_dynamic, a);
 	for (size_t i = 0, end; i < c->n_dynamic; i = end) {
 		V1__DynamicResource *claim = m->dynamic_resources[m->n_dynamic_resources++];
 
@@ -227,7 +227,7 @@ static void dynamics_to(const struct pod_container *c, const char *ns, V1__Conta
 			end++;
 		claim->claim_name = (char *)(c->dynamic[i].claim ? c->dynamic[i].claim : "");
 		claim->claim_namespace = (char *)ns;
-		claim->claim_resources = message_array(&v1__claim_resource__descriptor, end - i, a);
+		claim->claim_resources = kubemsg_array(&v1__claim_resource__descriptor, end - i, a);
 		claim->n_claim_resources = end - i;
 		for (size_t k = i; k < end; k++)
 			dynamic_to(&c->dynamic[k], claim->claim_resources[k - i], a);
@@ -238,7 +238,7 @@ static void pod_to(const struct pod *p, bool one_entry_per_id, V1__PodResources 
 {
 	m->name = (char *)p->name;
 	m->namespace_ = (char *)p->ns;
-	m->containers = message_array(&v1__container_resources__descriptor, p->n_containers, a);
+	m->containers = kubemsg_array(&v1__container_resources__descriptor, p->n_containers, a);
 	m->n_containers = p->n_containers;
 	for (size_t i = 0; i < p->n_containers; i++) {
 		V1__ContainerResources *c = m->containers[i];
@@ -249,41 +249,42 @@ static void pod_to(const struct pod *p, bool one_entry_per_id, V1__PodResources 
 	}
 }
 
-struct bytes msg_encode_pod_list(const struct pod_list *list, bool one_entry_per_id,
-				 struct arena *a)
+struct bytes kubemsg_encode_pod_list(const struct pod_list *list, bool one_entry_per_id,
+				     struct arena *a)
 {
 	V1__ListPodResourcesResponse m = V1__LIST_POD_RESOURCES_RESPONSE__INIT;
 
-	m.pod_resources = message_array(&v1__pod_resources__descriptor, list->n, a);
+	m.pod_resources = kubemsg_array(&v1__pod_resources__descriptor, list->n, a);
 	m.n_pod_resources = list->n;
 	for (size_t i = 0; i < list->n; i++)
 		pod_to(&list->v[i], one_entry_per_id, m.pod_resources[i], a);
-	return message_pack(&m, a);
+	return kubemsg_pack(&m, a);
 }
 
-struct bytes msg_encode_pod_get_request(const char *ns, const char *name, struct arena *a)
+struct bytes kubemsg_encode_pod_get_request(const char *ns, const char *name, struct arena *a)
 {
 	V1__GetPodResourcesRequest m = V1__GET_POD_RESOURCES_REQUEST__INIT;
 
 	m.pod_namespace = (char *)ns;
 	m.pod_name = (char *)name;
-	return message_pack(&m, a);
+	return kubemsg_pack(&m, a);
 }
 
-struct bytes msg_encode_pod_get_reply(const struct pod *p, bool one_entry_per_id, struct arena *a)
+struct bytes kubemsg_encode_pod_get_reply(const struct pod *p, bool one_entry_per_id,
+					  struct arena *a)
 {
 	V1__GetPodResourcesResponse m = V1__GET_POD_RESOURCES_RESPONSE__INIT;
 
-	m.pod_resources = message_new(&v1__pod_resources__descriptor, a);
+	m.pod_resources = kubemsg_new(&v1__pod_resources__descriptor, a);
 	pod_to(p, one_entry_per_id, m.pod_resources, a);
-	return message_pack(&m, a);
+	return kubemsg_pack(&m, a);
 }
 
-struct bytes msg_encode_allocatable(const struct pod_container *c, bool one_entry_per_id,
-				    struct arena *a)
+struct bytes kubemsg_encode_allocatable(const struct pod_container *c, bool one_entry_per_id,
+					struct arena *a)
 {
 	V1__AllocatableResourcesResponse m = V1__ALLOCATABLE_RESOURCES_RESPONSE__INIT;
 
 	m.devices = held_to(c, one_entry_per_id, &m.n_devices, a);
-	return message_pack(&m, a);
+	return kubemsg_pack(&m, a);
 }

@@ -6,18 +6,18 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-bool podspec_is_extended(const char *resource)
+bool kubemsg_podspec_is_extended(const char *resource)
 {
 	return strchr(resource, '/') && !strstr(resource, "kubernetes.io/") &&
 	       !str_starts(resource, "requests.");
 }
 
-bool podspec_is_over(const char *phase)
+bool kubemsg_podspec_is_over(const char *phase)
 {
 	return str_eq(phase, "Succeeded") || str_eq(phase, "Failed");
 }
 
-enum spec_kind podspec_kind(bool init, const char *restart_policy)
+enum spec_kind kubemsg_podspec_kind(bool init, const char *restart_policy)
 {
 	if (!init)
 		return SPEC_APP;
@@ -57,7 +57,7 @@ static int apply_suffix(const char *suffix, int64_t *v)
 	return -EINVAL;
 }
 
-int podspec_count(const char *quantity, int64_t *ret)
+int kubemsg_podspec_count(const char *quantity, int64_t *ret)
 {
 	char digits[20] = "";
 	size_t n = strspn(quantity, "0123456789");

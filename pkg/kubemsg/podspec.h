@@ -52,11 +52,11 @@ struct spec_list {
  * ("cpu", "hugepages-2Mi", "example.kubernetes.io/…"); a Quantity that is a whole number ("8",
  * "1k"); a phase; a container's restartPolicy.
  */
-bool podspec_is_extended(const char *resource);
-int podspec_count(const char *quantity,
-		  int64_t *ret); /* -EINVAL: no whole number, or none that fits */
-bool podspec_is_over(const char *phase);
-enum spec_kind podspec_kind(bool init, const char *restart_policy);
+bool kubemsg_podspec_is_extended(const char *resource);
+int kubemsg_podspec_count(const char *quantity,
+			  int64_t *ret); /* -EINVAL: no whole number, or none that fits */
+bool kubemsg_podspec_is_over(const char *phase);
+enum spec_kind kubemsg_podspec_kind(bool init, const char *restart_policy);
 
 /* specs NULL: could not be had, why is a sentence. Both live until the return. */
 typedef void (*podspec_done_fn)(void *arg, const struct spec_list *specs, const char *why);

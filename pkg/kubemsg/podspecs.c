@@ -35,9 +35,9 @@ static int limits_from(const Corepod__Pod *from, const Corepod__ResourceRequirem
 		const Corepod__ResourceRequirements__LimitsEntry *e = m->limits[i];
 		const char *quantity = e->value ? e->value->string : "";
 
-		if (!podspec_is_extended(e->key) || is_by_dra(from, c->name, e->key))
+		if (!kubemsg_podspec_is_extended(e->key) || is_by_dra(from, c->name, e->key))
 			continue;
-		if (podspec_count(quantity, &v[n].count) < 0)
+		if (kubemsg_podspec_count(quantity, &v[n].count) < 0)
 			return err_set(
 				err, EBADMSG,
 				"%s, container %s: the limit of %s is '%s', not a whole number",
@@ -108,7 +108,7 @@ static int container_from(const Corepod__Pod *pod, const Corepod__Container *m, 
 	if (!*m->name)
 		return err_set(err, EBADMSG, "%s: a container has no name", name);
 	c->name = arena_strdup(a, m->name);
-	c->kind = podspec_kind(init, m->restart_policy);
+	c->kind = kubemsg_podspec_kind(init, m->restart_policy);
 	claims_from(pod, m, c, a);
 	return m->resources ? limits_from(pod, m->resources, c, name, a, err) : 0;
 }
@@ -137,7 +137,7 @@ static int containers_from(const Corepod__Pod *pod, struct spec_pod *p, const ch
 static int pod_from(struct bytes in, struct spec_pod *p, struct arena *a, struct err *err)
 {
 	_cleanup_arena_ struct arena *scratch = arena_new(16384);
-	Corepod__Pod *m = message_unpack(&corepod__pod__descriptor, in, scratch, err);
+	Corepod__Pod *m = kubemsg_unpack(&corepod__pod__descriptor, in, scratch, err);
 	const char *name;
 
 	if (!m)
@@ -147,18 +147,19 @@ static int pod_from(struct bytes in, struct spec_pod *p, struct arena *a, struct
 	p->ns = arena_strdup(a, m->metadata->namespace_);
 	p->name = arena_strdup(a, m->metadata->name);
 	p->uid = arena_strdup(a, m->metadata->uid);
-	p->over = m->status && podspec_is_over(m->status->phase);
+	p->over = m->status && kubemsg_podspec_is_over(m->status->phase);
 	p->deleted = m->metadata->deletion_timestamp != NULL;
 	p->created = m->metadata->creation_timestamp ? m->metadata->creation_timestamp->seconds : 0;
 	name = arena_printf(scratch, "pod %s/%s", p->ns, p->name);
 	return containers_from(m, p, name, a, err);
 }
 
-int msg_decode_pod_specs(struct bytes in, struct arena *a, struct spec_list *ret, struct err *err)
+int kubemsg_decode_pod_specs(struct bytes in, struct arena *a, struct spec_list *ret,
+			     struct err *err)
 {
 	_cleanup_arena_ struct arena *scratch = arena_new(16384);
 	V1alpha1__ListPodsResponse *m =
-		message_unpack(&v1alpha1__list_pods_response__descriptor, in, scratch, err);
+		kubemsg_unpack(&v1alpha1__list_pods_response__descriptor, in, scratch, err);
 	struct spec_pod *v;
 	int r;
 
@@ -178,23 +179,23 @@ int msg_decode_pod_specs(struct bytes in, struct arena *a, struct spec_list *ret
 
 static Corepod__Container *container_to(const struct spec_container *c, struct arena *a)
 {
-	Corepod__Container *m = message_new(&corepod__container__descriptor, a);
+	Corepod__Container *m = kubemsg_new(&corepod__container__descriptor, a);
 	Corepod__ResourceRequirements *r =
-		message_new(&corepod__resource_requirements__descriptor, a);
+		kubemsg_new(&corepod__resource_requirements__descriptor, a);
 
 	m->name = (char *)c->name;
 	m->restart_policy = (char *)(c->kind == SPEC_SIDECAR ? "Always" : "");
 	m->resources = r;
 	r->n_limits = c->n_limits;
-	r->limits = message_array(&corepod__resource_requirements__limits_entry__descriptor,
+	r->limits = kubemsg_array(&corepod__resource_requirements__limits_entry__descriptor,
 				  c->n_limits, a);
 	for (size_t i = 0; i < c->n_limits; i++) {
 		r->limits[i]->key = (char *)c->limits[i].resource;
-		r->limits[i]->value = message_new(&corepod__quantity__descriptor, a);
+		r->limits[i]->value = kubemsg_new(&corepod__quantity__descriptor, a);
 		r->limits[i]->value->string = arena_printf(a, "%" PRId64, c->limits[i].count);
 	}
 	r->n_claims = c->n_claims;
-	r->claims = message_array(&corepod__resource_claim__descriptor, c->n_claims, a);
+	r->claims = kubemsg_array(&corepod__resource_claim__descriptor, c->n_claims, a);
 	for (size_t i = 0; i < c->n_claims; i++) {
 		r->claims[i]->name = (char *)c->claims[i].claim;
 		r->claims[i]->request = (char *)(c->claims[i].request ? c->claims[i].request : "");
@@ -207,7 +208,7 @@ static void pod_claims_to(const struct spec_container *c, Corepod__PodSpec *m, s
 {
 	for (size_t i = 0; i < c->n_claims; i++) {
 		Corepod__PodResourceClaim *claim =
-			message_new(&corepod__pod_resource_claim__descriptor, a);
+			kubemsg_new(&corepod__pod_resource_claim__descriptor, a);
 
 		claim->name = claim->resource_claim_name = (char *)c->claims[i].claim;
 		m->resource_claims[m->n_resource_claims++] = claim;
@@ -216,7 +217,7 @@ static void pod_claims_to(const struct spec_container *c, Corepod__PodSpec *m, s
 
 static Corepod__PodSpec *spec_to(const struct spec_pod *p, struct arena *a)
 {
-	Corepod__PodSpec *m = message_new(&corepod__pod_spec__descriptor, a);
+	Corepod__PodSpec *m = kubemsg_new(&corepod__pod_spec__descriptor, a);
 	size_t n_claims = 0;
 
 	m->init_containers = arena_array(a, p->n_containers, sizeof(*m->init_containers));
@@ -239,7 +240,7 @@ static Corepod__PodSpec *spec_to(const struct spec_pod *p, struct arena *a)
 
 static Corepod__Time *time_to(int64_t seconds, struct arena *a)
 {
-	Corepod__Time *m = message_new(&corepod__time__descriptor, a);
+	Corepod__Time *m = kubemsg_new(&corepod__time__descriptor, a);
 
 	m->seconds = seconds;
 	return m;
@@ -249,19 +250,19 @@ static struct bytes pod_to(const struct spec_pod *p, struct arena *a)
 {
 	Corepod__Pod m = COREPOD__POD__INIT;
 
-	m.metadata = message_new(&corepod__object_meta__descriptor, a);
+	m.metadata = kubemsg_new(&corepod__object_meta__descriptor, a);
 	m.metadata->name = (char *)p->name;
 	m.metadata->namespace_ = (char *)p->ns;
 	m.metadata->uid = (char *)p->uid;
 	m.metadata->creation_timestamp = time_to(p->created, a);
 	m.metadata->deletion_timestamp = p->deleted ? time_to(p->created, a) : NULL;
 	m.spec = spec_to(p, a);
-	m.status = message_new(&corepod__pod_status__descriptor, a);
+	m.status = kubemsg_new(&corepod__pod_status__descriptor, a);
 	m.status->phase = (char *)(p->over ? "Failed" : "Pending");
-	return message_pack(&m, a);
+	return kubemsg_pack(&m, a);
 }
 
-struct bytes msg_encode_pod_specs(const struct spec_list *list, struct arena *a)
+struct bytes kubemsg_encode_pod_specs(const struct spec_list *list, struct arena *a)
 {
 	V1alpha1__ListPodsResponse m = V1ALPHA1__LIST_PODS_RESPONSE__INIT;
 
@@ -272,5 +273,5 @@ struct bytes msg_encode_pod_specs(const struct spec_list *list, struct arena *a)
 
 		m.pods[i] = (ProtobufCBinaryData) { pod.len, (uint8_t *)pod.data };
 	}
-	return message_pack(&m, a);
+	return kubemsg_pack(&m, a);
 }

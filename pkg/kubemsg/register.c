@@ -16,18 +16,18 @@ static struct plugin_options options_from(const V1beta1__DevicePluginOptions *m)
 static V1beta1__DevicePluginOptions *options_to(const struct plugin_options *o, struct arena *a)
 {
 	V1beta1__DevicePluginOptions *m =
-		message_new(&v1beta1__device_plugin_options__descriptor, a);
+		kubemsg_new(&v1beta1__device_plugin_options__descriptor, a);
 
 	m->pre_start_required = o->pre_start_required;
 	m->get_preferred_allocation_available = o->preferred_allocation;
 	return m;
 }
 
-int msg_decode_options(struct bytes in, struct arena *a, struct plugin_options *ret,
-		       struct err *err)
+int kubemsg_decode_options(struct bytes in, struct arena *a, struct plugin_options *ret,
+			   struct err *err)
 {
 	V1beta1__DevicePluginOptions *m =
-		message_unpack(&v1beta1__device_plugin_options__descriptor, in, a, err);
+		kubemsg_unpack(&v1beta1__device_plugin_options__descriptor, in, a, err);
 
 	if (!m)
 		return -EBADMSG;
@@ -35,16 +35,16 @@ int msg_decode_options(struct bytes in, struct arena *a, struct plugin_options *
 	return 0;
 }
 
-struct bytes msg_encode_options(const struct plugin_options *o, struct arena *a)
+struct bytes kubemsg_encode_options(const struct plugin_options *o, struct arena *a)
 {
-	return message_pack(options_to(o, a), a);
+	return kubemsg_pack(options_to(o, a), a);
 }
 
-int msg_decode_register(struct bytes in, struct arena *a, struct register_request *ret,
-			struct err *err)
+int kubemsg_decode_register(struct bytes in, struct arena *a, struct register_request *ret,
+			    struct err *err)
 {
 	V1beta1__RegisterRequest *m =
-		message_unpack(&v1beta1__register_request__descriptor, in, a, err);
+		kubemsg_unpack(&v1beta1__register_request__descriptor, in, a, err);
 
 	if (!m)
 		return -EBADMSG;
@@ -53,7 +53,7 @@ int msg_decode_register(struct bytes in, struct arena *a, struct register_reques
 	return 0;
 }
 
-struct bytes msg_encode_register(const struct register_request *r, struct arena *a)
+struct bytes kubemsg_encode_register(const struct register_request *r, struct arena *a)
 {
 	V1beta1__RegisterRequest m = V1BETA1__REGISTER_REQUEST__INIT;
 
@@ -61,14 +61,14 @@ struct bytes msg_encode_register(const struct register_request *r, struct arena 
 	m.endpoint = (char *)r->endpoint;
 	m.resource_name = (char *)r->resource;
 	m.options = options_to(&r->options, a);
-	return message_pack(&m, a);
+	return kubemsg_pack(&m, a);
 }
 
-int msg_decode_plugin_info(struct bytes in, struct arena *a, struct plugin_info *ret,
-			   struct err *err)
+int kubemsg_decode_plugin_info(struct bytes in, struct arena *a, struct plugin_info *ret,
+			       struct err *err)
 {
 	Pluginregistration__PluginInfo *m =
-		message_unpack(&pluginregistration__plugin_info__descriptor, in, a, err);
+		kubemsg_unpack(&pluginregistration__plugin_info__descriptor, in, a, err);
 
 	if (!m)
 		return -EBADMSG;
@@ -80,7 +80,7 @@ int msg_decode_plugin_info(struct bytes in, struct arena *a, struct plugin_info 
 	return 0;
 }
 
-struct bytes msg_encode_plugin_info(const struct plugin_info *i, struct arena *a)
+struct bytes kubemsg_encode_plugin_info(const struct plugin_info *i, struct arena *a)
 {
 	Pluginregistration__PluginInfo m = PLUGINREGISTRATION__PLUGIN_INFO__INIT;
 
@@ -89,13 +89,13 @@ struct bytes msg_encode_plugin_info(const struct plugin_info *i, struct arena *a
 	m.endpoint = (char *)i->endpoint;
 	m.supported_versions = (char **)i->versions.v;
 	m.n_supported_versions = i->versions.n;
-	return message_pack(&m, a);
+	return kubemsg_pack(&m, a);
 }
 
-int msg_decode_registration_status(struct bytes in, struct arena *a,
-				   struct registration_status *ret, struct err *err)
+int kubemsg_decode_registration_status(struct bytes in, struct arena *a,
+				       struct registration_status *ret, struct err *err)
 {
-	Pluginregistration__RegistrationStatus *m = message_unpack_request(
+	Pluginregistration__RegistrationStatus *m = kubemsg_unpack_request(
 		&pluginregistration__registration_status__descriptor, in, a, err);
 
 	if (!m)
@@ -104,11 +104,12 @@ int msg_decode_registration_status(struct bytes in, struct arena *a,
 	return 0;
 }
 
-struct bytes msg_encode_registration_status(const struct registration_status *s, struct arena *a)
+struct bytes kubemsg_encode_registration_status(const struct registration_status *s,
+						struct arena *a)
 {
 	Pluginregistration__RegistrationStatus m = PLUGINREGISTRATION__REGISTRATION_STATUS__INIT;
 
 	m.plugin_registered = s->registered;
 	m.error = (char *)s->error;
-	return message_pack(&m, a);
+	return kubemsg_pack(&m, a);
 }

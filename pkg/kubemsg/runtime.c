@@ -9,20 +9,20 @@
 #define CONFIG "config"
 #define CNI    "cniconfig"
 
-struct bytes msg_encode_runtime_version(const struct runtime_version *v, struct arena *a)
+struct bytes kubemsg_encode_runtime_version(const struct runtime_version *v, struct arena *a)
 {
 	Runtime__V1__VersionResponse m = RUNTIME__V1__VERSION_RESPONSE__INIT;
 
 	m.runtime_name = (char *)v->name;
 	m.runtime_version = (char *)v->version;
-	return message_pack(&m, a);
+	return kubemsg_pack(&m, a);
 }
 
-int msg_decode_runtime_version(struct bytes in, struct arena *a, struct runtime_version *ret,
-			       struct err *err)
+int kubemsg_decode_runtime_version(struct bytes in, struct arena *a, struct runtime_version *ret,
+				   struct err *err)
 {
 	Runtime__V1__VersionResponse *m =
-		message_unpack(&runtime__v1__version_response__descriptor, in, a, err);
+		kubemsg_unpack(&runtime__v1__version_response__descriptor, in, a, err);
 
 	if (!m)
 		return -EBADMSG;
@@ -30,12 +30,12 @@ int msg_decode_runtime_version(struct bytes in, struct arena *a, struct runtime_
 	return 0;
 }
 
-struct bytes msg_encode_runtime_status_request(struct arena *a)
+struct bytes kubemsg_encode_runtime_status_request(struct arena *a)
 {
 	Runtime__V1__StatusRequest m = RUNTIME__V1__STATUS_REQUEST__INIT;
 
 	m.verbose = true;
-	return message_pack(&m, a);
+	return kubemsg_pack(&m, a);
 }
 
 static void add_info(Runtime__V1__StatusResponse *m, const char *key, const char *value)
@@ -46,21 +46,21 @@ static void add_info(Runtime__V1__StatusResponse *m, const char *key, const char
 	m->info[m->n_info++]->value = (char *)value;
 }
 
-struct bytes msg_encode_runtime_status(const struct runtime_status *s, struct arena *a)
+struct bytes kubemsg_encode_runtime_status(const struct runtime_status *s, struct arena *a)
 {
 	Runtime__V1__StatusResponse m = RUNTIME__V1__STATUS_RESPONSE__INIT;
 
-	m.info = message_array(&runtime__v1__status_response__info_entry__descriptor, 2, a);
+	m.info = kubemsg_array(&runtime__v1__status_response__info_entry__descriptor, 2, a);
 	add_info(&m, CONFIG, s->config);
 	add_info(&m, CNI, s->cni);
-	return message_pack(&m, a);
+	return kubemsg_pack(&m, a);
 }
 
-int msg_decode_runtime_status(struct bytes in, struct arena *a, struct runtime_status *ret,
-			      struct err *err)
+int kubemsg_decode_runtime_status(struct bytes in, struct arena *a, struct runtime_status *ret,
+				  struct err *err)
 {
 	Runtime__V1__StatusResponse *m =
-		message_unpack(&runtime__v1__status_response__descriptor, in, a, err);
+		kubemsg_unpack(&runtime__v1__status_response__descriptor, in, a, err);
 	struct runtime_status s = { NULL, NULL };
 
 	if (!m)

@@ -166,13 +166,13 @@ static void *unpack(const ProtobufCMessageDescriptor *desc, struct bytes in,
 	return NULL;
 }
 
-void *message_unpack(const ProtobufCMessageDescriptor *desc, struct bytes in, struct arena *a,
+void *kubemsg_unpack(const ProtobufCMessageDescriptor *desc, struct bytes in, struct arena *a,
 		     struct err *err)
 {
 	return unpack(desc, in, &answer_limits, a, err);
 }
 
-void *message_unpack_request(const ProtobufCMessageDescriptor *desc, struct bytes in,
+void *kubemsg_unpack_request(const ProtobufCMessageDescriptor *desc, struct bytes in,
 			     struct arena *a, struct err *err)
 {
 	return unpack(desc, in, &request_limits, a, err);
@@ -207,7 +207,7 @@ static void strings_as_text(const ProtobufCMessageDescriptor *desc, struct bytes
 	}
 }
 
-struct bytes message_as_text(const ProtobufCMessageDescriptor *desc, struct bytes in,
+struct bytes kubemsg_as_text(const ProtobufCMessageDescriptor *desc, struct bytes in,
 			     struct arena *a)
 {
 	uint8_t *out = arena_copy(a, in.data, in.len);
@@ -216,7 +216,7 @@ struct bytes message_as_text(const ProtobufCMessageDescriptor *desc, struct byte
 	return (struct bytes) { out, in.len };
 }
 
-struct bytes message_pack(const void *message, struct arena *a)
+struct bytes kubemsg_pack(const void *message, struct arena *a)
 {
 	const ProtobufCMessage *m = message;
 	struct allowance unlimited = { SIZE_MAX, SIZE_MAX };
@@ -230,7 +230,7 @@ struct bytes message_pack(const void *message, struct arena *a)
 	return b;
 }
 
-void *message_new(const ProtobufCMessageDescriptor *desc, struct arena *a)
+void *kubemsg_new(const ProtobufCMessageDescriptor *desc, struct arena *a)
 {
 	void *m = arena_alloc(a, desc->sizeof_message);
 
@@ -238,11 +238,11 @@ void *message_new(const ProtobufCMessageDescriptor *desc, struct arena *a)
 	return m;
 }
 
-void *message_array(const ProtobufCMessageDescriptor *desc, size_t n, struct arena *a)
+void *kubemsg_array(const ProtobufCMessageDescriptor *desc, size_t n, struct arena *a)
 {
 	void **v = arena_array(a, n, sizeof(*v));
 
 	for (size_t i = 0; i < n; i++)
-		v[i] = message_new(desc, a);
+		v[i] = kubemsg_new(desc, a);
 	return v;
 }

@@ -36,47 +36,48 @@ static bool could(void *ctx, const struct pool_dev *dev)
 {
 	const struct request *r = ctx;
 
-	return holds_could_give(binder_holds(r->b), dev->id);
+	return holds_could_give(latebind_holds(r->b), dev->id);
 }
 
 static bool may(void *ctx, const struct pool_dev *dev, const char **ret_why)
 {
 	struct request *r = ctx;
-	struct holds_facts facts = keeper_facts(r->b->env.keeper, dev->id, r->arena);
+	struct holds_facts facts = tracker_facts(r->b->env.tracker, dev->id, r->arena);
 	const struct pool *pool = pool_of(r->b->node, dev);
 
-	return holds_may_give(binder_holds(r->b), dev->id, pool->cfg->resource, &facts,
-			      keeper_now(), r->arena, ret_why);
+	return holds_may_give(latebind_holds(r->b), dev->id, pool->cfg->resource, &facts,
+			      tracker_now(), r->arena, ret_why);
 }
 
 /* The VF that the slot has already and keeps; NULL: one is to be chosen. */
 static const struct pool_dev *sticky_vf(const struct request *r, const struct target *t,
 					const struct pool *pool, const char *slot)
 {
-	struct binder *b = r->b;
-	struct holds *h = binder_holds(b);
+	struct latebind *b = r->b;
+	struct holds *h = latebind_holds(b);
 	const char *vf = holds_slot_vf(h, slot);
 	const struct pool_dev *dev = vf ? pool_find(pool, vf) : NULL;
-	bool usable = dev && (dev->healthy || binder_is_away_now(b, dev, r->arena));
+	bool usable = dev && (dev->healthy || latebind_is_away_now(b, dev, r->arena));
 
-	vf = holds_slot_start(h, slot, &t->owner, usable, keeper_now());
-	keeper_run_now(b->env.keeper);
+	vf = holds_slot_start(h, slot, &t->owner, usable, tracker_now());
+	tracker_run_now(b->env.tracker);
 	return vf ? dev : NULL;
 }
 
 /* Of a slot that the kubelet has given twice. */
 static int wait_for_the_other(const struct request *r, const struct target *t, struct err *err)
 {
-	struct binder *b = r->b;
+	struct latebind *b = r->b;
 
 	for (size_t i = 0; i < t->slots.n; i++) {
-		const char *slot = t->slots.v[i], *vf = holds_slot_vf(binder_holds(b), slot), *why;
+		const char *slot = t->slots.v[i], *vf = holds_slot_vf(latebind_holds(b), slot),
+			   *why;
 		struct holds_facts facts;
 
 		if (!vf)
 			continue;
-		facts = keeper_facts(b->env.keeper, vf, r->arena);
-		why = holds_slot_waits(binder_holds(b), slot, &t->owner, &facts, keeper_now(),
+		facts = tracker_facts(b->env.tracker, vf, r->arena);
+		why = holds_slot_waits(latebind_holds(b), slot, &t->owner, &facts, tracker_now(),
 				       r->arena);
 		if (why)
 			return err_set(err, EAGAIN, "%s", why);
@@ -94,13 +95,13 @@ static bool is_in(const struct binding *c, const struct pool_dev *dev)
 }
 
 /* A VF of this very container whose slot went to another one: it restarts, and keeps it. */
-static const struct pool_dev *kept_vf(const struct binder *b, const struct target *t,
+static const struct pool_dev *kept_vf(const struct latebind *b, const struct target *t,
 				      const struct pool *pool, const struct binding *c)
 {
 	const struct pool_dev *dev;
 	const char *vf;
 
-	for (size_t k = 0; (vf = holds_kept(binder_holds(b), pool->cfg->resource, &t->owner, k));
+	for (size_t k = 0; (vf = holds_kept(latebind_holds(b), pool->cfg->resource, &t->owner, k));
 	     k++) {
 		dev = pool_find(pool, vf);
 		if (dev && dev->healthy && !is_in(c, dev))
@@ -111,7 +112,7 @@ static const struct pool_dev *kept_vf(const struct binder *b, const struct targe
 
 static void choose_from(struct request *r, const struct target *t, struct binding *c)
 {
-	struct binder *b = r->b;
+	struct latebind *b = r->b;
 	struct arena *a = r->arena;
 	unsigned number;
 
@@ -136,7 +137,7 @@ static void choose_from(struct request *r, const struct target *t, struct bindin
 	}
 }
 
-static const char *const *addresses(const struct binder *b, const int *pci, size_t n,
+static const char *const *addresses(const struct latebind *b, const int *pci, size_t n,
 				    struct arena *a)
 {
 	const char **v = arena_array(a, n, sizeof(*v));
@@ -147,7 +148,7 @@ static const char *const *addresses(const struct binder *b, const int *pci, size
 	return v;
 }
 
-static uint64_t note_decision(struct binder *b, const struct target *t, const struct binding *c,
+static uint64_t note_decision(struct latebind *b, const struct target *t, const struct binding *c,
 			      const struct chosen *chosen, struct arena *a)
 {
 	const char **vfs = arena_array(a, c->n_slots, sizeof(*vfs));
@@ -182,21 +183,21 @@ static uint64_t note_decision(struct binder *b, const struct target *t, const st
 
 	for (size_t i = 0; i < c->n_slots; i++)
 		vfs[i] = c->slots[i].dev->id;
-	return holds_decide(binder_holds(b), &d);
+	return holds_decide(latebind_holds(b), &d);
 }
 
 /* Those that were not bound before get the decision's number. */
-static void hold_all(struct binder *b, const struct target *t, const struct binding *c,
+static void hold_all(struct latebind *b, const struct target *t, const struct binding *c,
 		     const bool *fresh, uint64_t decision)
 {
 	for (size_t i = 0; i < c->n_slots; i++) {
 		const struct binding_slot *s = &c->slots[i];
 		const struct holds_vf v = { .vf = s->dev->id,
 					    .resource = s->pool->cfg->resource,
-					    .rdma = binder_rdma_of(b, s->dev) };
+					    .rdma = latebind_rdma_of(b, s->dev) };
 
-		holds_bind(binder_holds(b), s->id, &v, &t->owner, fresh[i] ? decision : 0,
-			   keeper_now());
+		holds_bind(latebind_holds(b), s->id, &v, &t->owner, fresh[i] ? decision : 0,
+			   tracker_now());
 	}
 }
 
@@ -231,7 +232,7 @@ static void note_decided(struct request *r, const struct target *t, const struct
 	r->n_shares = 0;
 	for (size_t i = 0; i < c->n_slots; i++)
 		c->slots[i].id = arena_strdup(a, c->slots[i].id);
-	grant_note(r, t);
+	latebind_note_shares(r, t);
 }
 
 /*
@@ -244,13 +245,13 @@ static bool needs_specs_now(const struct request *r, const bool *fresh)
 	bool needed = !r->pod.name;
 
 	for (size_t i = 0; i < r->n_bindings; i++)
-		needed |= fresh[i] || !spec_exists(r->b, r->bindings[i].id);
-	return needed && !binder_looks_first(r);
+		needed |= fresh[i] || !latebind_spec_exists(r->b, r->bindings[i].id);
+	return needed && !latebind_probes_first(r);
 }
 
 static int try_to_bind(struct request *r, const struct target *t, struct err *err)
 {
-	struct binder *b = r->b;
+	struct latebind *b = r->b;
 	bool *fresh = arena_array(r->arena, t->slots.n, sizeof(*fresh)), any = false;
 	struct chosen chosen = { 0 };
 	uint64_t decision = 0;
@@ -261,27 +262,27 @@ static int try_to_bind(struct request *r, const struct target *t, struct err *er
 	if (result < 0)
 		return result;
 	if (!t->container)
-		holds_know_pod(binder_holds(b), t->owner.uid);
+		holds_know_pod(latebind_holds(b), t->owner.uid);
 	choose_from(r, t, &c);
 	for (size_t i = 0; i < c.n_slots; i++)
 		any |= fresh[i] = !c.slots[i].dev;
 	if (any)
-		result = choose_bound(&c, r->arena, &chosen, err);
+		result = choice_for_slots(&c, r->arena, &chosen, err);
 	if (result < 0)
 		return result;
 	note_decided(r, t, &c);
 	if (any)
 		decision = note_decision(b, t, &c, &chosen, r->arena);
 	if (any && t->doubt)
-		binder_say(b, "container %s of pod %s/%s: %s; its VFs are chosen for all of them",
-			   t->owner.container, t->owner.ns, t->owner.pod, t->doubt);
+		latebind_say(b, "container %s of pod %s/%s: %s; its VFs are chosen for all of them",
+			     t->owner.container, t->owner.ns, t->owner.pod, t->doubt);
 	r->decision = decision;
 	hold_all(b, t, &c, fresh, decision);
 	tell_bound(r, &c);
 	if (needs_specs_now(r, fresh))
-		result = grant_bound(r, NULL, 0, NULL, err);
+		result = latebind_render(r, NULL, 0, NULL, err);
 	if (result < 0)
-		binder_unbind(r);
+		latebind_unbind(r);
 	return result;
 }
 
@@ -290,25 +291,25 @@ static int bind_target(struct request *r, const struct target *t, struct err *er
 	int result = try_to_bind(r, t, err);
 
 	if (result < 0)
-		holds_not_created(binder_holds(r->b), &t->owner, keeper_now());
+		holds_not_created(latebind_holds(r->b), &t->owner, tracker_now());
 	return result;
 }
 
 /* --- several containers have the slots --- */
 
-static bool is_owner(const struct binder *b, const struct ledger_hold *hold,
+static bool is_owner(const struct latebind *b, const struct ledger_hold *hold,
 		     const struct candidate *c)
 {
 	const struct ledger_owner *o = &hold->owner;
 
-	return !hold->draining && binder_is_late(b, hold->resource) && str_eq(o->ns, c->pod->ns) &&
-	       str_eq(o->pod, c->pod->name) &&
+	return !hold->draining && latebind_is_late(b, hold->resource) &&
+	       str_eq(o->ns, c->pod->ns) && str_eq(o->pod, c->pod->name) &&
 	       (!c->container || str_eq(o->container, c->container->name));
 }
 
-static bool is_bound(const struct binder *b, const struct candidate *c)
+static bool is_bound(const struct latebind *b, const struct candidate *c)
 {
-	const struct ledger *l = keeper_ledger(b->env.keeper);
+	const struct ledger *l = tracker_ledger(b->env.tracker);
 
 	for (size_t i = 0; i < ledger_holds(l); i++) {
 		if (is_owner(b, ledger_hold_at(l, i), c))
@@ -318,14 +319,14 @@ static bool is_bound(const struct binder *b, const struct candidate *c)
 }
 
 /* A VF of his is in use: he is not the one who starts. */
-static bool is_running(const struct binder *b, const struct candidate *c)
+static bool is_running(const struct latebind *b, const struct candidate *c)
 {
-	const struct ledger *l = keeper_ledger(b->env.keeper);
+	const struct ledger *l = tracker_ledger(b->env.tracker);
 
 	for (size_t i = 0; i < ledger_holds(l); i++) {
 		const struct ledger_hold *hold = ledger_hold_at(l, i);
 
-		if (is_owner(b, hold, c) && keeper_is_open(b->env.keeper, hold->vf))
+		if (is_owner(b, hold, c) && tracker_is_open(b->env.tracker, hold->vf))
 			return true;
 	}
 	return false;
@@ -341,7 +342,7 @@ static int64_t age_of(const struct request *r, const struct candidate *c)
 }
 
 /* Has started once already, and is not at work: he may start again. NULL: none, or several. */
-static const struct candidate *the_idle_one(const struct binder *b, const struct candidate *v,
+static const struct candidate *the_idle_one(const struct latebind *b, const struct candidate *v,
 					    size_t n)
 {
 	const struct candidate *idle = NULL;
@@ -399,7 +400,7 @@ static bool may_be_of(const struct request *r, const struct candidate *c)
 /* Regular init containers: no list of pods shows what they hold. */
 static int decide_for_init(struct request *r, struct err *err)
 {
-	struct binder *b = r->b;
+	struct latebind *b = r->b;
 	struct pod_list pods = checkpoint_pods(b->env.checkpoint, r->arena);
 	struct candidate *v;
 	struct target t;
@@ -425,7 +426,7 @@ static int decide_for_init(struct request *r, struct err *err)
 static const char *uid_of(const struct request *r, const struct ids *slots)
 {
 	const struct holds_entry *v;
-	size_t n = keeper_checkpoint(r->b->env.keeper, &v);
+	size_t n = tracker_checkpoint(r->b->env.tracker, &v);
 	const char *uid = "";
 
 	for (size_t i = 0; !*uid && i < slots->n; i++) {
@@ -445,9 +446,9 @@ static const char *uid_of(const struct request *r, const struct ids *slots)
 	return arena_strdup(r->arena, uid);
 }
 
-int binder_decide(struct request *r, const struct pod_list *pods, struct err *err)
+int latebind_decide(struct request *r, const struct pod_list *pods, struct err *err)
 {
-	struct binder *b = r->b;
+	struct latebind *b = r->b;
 	struct candidate narrowed = { NULL, NULL }, *v;
 	const struct candidate *who;
 	struct pod_container mine;
@@ -468,7 +469,7 @@ int binder_decide(struct request *r, const struct pod_list *pods, struct err *er
 	if (!who)
 		return -err->code;
 	if (who->container) {
-		if (dra_narrow(r, who, &mine, &doubt) < 0)
+		if (latebind_narrow(r, who, &mine, &doubt) < 0)
 			return -EINPROGRESS;
 		narrowed.container = &mine;
 	}

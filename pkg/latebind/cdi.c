@@ -41,7 +41,7 @@ static void forget(struct spec_file *s)
 	free(s->text);
 }
 
-static void forget_at(struct binder *b, size_t i)
+static void forget_at(struct latebind *b, size_t i)
 {
 	forget(&b->specs[i]);
 	b->specs[i] = b->specs[--b->n_specs];
@@ -56,7 +56,7 @@ static bool has_slot(const struct spec_file *s, const char *slot)
 	return false;
 }
 
-static struct spec_file *find_spec(const struct binder *b, const char *file)
+static struct spec_file *find_spec(const struct latebind *b, const char *file)
 {
 	for (size_t i = 0; i < b->n_specs; i++) {
 		if (!strcmp(b->specs[i].file, file))
@@ -66,7 +66,8 @@ static struct spec_file *find_spec(const struct binder *b, const char *file)
 }
 
 /* file: the slot that names it. */
-static void remember(struct binder *b, const char *file, const struct ids *slots, const char *text)
+static void remember(struct latebind *b, const char *file, const struct ids *slots,
+		     const char *text)
 {
 	struct spec_file s = { .file = xstrdup(file),
 			       .slots = xcalloc(slots->n, sizeof(*s.slots)),
@@ -85,7 +86,7 @@ static void remember(struct binder *b, const char *file, const struct ids *slots
 	*at = s;
 }
 
-void specs_done(struct binder *b)
+void latebind_specs_done(struct latebind *b)
 {
 	for (size_t i = 0; i < b->n_specs; i++)
 		forget(&b->specs[i]);
@@ -94,7 +95,7 @@ void specs_done(struct binder *b)
 
 /* --- files --- */
 
-static const char *spec_path(const struct binder *b, const char *slot, struct arena *a)
+static const char *spec_path(const struct latebind *b, const char *slot, struct arena *a)
 {
 	return arena_printf(a, "%s/%s", b->env.cdi_dir, cdi_file_name(slot, a));
 }
@@ -125,7 +126,7 @@ static int read_file(const char *path, struct arena *a, const char **ret)
 	return 0;
 }
 
-bool spec_exists(const struct binder *b, const char *slot)
+bool latebind_spec_exists(const struct latebind *b, const char *slot)
 {
 	_cleanup_arena_ struct arena *a = arena_new(512);
 
@@ -137,7 +138,7 @@ bool spec_exists(const struct binder *b, const char *slot)
 	return false;
 }
 
-static int write_file(const struct binder *b, const char *path, const char *temporary,
+static int write_file(const struct latebind *b, const char *path, const char *temporary,
 		      const char *text, struct err *err)
 {
 	const struct file_new f = {
@@ -166,7 +167,7 @@ static bool is_foreign(const char *ours, const char *text, const char *path, str
 	return kind && strcmp(kind, CDI_KIND) != 0;
 }
 
-static void remove_file(struct binder *b, const char *slot, const char *ours)
+static void remove_file(struct latebind *b, const char *slot, const char *ours)
 {
 	_cleanup_arena_ struct arena *a = arena_new(8192);
 	const char *path = spec_path(b, slot, a), *old = NULL;
@@ -174,11 +175,11 @@ static void remove_file(struct binder *b, const char *slot, const char *ours)
 	if (read_file(path, a, &old) < 0 || is_foreign(ours, old, path, a))
 		return;
 	if (unlink(path) < 0 && errno != ENOENT)
-		binder_say(b, "CDI spec %s of a free slot cannot be removed: %s", path,
-			   strerror(errno));
+		latebind_say(b, "CDI spec %s of a free slot cannot be removed: %s", path,
+			     strerror(errno));
 }
 
-static void remove_at(struct binder *b, size_t i)
+static void remove_at(struct latebind *b, size_t i)
 {
 	remove_file(b, b->specs[i].file, b->specs[i].text);
 	forget_at(b, i);
@@ -195,7 +196,7 @@ static bool shares_slot(const struct spec_file *s, const struct ids *slots)
 
 /* Two specs with one device make both unusable: those that share a slot with the new one go first,
  * but the one that it replaces. */
-static void make_room(struct binder *b, const struct ids *slots)
+static void make_room(struct latebind *b, const struct ids *slots)
 {
 	for (size_t i = b->n_specs; i-- > 0;) {
 		if (strcmp(b->specs[i].file, slots->v[0]) != 0 && shares_slot(&b->specs[i], slots))
@@ -203,7 +204,7 @@ static void make_room(struct binder *b, const struct ids *slots)
 	}
 }
 
-static int write_text(const struct binder *b, const char *slot, const char *text, struct err *err)
+static int write_text(const struct latebind *b, const char *slot, const char *text, struct err *err)
 {
 	_cleanup_arena_ struct arena *a = arena_new(512);
 
@@ -212,8 +213,8 @@ static int write_text(const struct binder *b, const char *slot, const char *text
 			  text, err);
 }
 
-int spec_write(struct binder *b, const struct ids *slots, const char *text, bool *ret_written,
-	       struct err *err)
+int latebind_spec_write(struct latebind *b, const struct ids *slots, const char *text,
+			bool *ret_written, struct err *err)
 {
 	_cleanup_arena_ struct arena *a = arena_new(8192);
 	const char *path = spec_path(b, slots->v[0], a), *old = NULL, *ours;
@@ -232,8 +233,8 @@ int spec_write(struct binder *b, const struct ids *slots, const char *text, bool
 			"CDI spec %s: a file of that name exists that railmated did not write",
 			path);
 	if (old && ours && strcmp(ours, old) != 0)
-		binder_say(b, "CDI spec %s was changed by another program; it is written again",
-			   path);
+		latebind_say(b, "CDI spec %s was changed by another program; it is written again",
+			     path);
 	*ret_written = !old || strcmp(old, text) != 0;
 	r = *ret_written ? write_text(b, slots->v[0], text, err) : 0;
 	if (r == 0)
@@ -241,7 +242,7 @@ int spec_write(struct binder *b, const struct ids *slots, const char *text, bool
 	return r;
 }
 
-void spec_remove(struct binder *b, const char *slot)
+void latebind_spec_remove(struct latebind *b, const char *slot)
 {
 	for (size_t i = b->n_specs; i-- > 0;) {
 		if (has_slot(&b->specs[i], slot))
@@ -249,16 +250,16 @@ void spec_remove(struct binder *b, const char *slot)
 	}
 }
 
-static bool is_needed(const struct binder *b, const struct spec_file *s)
+static bool is_needed(const struct latebind *b, const struct spec_file *s)
 {
 	for (size_t i = 0; i < s->n_slots; i++) {
-		if (holds_needs_spec(keeper_holds(b->env.keeper), s->slots[i]))
+		if (holds_needs_spec(tracker_holds(b->env.tracker), s->slots[i]))
 			return true;
 	}
 	return false;
 }
 
-void specs_tidy(struct binder *b)
+void latebind_specs_tidy(struct latebind *b)
 {
 	for (size_t i = b->n_specs; i-- > 0;) {
 		if (!is_needed(b, &b->specs[i]))
@@ -266,14 +267,14 @@ void specs_tidy(struct binder *b)
 	}
 }
 
-static bool is_there(const struct binder *b, const struct spec_file *s)
+static bool is_there(const struct latebind *b, const struct spec_file *s)
 {
 	_cleanup_arena_ struct arena *a = arena_new(512);
 
 	return access(spec_path(b, s->file, a), F_OK) == 0;
 }
 
-void specs_restore(struct binder *b)
+void latebind_specs_restore(struct latebind *b)
 {
 	for (size_t i = 0; i < b->n_specs; i++) {
 		const struct spec_file *s = &b->specs[i];
@@ -282,10 +283,10 @@ void specs_restore(struct binder *b)
 		if (is_there(b, s) || !is_needed(b, s))
 			continue;
 		if (write_text(b, s->file, s->text, &err) == 0)
-			binder_say(b, "CDI spec of slot %s was removed; it is written again",
-				   s->file);
+			latebind_say(b, "CDI spec of slot %s was removed; it is written again",
+				     s->file);
 		else
-			binder_say(b, "%s", err.msg);
+			latebind_say(b, "%s", err.msg);
 	}
 }
 
@@ -301,8 +302,9 @@ static struct ids slots_in(const struct claims *claims, struct arena *a)
 }
 
 /* False: it could not be read, which may pass. */
-static bool scan_one(struct binder *b, const char *name,
-		     void (*found)(struct binder *b, const struct claims *claims, const char *path),
+static bool scan_one(struct latebind *b, const char *name,
+		     void (*found)(struct latebind *b, const struct claims *claims,
+				   const char *path),
 		     struct arena *a)
 {
 	const char *path = arena_printf(a, "%s/%s", b->env.cdi_dir, name), *text;
@@ -314,15 +316,16 @@ static bool scan_one(struct binder *b, const char *name,
 	if (r == -EISDIR || r == -ENOENT)
 		return true;
 	if (r < 0) {
-		binder_say(b, "CDI spec %s cannot be read: %s", path, strerror(-r));
+		latebind_say(b, "CDI spec %s cannot be read: %s", path, strerror(-r));
 		return r == -EFBIG || r == -ELOOP;
 	}
 	if (document_parse(text, strlen(text), path, a, &spec, &err) < 0) {
-		binder_say(b, "CDI spec %s; it is written anew when its container starts", err.msg);
+		latebind_say(b, "CDI spec %s; it is written anew when its container starts",
+			     err.msg);
 	} else if (!str_eq(item_string(spec, "kind"), CDI_KIND)) {
 		return true;
 	} else if (!claims_of_spec(spec, &claims, a)) {
-		binder_say(
+		latebind_say(
 			b,
 			"CDI spec %s does not say whose it is; it is written anew when its container starts",
 			path);
@@ -343,8 +346,9 @@ static bool is_left_over(const char *name, struct arena *a)
 	       cdi_slot_of_file(arena_printf(a, "%.*s", (int)(len - suffix - 1), name + 1), a);
 }
 
-bool spec_scan(struct binder *b,
-	       void (*found)(struct binder *b, const struct claims *claims, const char *path))
+bool latebind_spec_scan(struct latebind *b,
+			void (*found)(struct latebind *b, const struct claims *claims,
+				      const char *path))
 {
 	DIR *dir = opendir(b->env.cdi_dir);
 	const struct dirent *e;
@@ -353,8 +357,8 @@ bool spec_scan(struct binder *b,
 	if (!dir && (errno == ENOENT || errno == ENOTDIR))
 		return true; /* made with the first spec, if it can be */
 	if (!dir) {
-		binder_say(b, "CDI directory %s cannot be read: %s", b->env.cdi_dir,
-			   strerror(errno));
+		latebind_say(b, "CDI directory %s cannot be read: %s", b->env.cdi_dir,
+			     strerror(errno));
 		return false;
 	}
 	while (errno = 0, (e = readdir(dir))) {

@@ -99,11 +99,11 @@ static const struct known_claim *find_known(const struct request *r, const char 
 static const struct ledger_decision *decided_before(const struct request *r,
 						    const struct candidate *who)
 {
-	const struct ledger_hold *hold = binder_live_hold(r->b, r->slots.v[0]);
+	const struct ledger_hold *hold = latebind_live_hold(r->b, r->slots.v[0]);
 	const struct ledger_decision *d =
-		hold ? ledger_decision(keeper_ledger(r->b->env.keeper), hold->decision) : NULL;
+		hold ? ledger_decision(tracker_ledger(r->b->env.tracker), hold->decision) : NULL;
 
-	if (holds_is_promised(binder_holds(r->b), r->slots.v[0]) || !d ||
+	if (holds_is_promised(latebind_holds(r->b), r->slots.v[0]) || !d ||
 	    d->known != LEDGER_GPUS_KNOWN || !str_eq(d->owner.ns, who->pod->ns) ||
 	    !str_eq(d->owner.pod, who->pod->name) ||
 	    !str_eq(d->owner.container, who->container->name))
@@ -190,8 +190,8 @@ static int narrow(struct request *r, const struct candidate *who, const char *cl
 	return 0;
 }
 
-int dra_narrow(struct request *r, const struct candidate *who, struct pod_container *ret,
-	       const char **ret_doubt)
+int latebind_narrow(struct request *r, const struct candidate *who, struct pod_container *ret,
+		    const char **ret_doubt)
 {
 	const struct pod_container *all = who->container;
 
@@ -210,7 +210,7 @@ int dra_narrow(struct request *r, const struct candidate *who, struct pod_contai
 	return 0;
 }
 
-void dra_know(struct request *r, const struct draclaim *claim, const char *why)
+void latebind_know_claim(struct request *r, const struct draclaim *claim, const char *why)
 {
 	struct known_claim *all = arena_array(r->arena, r->n_claims + 1, sizeof(*all)),
 			   *now = &all[r->n_claims];

@@ -42,13 +42,13 @@ static bool is_first_of_pool(const struct request *r, size_t at)
 }
 
 /* Late pools as they are bound here; early ones as the kubelet says. */
-void grant_note(struct request *r, const struct target *t)
+void latebind_note_shares(struct request *r, const struct target *t)
 {
 	struct share *held = NULL;
 	size_t n_held = 0;
 
 	if (t->container)
-		n_held = contents_shares(r->node, keeper_ledger(r->b->env.keeper), t->container,
+		n_held = contents_shares(r->node, tracker_ledger(r->b->env.tracker), t->container,
 					 r->arena, &held);
 	r->shares = arena_array(r->arena, r->n_bindings + n_held, sizeof(*r->shares));
 	for (size_t i = 0; i < r->n_bindings; i++) {
@@ -63,7 +63,7 @@ void grant_note(struct request *r, const struct target *t)
 	}
 }
 
-size_t grant_functions(const struct request *r, struct bdf **ret)
+size_t latebind_functions(const struct request *r, struct bdf **ret)
 {
 	return contents_functions(r->node, r->shares, r->n_shares, r->arena, ret);
 }
@@ -79,8 +79,8 @@ static void make_directory(struct request *r, struct contents_in *in)
 	if (!r->b->env.rundir || !vf)
 		return;
 	if (rundir_make(r->b->env.rundir, vf, &err) < 0)
-		binder_say(r->b, "container %s of pod %s/%s starts without /run/railmate: %s",
-			   r->owner.container, r->owner.ns, r->owner.pod, err.msg);
+		latebind_say(r->b, "container %s of pod %s/%s starts without /run/railmate: %s",
+			     r->owner.container, r->owner.ns, r->owner.pod, err.msg);
 	else
 		in->rundir = r->b->env.rundir;
 }
@@ -90,21 +90,22 @@ static void write_files(struct request *r, const struct contents_in *in, const s
 	struct err err = { 0 };
 
 	if (in->rundir && contents_write(r->b->env.rundir, r->shares, r->n_shares, c, &err) < 0)
-		binder_say(r->b,
-			   "container %s of pod %s/%s starts with files that are not complete: %s",
-			   r->owner.container, r->owner.ns, r->owner.pod, err.msg);
+		latebind_say(
+			r->b,
+			"container %s of pod %s/%s starts with files that are not complete: %s",
+			r->owner.container, r->owner.ns, r->owner.pod, err.msg);
 }
 
 static void tell_doubt(struct request *r, const char *doubt)
 {
-	struct binder *b = r->b;
+	struct latebind *b = r->b;
 	int64_t now = clock_mono_ms();
 
 	if (!doubt || (b->doubted_ms && now - b->doubted_ms < DOUBT_EVERY_MS))
 		return;
 	b->doubted_ms = now;
-	binder_say(b, "container %s of pod %s/%s starts, and not all is known of its VFs: %s",
-		   r->owner.container, r->owner.ns, r->owner.pod, doubt);
+	latebind_say(b, "container %s of pod %s/%s starts, and not all is known of its VFs: %s",
+		     r->owner.container, r->owner.ns, r->owner.pod, doubt);
 }
 
 /* --- specs --- */
@@ -156,8 +157,8 @@ static int write_spec(struct request *r, const struct contents_in *in, const str
 	for (size_t i = 0; i < r->n_bindings; i++)
 		slots.v[i] = v[i].slot;
 	common = common_edits(r, in, env);
-	result = spec_write(r->b, &slots, render_cdi(&common, v, r->n_bindings, r->arena), &written,
-			    err);
+	result = latebind_spec_write(r->b, &slots, render_cdi(&common, v, r->n_bindings, r->arena),
+				     &written, err);
 	r->written |= written;
 	return result;
 }
@@ -199,12 +200,12 @@ static int write_all(struct request *r, const struct contents_in *in, struct err
 	return result;
 }
 
-int grant_bound(struct request *r, const struct vf_state *states, size_t n, const char *why,
-		struct err *err)
+int latebind_render(struct request *r, const struct vf_state *states, size_t n, const char *why,
+		    struct err *err)
 {
 	struct contents_in in = { .node = r->node,
 				  .root = r->b->env.root,
-				  .ledger = keeper_ledger(r->b->env.keeper),
+				  .ledger = tracker_ledger(r->b->env.tracker),
 				  .owner = r->owner,
 				  .gpus = r->gpus,
 				  .n_gpus = r->n_gpus,

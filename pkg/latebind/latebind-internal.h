@@ -1,4 +1,4 @@
-/* What the files of the binder share. Everything runs on the rpc thread. */
+/* What the files of late binding share. Everything runs on the rpc thread. */
 #ifndef RAILMATE_LATEBIND_LATEBIND_INTERNAL_H
 #define RAILMATE_LATEBIND_LATEBIND_INTERNAL_H
 
@@ -21,8 +21,8 @@ struct pool_dev;
 struct share;
 struct vf_state;
 
-struct binder {
-	struct binder_env env;
+struct latebind {
+	struct latebind_env env;
 	struct node *node;	 /* NULL: none yet */
 	struct spec_file *specs; /* what we wrote, by slot; cdi.c */
 	size_t n_specs, cap_specs;
@@ -43,7 +43,7 @@ struct known_claim {
 /* Somebody who waits for a binding. */
 struct request {
 	LIST_ENTRY(request) link;
-	struct binder *b;
+	struct latebind *b;
 	struct arena *arena;
 	struct ids slots;
 	struct pod_ref pod; /* name NULL: not known */
@@ -58,7 +58,7 @@ struct request {
 	const char *wanted_ns, *wanted_claim; /* to be asked for; NULL: none */
 	struct known_claim *claims;
 	size_t n_claims;
-	binder_done_fn done;
+	latebind_done_fn done;
 	void *arg;
 	struct rpc_timer *timer;
 	struct pending *asked; /* pods, their specs, or a claim */
@@ -80,22 +80,23 @@ struct request {
 	bool written; /* a spec is new, or another text than before */
 };
 
-void binder_say(const struct binder *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void latebind_say(const struct latebind *b, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 /* The container starts now, and its VFs can be looked at. A CNI plugin asks before it has moved
  * them. */
-bool binder_looks_first(const struct request *r);
+bool latebind_probes_first(const struct request *r);
 
 /* The picture of the node says that it has no RDMA device, and may be of the moment in which a CNI
  * plugin moved its devices, its netdev still here: is it away, or back, in truth? */
-bool binder_is_away_now(const struct binder *b, const struct pool_dev *dev, struct arena *a);
+bool latebind_is_away_now(const struct latebind *b, const struct pool_dev *dev, struct arena *a);
 
-struct holds *binder_holds(const struct binder *b);
+struct holds *latebind_holds(const struct latebind *b);
 /* In the order of names. */
-struct pod_list binder_sorted_pods(const struct pod_list *pods, struct arena *a);
-const struct ledger_hold *binder_live_hold(const struct binder *b,
-					   const char *slot); /* NULL: nothing is bound to it */
-bool binder_is_late(const struct binder *b, const char *resource);
-const char *binder_rdma_of(const struct binder *b, const struct pool_dev *dev);
+struct pod_list latebind_sorted_pods(const struct pod_list *pods, struct arena *a);
+const struct ledger_hold *latebind_live_hold(const struct latebind *b,
+					     const char *slot); /* NULL: nothing is bound to it */
+bool latebind_is_late(const struct latebind *b, const char *resource);
+const char *latebind_rdma_of(const struct latebind *b, const struct pool_dev *dev);
 
 /* --- bind.c --- */
 
@@ -104,20 +105,20 @@ const char *binder_rdma_of(const struct binder *b, const struct pool_dev *dev);
  * -EINPROGRESS: pod specs would tell which container starts, or r->wanted_claim which GPUs it has.
  * What it leaves behind is for the caller to tidy, also on failure.
  */
-int binder_decide(struct request *r, const struct pod_list *pods, struct err *err);
-void binder_unbind(const struct request *r); /* it came to nothing: what was bound for it and not
+int latebind_decide(struct request *r, const struct pod_list *pods, struct err *err);
+void latebind_unbind(const struct request *r); /* it came to nothing: what was bound for it and not
 						told yet is free again */
 
 /* --- which GPUs of its claims? dra.c --- */
 
 /*
  * The container with those devices of its claims only that are its own. -EINPROGRESS: as
- * binder_decide(). ret_doubt: it cannot be told, a sentence why, and all stay; NULL: it could.
+ * latebind_decide(). ret_doubt: it cannot be told, a sentence why, and all stay; NULL: it could.
  */
-int dra_narrow(struct request *r, const struct candidate *who, struct pod_container *ret,
-	       const char **ret_doubt);
-void dra_know(struct request *r, const struct draclaim *claim,
-	      const char *why); /* the answer to r->wanted_claim */
+int latebind_narrow(struct request *r, const struct candidate *who, struct pod_container *ret,
+		    const char **ret_doubt);
+void latebind_know_claim(struct request *r, const struct draclaim *claim,
+			 const char *why); /* the answer to r->wanted_claim */
 
 /* --- specs: cdi.c --- */
 
@@ -131,27 +132,29 @@ struct spec_file {
 
 /* The spec of a container: its slots of late pools, the lowest first. ret_written: it was not
  * there, or another text was. */
-int spec_write(struct binder *b, const struct ids *slots, const char *text, bool *ret_written,
-	       struct err *err);
-bool spec_exists(const struct binder *b, const char *slot);
-void spec_remove(struct binder *b, const char *slot); /* the spec that has this slot */
+int latebind_spec_write(struct latebind *b, const struct ids *slots, const char *text,
+			bool *ret_written, struct err *err);
+bool latebind_spec_exists(const struct latebind *b, const char *slot);
+void latebind_spec_remove(struct latebind *b, const char *slot); /* the spec that has this slot */
 /* Every spec of ours in the directory; false: some could not be read. */
-bool spec_scan(struct binder *b,
-	       void (*found)(struct binder *b, const struct claims *record, const char *path));
-void specs_tidy(struct binder *b);    /* removes those that holds does not need */
-void specs_restore(struct binder *b); /* writes those again that it needs, and that are gone */
-void specs_done(struct binder *b);
+bool latebind_spec_scan(struct latebind *b,
+			void (*found)(struct latebind *b, const struct claims *record,
+				      const char *path));
+void latebind_specs_tidy(struct latebind *b); /* removes those that holds does not need */
+void latebind_specs_restore(
+	struct latebind *b); /* writes those again that it needs, and that are gone */
+void latebind_specs_done(struct latebind *b);
 /* --- what the container gets: grant.c --- */
 
 /*
  * What was decided → files and specs. states: its VFs as they are now, NULL: not known, and why
  * (NULL: nobody was asked). On failure the kubelet may try again.
  */
-int grant_bound(struct request *r, const struct vf_state *states, size_t n, const char *why,
-		struct err *err);
+int latebind_render(struct request *r, const struct vf_state *states, size_t n, const char *why,
+		    struct err *err);
 /* The functions to be looked at first. */
-size_t grant_functions(const struct request *r, struct bdf **ret);
+size_t latebind_functions(const struct request *r, struct bdf **ret);
 /* What the container has beside its slots, before the list that says so ends. */
-void grant_note(struct request *r, const struct target *t);
+void latebind_note_shares(struct request *r, const struct target *t);
 
 #endif

@@ -29,7 +29,7 @@
 #define SPECS_TIMEOUT_MS 1000
 #define CLAIM_TIMEOUT_MS 2000
 
-void binder_say(const struct binder *b, const char *fmt, ...)
+void latebind_say(const struct latebind *b, const char *fmt, ...)
 {
 	char line[640];
 	va_list ap;
@@ -42,41 +42,41 @@ void binder_say(const struct binder *b, const char *fmt, ...)
 	b->env.note(b->env.ctx, line);
 }
 
-struct holds *binder_holds(const struct binder *b)
+struct holds *latebind_holds(const struct latebind *b)
 {
-	return keeper_holds(b->env.keeper);
+	return tracker_holds(b->env.tracker);
 }
 
-void binder_allocated(struct binder *b, const struct ids *slots)
+void latebind_allocated(struct latebind *b, const struct ids *slots)
 {
-	holds_promised(binder_holds(b), slots->v, slots->n, keeper_now());
-	keeper_save(b->env.keeper, NULL, NULL);
+	holds_promised(latebind_holds(b), slots->v, slots->n, tracker_now());
+	tracker_save(b->env.tracker, NULL, NULL);
 }
 
-const struct ledger_hold *binder_live_hold(const struct binder *b, const char *slot)
+const struct ledger_hold *latebind_live_hold(const struct latebind *b, const char *slot)
 {
-	const struct ledger_hold *hold = ledger_find_slot(keeper_ledger(b->env.keeper), slot);
+	const struct ledger_hold *hold = ledger_find_slot(tracker_ledger(b->env.tracker), slot);
 
 	return hold && !hold->draining ? hold : NULL;
 }
 
-bool binder_is_late(const struct binder *b, const char *resource)
+bool latebind_is_late(const struct latebind *b, const char *resource)
 {
 	const struct pool *pool = node_pool(b->node, resource);
 
 	return pool && pool->cfg->binding == BINDING_LATE;
 }
 
-const char *binder_rdma_of(const struct binder *b, const struct pool_dev *dev)
+const char *latebind_rdma_of(const struct latebind *b, const struct pool_dev *dev)
 {
 	return dev->rdma >= 0 ? b->node->inv->rdma[dev->rdma].name : NULL;
 }
 
 /* --- what the kubelet is told --- */
 
-struct slot_list binder_slots(const struct binder *b, const struct pool *pool, struct arena *a)
+struct slot_list latebind_slots(const struct latebind *b, const struct pool *pool, struct arena *a)
 {
-	struct holds_slots now = holds_slots(binder_holds(b), a);
+	struct holds_slots now = holds_slots(latebind_holds(b), a);
 	struct slot_use *uses = arena_array(a, now.n_uses, sizeof(*uses));
 	struct slot_view view = { .pool = pool,
 				  .uses = uses,
@@ -138,16 +138,16 @@ static void saved(void *arg)
 		complete(r);
 }
 
-bool binder_looks_first(const struct request *r)
+bool latebind_probes_first(const struct request *r)
 {
-	return r->b->env.truth && !r->pod.name;
+	return r->b->env.vfprobe && !r->pod.name;
 }
 
 /* The VFs may have been taken from it while they were looked at: its pod is gone. */
 static bool is_still_bound(const struct request *r)
 {
 	for (size_t i = 0; i < r->n_bindings; i++) {
-		const struct ledger_hold *hold = binder_live_hold(r->b, r->bindings[i].id);
+		const struct ledger_hold *hold = latebind_live_hold(r->b, r->bindings[i].id);
 
 		if (!hold || strcmp(hold->vf, r->bindings[i].dev->id) != 0)
 			return false;
@@ -156,13 +156,13 @@ static bool is_still_bound(const struct request *r)
 }
 
 /* As if it had never been bound: the next try chooses anew. */
-void binder_unbind(const struct request *r)
+void latebind_unbind(const struct request *r)
 {
 	for (size_t i = 0; i < r->n_bindings; i++)
-		holds_unbind(binder_holds(r->b), r->bindings[i].id, keeper_now());
-	holds_undecide(binder_holds(r->b), r->decision);
-	specs_tidy(r->b);
-	keeper_save(r->b->env.keeper, NULL, NULL);
+		holds_unbind(latebind_holds(r->b), r->bindings[i].id, tracker_now());
+	holds_undecide(latebind_holds(r->b), r->decision);
+	latebind_specs_tidy(r->b);
+	tracker_save(r->b->env.tracker, NULL, NULL);
 }
 
 /* The container is told of the binding: another request that waits for it no longer takes it back
@@ -170,12 +170,12 @@ void binder_unbind(const struct request *r)
 static void confirm(const struct request *r)
 {
 	for (size_t i = 0; i < r->n_bindings; i++)
-		holds_confirm(binder_holds(r->b), r->bindings[i].id, keeper_now());
+		holds_confirm(latebind_holds(r->b), r->bindings[i].id, tracker_now());
 	if (r->decision)
-		keeper_say(r->b->env.keeper, false,
-			   "container %s of pod %s/%s has %zu VFs (decision %llu)",
-			   r->owner.container, r->owner.ns, r->owner.pod, r->n_bindings,
-			   (unsigned long long)r->decision);
+		tracker_say(r->b->env.tracker, false,
+			    "container %s of pod %s/%s has %zu VFs (decision %llu)",
+			    r->owner.container, r->owner.ns, r->owner.pod, r->n_bindings,
+			    (unsigned long long)r->decision);
 }
 
 static void looked(void *arg, const struct vf_state *states, size_t n, const char *why)
@@ -189,10 +189,10 @@ static void looked(void *arg, const struct vf_state *states, size_t n, const cha
 		err_set(&r->err, EAGAIN,
 			"slot %s was given to another container while container %s of pod %s/%s started",
 			r->bindings[0].id, r->owner.container, r->owner.ns, r->owner.pod);
-	else if (grant_bound(r, states, n, why, &err) == 0)
+	else if (latebind_render(r, states, n, why, &err) == 0)
 		confirm(r);
 	else {
-		binder_unbind(r);
+		latebind_unbind(r);
 		r->err = err;
 	}
 	complete(r);
@@ -203,24 +203,24 @@ static void conclude(struct request *r)
 	struct bdf *bdfs;
 	size_t n;
 
-	keeper_save(r->b->env.keeper, saved, pending_new(r, &r->saving));
-	if (!binder_looks_first(r)) {
+	tracker_save(r->b->env.tracker, saved, pending_new(r, &r->saving));
+	if (!latebind_probes_first(r)) {
 		confirm(r);
 		return;
 	}
-	n = grant_functions(r, &bdfs);
-	truth_look(r->b->env.truth, bdfs, n, looked, pending_new(r, &r->probing));
+	n = latebind_functions(r, &bdfs);
+	vfprobe_look(r->b->env.vfprobe, bdfs, n, looked, pending_new(r, &r->probing));
 }
 
 /* Slots that the kubelet has given away twice do not tell who restarts: see take_slot_from(). */
-static bool has_shared_slots(const struct binder *b)
+static bool has_shared_slots(const struct latebind *b)
 {
-	const struct ledger *l = keeper_ledger(b->env.keeper);
+	const struct ledger *l = tracker_ledger(b->env.tracker);
 
 	for (size_t i = 0; i < ledger_holds(l); i++) {
 		const struct ledger_hold *hold = ledger_hold_at(l, i);
 
-		if (!hold->slot && !hold->draining && binder_is_late(b, hold->resource))
+		if (!hold->slot && !hold->draining && latebind_is_late(b, hold->resource))
 			return true;
 	}
 	return false;
@@ -233,15 +233,15 @@ static bool has_shared_slots(const struct binder *b)
  */
 static void guess_pod(struct request *r)
 {
-	const struct ledger_hold *first = binder_live_hold(r->b, r->slots.v[0]);
+	const struct ledger_hold *first = latebind_live_hold(r->b, r->slots.v[0]);
 
 	if (r->b->doubles || has_shared_slots(r->b))
 		return;
 	for (size_t i = 0; i < r->slots.n; i++) {
-		const struct ledger_hold *hold = binder_live_hold(r->b, r->slots.v[i]);
+		const struct ledger_hold *hold = latebind_live_hold(r->b, r->slots.v[i]);
 
 		if (!hold || hold->since_ms < r->b->began_ms || !*hold->owner.pod ||
-		    holds_is_promised(binder_holds(r->b), r->slots.v[i]) ||
+		    holds_is_promised(latebind_holds(r->b), r->slots.v[i]) ||
 		    strcmp(hold->owner.pod, first->owner.pod) != 0 ||
 		    strcmp(hold->owner.ns, first->owner.ns) != 0)
 			return;
@@ -301,14 +301,14 @@ static void claim_came(void *arg, const struct draclaim *claim, const char *why)
 
 	if (!r)
 		return;
-	dra_know(r, claim, why);
+	latebind_know_claim(r, claim, why);
 	ask(r);
 }
 
-/* What binder_decide() wants to know first. */
+/* What latebind_decide() wants to know first. */
 static void ask_more(struct request *r)
 {
-	const struct binder_env *env = &r->b->env;
+	const struct latebind_env *env = &r->b->env;
 	struct pending *asked = pending_new(r, &r->asked);
 
 	if (r->wanted_claim)
@@ -324,7 +324,7 @@ static int by_string(const void *x, const void *y)
 }
 
 /* Every slot that a container has, as often as one has it; v NULL: they are counted only. */
-static size_t late_slots(const struct binder *b, const struct pod_list *pods, const char **v)
+static size_t late_slots(const struct latebind *b, const struct pod_list *pods, const char **v)
 {
 	size_t n = 0;
 
@@ -336,7 +336,7 @@ static size_t late_slots(const struct binder *b, const struct pod_list *pods, co
 				const struct held *held = &container->held[h];
 
 				for (size_t i = 0;
-				     binder_is_late(b, held->resource) && i < held->ids.n;
+				     latebind_is_late(b, held->resource) && i < held->ids.n;
 				     i++, n++) {
 					if (v)
 						v[n] = held->ids.v[i];
@@ -348,7 +348,7 @@ static size_t late_slots(const struct binder *b, const struct pod_list *pods, co
 }
 
 /* Does the kubelet show a slot with two containers? */
-static bool shows_doubles(const struct binder *b, const struct pod_list *pods, struct arena *a)
+static bool shows_doubles(const struct latebind *b, const struct pod_list *pods, struct arena *a)
 {
 	const char **v = arena_array(a, late_slots(b, pods, NULL), sizeof(*v));
 	size_t n = late_slots(b, pods, v);
@@ -363,12 +363,12 @@ static bool shows_doubles(const struct binder *b, const struct pod_list *pods, s
 }
 
 /* It has every container that was admitted, by the UID of its pod. */
-static void note_checkpoint(struct binder *b)
+static void note_checkpoint(struct latebind *b)
 {
 	const struct holds_entry *v;
-	size_t n = keeper_checkpoint(b->env.keeper, &v);
+	size_t n = tracker_checkpoint(b->env.tracker, &v);
 
-	holds_checkpoint(binder_holds(b), v, n, keeper_now());
+	holds_checkpoint(latebind_holds(b), v, n, tracker_now());
 }
 
 static void answered(void *arg, enum podres_result result, const struct pod_list *pods,
@@ -392,14 +392,14 @@ static void answered(void *arg, enum podres_result result, const struct pod_list
 		finish(r, &err);
 		return;
 	}
-	by_name = binder_sorted_pods(result == PODRES_OK ? pods : &nobody, r->arena);
+	by_name = latebind_sorted_pods(result == PODRES_OK ? pods : &nobody, r->arena);
 	pods = &by_name;
 	note_checkpoint(r->b);
 	if (!r->by_get)
 		r->b->doubles = shows_doubles(r->b, pods, r->arena);
-	e = binder_decide(r, pods, &err);
-	specs_tidy(r->b);
-	keeper_save(r->b->env.keeper, NULL, NULL);
+	e = latebind_decide(r, pods, &err);
+	latebind_specs_tidy(r->b);
+	tracker_save(r->b->env.tracker, NULL, NULL);
 	if (e == -EINPROGRESS)
 		ask_more(r);
 	else if (e < 0)
@@ -419,8 +419,8 @@ static void refuse(void *arg)
 	finish(r, &err);
 }
 
-static struct request *request_new(struct binder *b, const struct ids *slots,
-				   const struct pod_ref *pod, binder_done_fn done, void *arg)
+static struct request *request_new(struct latebind *b, const struct ids *slots,
+				   const struct pod_ref *pod, latebind_done_fn done, void *arg)
 {
 	struct arena *a = arena_new(16 * 1024);
 	struct request *r = xcalloc(1, sizeof(*r));
@@ -436,8 +436,8 @@ static struct request *request_new(struct binder *b, const struct ids *slots,
 	return r;
 }
 
-void binder_bind(struct binder *b, const struct ids *slots, const struct pod_ref *pod,
-		 unsigned timeout_ms, binder_done_fn done, void *arg)
+void latebind_bind(struct latebind *b, const struct ids *slots, const struct pod_ref *pod,
+		   unsigned timeout_ms, latebind_done_fn done, void *arg)
 {
 	struct request *r = request_new(b, slots, pod, done, arg);
 
@@ -453,7 +453,7 @@ void binder_bind(struct binder *b, const struct ids *slots, const struct pod_ref
 
 /* --- the specs that are there --- */
 
-static void claim(struct binder *b, const struct claims *claims, const char *path)
+static void claim(struct latebind *b, const struct claims *claims, const char *path)
 {
 	_cleanup_arena_ struct arena *a = arena_new(512);
 
@@ -467,25 +467,25 @@ static void claim(struct binder *b, const struct claims *claims, const char *pat
 					       .source = arena_printf(a, "CDI spec %s", path) };
 
 		if (pool)
-			holds_claimed(binder_holds(b), &c, keeper_now());
+			holds_claimed(latebind_holds(b), &c, tracker_now());
 	}
 }
 
-bool binder_claim(struct binder *b)
+bool latebind_claim(struct latebind *b)
 {
-	return spec_scan(b, claim);
+	return latebind_spec_scan(b, claim);
 }
 
 static void restore(void *arg)
 {
-	struct binder *b = arg;
+	struct latebind *b = arg;
 
-	specs_restore(b);
+	latebind_specs_restore(b);
 	b->restore = rpc_after(b->env.rpc, b->env.restore_ms ? b->env.restore_ms : RESTORE_MS,
 			       restore, b);
 }
 
-void binder_update(struct binder *b, struct node *node)
+void latebind_update(struct latebind *b, struct node *node)
 {
 	struct node *before = b->node;
 
@@ -495,12 +495,12 @@ void binder_update(struct binder *b, struct node *node)
 		restore(b);
 }
 
-void binder_tidy(struct binder *b)
+void latebind_tidy(struct latebind *b)
 {
-	specs_tidy(b);
+	latebind_specs_tidy(b);
 }
 
-struct pod_list binder_sorted_pods(const struct pod_list *pods, struct arena *a)
+struct pod_list latebind_sorted_pods(const struct pod_list *pods, struct arena *a)
 {
 	struct pod_list sorted = { arena_array(a, pods->n, sizeof(*sorted.v)), pods->n };
 
@@ -513,9 +513,9 @@ struct pod_list binder_sorted_pods(const struct pod_list *pods, struct arena *a)
 
 /* --- */
 
-struct binder *binder_new(const struct binder_env *env)
+struct latebind *latebind_new(const struct latebind_env *env)
 {
-	struct binder *b = xcalloc(1, sizeof(*b));
+	struct latebind *b = xcalloc(1, sizeof(*b));
 
 	b->env = *env;
 	b->began_ms = clock_wall_ms();
@@ -523,7 +523,7 @@ struct binder *binder_new(const struct binder_env *env)
 	return b;
 }
 
-void binder_free(struct binder *b)
+void latebind_free(struct latebind *b)
 {
 	struct err err = { 0 };
 	struct request *r;
@@ -534,7 +534,7 @@ void binder_free(struct binder *b)
 	while ((r = LIST_FIRST(&b->requests)))
 		finish(r, &err);
 	rpc_timer_cancel(b->restore);
-	specs_done(b);
+	latebind_specs_done(b);
 	node_unref(b->node);
 	free(b);
 }

@@ -15,13 +15,13 @@ static int is_any(void *arg, const char *name)
 	return 1;
 }
 
-static bool has_netdev(const struct binder *b, const char *vf, struct arena *a)
+static bool has_netdev(const struct latebind *b, const char *vf, struct arena *a)
 {
 	return sysroot_each(b->env.root, arena_printf(a, "sys/bus/pci/devices/%s/net", vf), is_any,
 			    NULL) > 0;
 }
 
-bool binder_is_away_now(const struct binder *b, const struct pool_dev *dev, struct arena *a)
+bool latebind_is_away_now(const struct latebind *b, const struct pool_dev *dev, struct arena *a)
 {
 	struct function_now now;
 	struct bdf bdf;

@@ -41,7 +41,7 @@ struct ledger_hold {
 	bool seen_cgroup;   /* the pod's cgroup had processes: that it has none says something */
 	const char *rdma;   /* its RDMA device when it was given: known again while it is away in a
 			       pod; NULL */
-	const char *netdev; /* its network interface, likewise; NULL. The keeper fills this, the
+	const char *netdev; /* its network interface, likewise; NULL. The tracker fills this, the
 			       RDMA device and */
 	const char *driver; /* the driver in: with another one neither is away, but gone; NULL */
 	uint64_t kubelet;   /* which one has shown the pod with it (a number that another kubelet

@@ -132,7 +132,7 @@ static void follow_pool(struct devinfo *d, const struct pool *pool)
 	files_free(old, n_old);
 }
 
-struct devinfo *devinfo_new(struct plugin *p)
+struct devinfo *plugin_devinfo_new(struct plugin *p)
 {
 	struct devinfo *d = xcalloc(1, sizeof(*d));
 
@@ -140,7 +140,7 @@ struct devinfo *devinfo_new(struct plugin *p)
 	return d;
 }
 
-void devinfo_update(struct devinfo *d)
+void plugin_devinfo_update(struct devinfo *d)
 {
 	follow_pool(d, plugin_pool(d->plugin));
 	d->next = 0;
@@ -148,7 +148,7 @@ void devinfo_update(struct devinfo *d)
 		d->timer = rpc_after(d->plugin->env->rpc, SLICE_MS, write_slice, d);
 }
 
-void devinfo_ensure(struct devinfo *d, const struct pool_dev *const *devs, size_t n)
+void plugin_devinfo_ensure(struct devinfo *d, const struct pool_dev *const *devs, size_t n)
 {
 	const struct pool *pool = plugin_pool(d->plugin);
 
@@ -160,7 +160,7 @@ void devinfo_ensure(struct devinfo *d, const struct pool_dev *const *devs, size_
 	}
 }
 
-void devinfo_free(struct devinfo *d)
+void plugin_devinfo_free(struct devinfo *d)
 {
 	if (!d)
 		return;

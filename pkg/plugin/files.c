@@ -40,15 +40,15 @@ static bool make(struct plugin *p, const struct grant *grant)
 }
 
 /* To find out means to look at the whole node. */
-void files_update(struct plugin *p)
+void plugin_files_update(struct plugin *p)
 {
 	const struct pool *pool = plugin_pool(p);
 
 	p->topology = pool && !plugin_is_late(p) ? topofile_name(p->node, pool->cfg) : NULL;
 }
 
-int files_allocate(struct plugin *p, struct grant *grant, struct arena *a, struct edits *ret,
-		   struct err *err)
+int plugin_files_allocate(struct plugin *p, struct grant *grant, struct arena *a, struct edits *ret,
+			  struct err *err)
 {
 	struct bindmount *mount;
 	int r;
@@ -87,8 +87,8 @@ static bool is_given(const struct plugin *p, const struct record *r)
 	return r->decision && hold && hold->decision == r->decision;
 }
 
-void files_given(struct plugin *p, const struct record *r, const struct grant *grant,
-		 const int *gpus, size_t n_gpus)
+void plugin_files_given(struct plugin *p, const struct record *r, const struct grant *grant,
+			const int *gpus, size_t n_gpus)
 {
 	_cleanup_arena_ struct arena *a = arena_new(16 * 1024);
 	const struct pool *pool = node_pool(r->node, p->resource);
@@ -119,7 +119,8 @@ void files_given(struct plugin *p, const struct record *r, const struct grant *g
 
 /* What could not be found out or written is told, and stops nobody; what the operator wants and
  * cannot be does. */
-int files_start(struct plugin *p, const struct contents_in *in, struct arena *a, struct err *err)
+int plugin_files_start(struct plugin *p, const struct contents_in *in, struct arena *a,
+		       struct err *err)
 {
 	const char *pod = in->owner.pod ? in->owner.pod : "not known";
 	struct err unwritten = { 0 };

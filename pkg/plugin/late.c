@@ -1,6 +1,6 @@
 /*
  * The device plugin of a pool that binds late: its devices are slots, Allocate promises,
- * PreStartContainer binds (docs/design/kubelet.md §3.2). What is decided, the binder decides.
+ * PreStartContainer binds (docs/design/kubelet.md §3.2). What is decided, late binding decides.
  */
 #include "plugin/plugin-internal.h"
 
@@ -176,14 +176,14 @@ static const char *obstacle(const struct plugin *p)
 	if (p->env->cdi == CDI_OFF)
 		return "needs CDI, which --cdi=off says this node has not: set binding to early in the "
 		       "configuration";
-	if (!p->env->podres || !p->env->binder)
+	if (!p->env->podres || !p->env->latebind)
 		return "needs PodResources, which --pod-resources=off forbids: set that to auto, or binding "
 		       "to "
 		       "early in the configuration";
 	return NULL;
 }
 
-bool late_is_ready(struct plugin *p)
+bool plugin_late_is_ready(struct plugin *p)
 {
 	const char *why;
 
@@ -203,7 +203,7 @@ bool late_is_ready(struct plugin *p)
 	return false;
 }
 
-void late_done(struct plugin *p)
+void plugin_late_done(struct plugin *p)
 {
 	struct late *l = STEAL(p->late);
 
@@ -214,7 +214,7 @@ void late_done(struct plugin *p)
 	free(l);
 }
 
-int late_check_kubelet(const struct plugin *p, const char *user_agent, struct err *err)
+int plugin_late_check_kubelet(const struct plugin *p, const char *user_agent, struct err *err)
 {
 	const char *version = strstr(user_agent, GRPC_GO);
 	char digits[8] = "";
@@ -240,10 +240,10 @@ int late_check_kubelet(const struct plugin *p, const char *user_agent, struct er
 
 /* --- the list --- */
 
-struct device_list late_list(const struct plugin *p, struct arena *a)
+struct device_list plugin_late_list(const struct plugin *p, struct arena *a)
 {
 	const struct pool *pool = plugin_pool(p);
-	struct slot_list slots = binder_slots(p->env->binder, pool, a);
+	struct slot_list slots = latebind_slots(p->env->latebind, pool, a);
 	struct device_list list = { arena_array(a, slots.n, sizeof(*list.v)), slots.n };
 	int64_t *nodes = arena_array(a, slots.n, sizeof(*nodes));
 
@@ -354,17 +354,17 @@ static struct ids prefer(const struct slot_list *slots, const struct preferred_c
 	return p.out;
 }
 
-void late_preferred(struct plugin *p, struct rpc_call *call,
-		    const struct preferred_request *request)
+void plugin_late_preferred(struct plugin *p, struct rpc_call *call,
+			   const struct preferred_request *request)
 {
 	struct arena *a = rpc_call_arena(call);
 	struct id_lists lists = { arena_array(a, request->n, sizeof(*lists.v)), request->n };
-	struct slot_list slots = binder_slots(p->env->binder, plugin_pool(p), a);
+	struct slot_list slots = latebind_slots(p->env->latebind, plugin_pool(p), a);
 
 	for (size_t i = 0; i < request->n; i++)
 		lists.v[i] = prefer(&slots, &request->v[i], a);
 	p->stats.preferred_without_gpus++;
-	rpc_reply(call, RPC_OK, NULL, msg_encode_preferred_reply(&lists, a));
+	rpc_reply(call, RPC_OK, NULL, kubemsg_encode_preferred_reply(&lists, a));
 }
 
 /* --- Allocate --- */
@@ -398,8 +398,8 @@ static const char *env_name(const char *resource, struct arena *a)
 	return name;
 }
 
-int late_allocate(struct plugin *p, const struct ids *ids, struct arena *a, struct edits *ret,
-		  struct err *err)
+int plugin_late_allocate(struct plugin *p, const struct ids *ids, struct arena *a,
+			 struct edits *ret, struct err *err)
 {
 	_cleanup_strbuf_ struct strbuf names = STRBUF_INIT;
 	struct ids slots = sorted(ids, a);
@@ -416,7 +416,7 @@ int late_allocate(struct plugin *p, const struct ids *ids, struct arena *a, stru
 	}
 	edits.envs[0] =
 		(struct kv) { env_name(p->resource, a), arena_strdup(a, strbuf_str(&names)) };
-	binder_allocated(p->env->binder, &slots);
+	latebind_allocated(p->env->latebind, &slots);
 	*ret = edits;
 	return 0;
 }
@@ -464,7 +464,7 @@ static void bound(void *arg, const struct err *err, const struct bound *v, size_
 	plugin_refuse(s->call, &copy);
 }
 
-void late_pre_start(struct plugin *p, struct rpc_call *call, struct bytes request)
+void plugin_late_pre_start(struct plugin *p, struct rpc_call *call, struct bytes request)
 {
 	struct arena *a = rpc_call_arena(call);
 	struct starting *s = arena_alloc(a, sizeof(*s));
@@ -472,8 +472,8 @@ void late_pre_start(struct plugin *p, struct rpc_call *call, struct bytes reques
 	struct ids ids;
 
 	*s = (struct starting) { call, arena_strdup(a, p->resource) };
-	if (msg_decode_pre_start(request, a, &ids, &err) < 0 || check_slots(p, &ids, &err) < 0)
+	if (kubemsg_decode_pre_start(request, a, &ids, &err) < 0 || check_slots(p, &ids, &err) < 0)
 		plugin_refuse(call, &err);
 	else
-		binder_bind(p->env->binder, &ids, NULL, BIND_TIMEOUT_MS, bound, s);
+		latebind_bind(p->env->latebind, &ids, NULL, BIND_TIMEOUT_MS, bound, s);
 }

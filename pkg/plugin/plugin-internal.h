@@ -28,16 +28,16 @@ struct holders;
 struct ids;
 struct ledger;
 struct ledger_owner;
-struct look;
+struct preferred_call;
 struct pod;
 struct pod_list;
 struct pool;
 struct pool_dev;
-struct recent;
+struct recent_answers;
 struct record;
 struct seen_pods;
 struct seen_specs;
-struct start;
+struct prestart_call;
 
 /* One open ListAndWatch. */
 struct listener {
@@ -104,16 +104,16 @@ struct plugin {
 	uint64_t preferred_before; /* calls that had come when the List was asked for */
 
 	/* GetPreferredAllocation: preferred.c, predict.c */
-	LIST_HEAD(, look) looks;
+	LIST_HEAD(, preferred_call) looks;
 	struct holders *allocatable; /* one pod with one container: the devices of all plugins */
 	int64_t allocatable_ms;	     /* when it was asked for; 0 never */
 	struct seen_pods *seen;
 	struct seen_specs *seen_specs;
 	int64_t specs_distrust_until_ms;
-	struct recent *recent;
+	struct recent_answers *recent;
 
 	/* PreStartContainer: prestart.c */
-	LIST_HEAD(, start) starts;
+	LIST_HEAD(, prestart_call) starts;
 	int64_t admission_ms; /* when the kubelet last asked for a preference or an allocation */
 
 	/* files.c */
@@ -174,32 +174,33 @@ void plugin_pods_tell_old(struct plugin *p);  /* once for each kubelet */
 
 /* Pools that bind late. The first three may be asked of any plugin. */
 bool plugin_is_late(const struct plugin *p);
-bool late_is_ready(struct plugin *p); /* can this node bind late? If that is not known yet,
+bool plugin_late_is_ready(struct plugin *p); /* can this node bind late? If that is not known yet,
 					 plugin_kick() follows */
-int late_check_kubelet(const struct plugin *p, const char *user_agent, struct err *err);
-struct device_list late_list(const struct plugin *p, struct arena *a);
-void late_preferred(struct plugin *p, struct rpc_call *call,
-		    const struct preferred_request *request);
-int late_allocate(struct plugin *p, const struct ids *ids, struct arena *a, struct edits *ret,
-		  struct err *err);
-void late_pre_start(struct plugin *p, struct rpc_call *call, struct bytes request);
-void late_done(struct plugin *p);
+int plugin_late_check_kubelet(const struct plugin *p, const char *user_agent, struct err *err);
+struct device_list plugin_late_list(const struct plugin *p, struct arena *a);
+void plugin_late_preferred(struct plugin *p, struct rpc_call *call,
+			   const struct preferred_request *request);
+int plugin_late_allocate(struct plugin *p, const struct ids *ids, struct arena *a,
+			 struct edits *ret, struct err *err);
+void plugin_late_pre_start(struct plugin *p, struct rpc_call *call, struct bytes request);
+void plugin_late_done(struct plugin *p);
 
-/* The files of containers, for pools that bind early. files_update(): the node is another one.
- * Allocate: the answer, with the mount if the directory could be made; and, after the reply, what
- * is in it. */
-void files_update(struct plugin *p);
-int files_allocate(struct plugin *p, struct grant *grant, struct arena *a, struct edits *ret,
-		   struct err *err);
-void files_given(struct plugin *p, const struct record *r, const struct grant *grant,
-		 const int *gpus, size_t n_gpus);
+/* The files of containers, for pools that bind early. plugin_files_update(): the node is another
+ * one. Allocate: the answer, with the mount if the directory could be made; and, after the reply,
+ * what is in it. */
+void plugin_files_update(struct plugin *p);
+int plugin_files_allocate(struct plugin *p, struct grant *grant, struct arena *a, struct edits *ret,
+			  struct err *err);
+void plugin_files_given(struct plugin *p, const struct record *r, const struct grant *grant,
+			const int *gpus, size_t n_gpus);
 /* Of a container that starts. -EINVAL: it must not, with a sentence. */
-int files_start(struct plugin *p, const struct contents_in *in, struct arena *a, struct err *err);
+int plugin_files_start(struct plugin *p, const struct contents_in *in, struct arena *a,
+		       struct err *err);
 
-struct devinfo *devinfo_new(struct plugin *p);
-void devinfo_update(struct devinfo *d); /* write what changed, a little at a time */
+struct devinfo *plugin_devinfo_new(struct plugin *p);
+void plugin_devinfo_update(struct devinfo *d); /* write what changed, a little at a time */
 /* These now, unless they are there: devices of the pool. */
-void devinfo_ensure(struct devinfo *d, const struct pool_dev *const *devs, size_t n);
-void devinfo_free(struct devinfo *d);
+void plugin_devinfo_ensure(struct devinfo *d, const struct pool_dev *const *devs, size_t n);
+void plugin_devinfo_free(struct devinfo *d);
 
 #endif

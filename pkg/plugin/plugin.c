@@ -93,11 +93,11 @@ static void get_options(void *ctx, struct rpc_call *call, struct bytes request)
 	struct err err = { 0 };
 
 	(void)request;
-	if (late_check_kubelet(ctx, rpc_call_user_agent(call), &err) < 0) {
+	if (plugin_late_check_kubelet(ctx, rpc_call_user_agent(call), &err) < 0) {
 		plugin_refuse(call, &err);
 		return;
 	}
-	rpc_reply(call, RPC_OK, NULL, msg_encode_options(&options, rpc_call_arena(call)));
+	rpc_reply(call, RPC_OK, NULL, kubemsg_encode_options(&options, rpc_call_arena(call)));
 }
 
 static uint64_t hash_of(struct bytes b)
@@ -129,10 +129,10 @@ static void send_list(struct plugin *p, struct listener *l, struct arena *a)
 	if (pool && p->shared)
 		list = grant_share_list(pool, a);
 	else if (pool)
-		list = plugin_is_late(p) ? late_list(p, a) : choice_list(pool, a);
-	if (p->env->keeper && !p->shared)
-		mark_draining(&list, keeper_holds(p->env->keeper));
-	body = msg_encode_device_list(&list, a);
+		list = plugin_is_late(p) ? plugin_late_list(p, a) : choice_list(pool, a);
+	if (p->env->tracker && !p->shared)
+		mark_draining(&list, tracker_holds(p->env->tracker));
+	body = kubemsg_encode_device_list(&list, a);
 	hash = hash_of(body);
 	if (l->sent == hash)
 		return;
@@ -213,18 +213,18 @@ struct grants {
 static int allocate_one(struct plugin *p, const struct pool *pool, const struct ids *ids,
 			struct arena *a, struct grants *grants, struct edits *ret, struct err *err)
 {
-	struct choice *choice = recent_take(p->recent, clock_mono_ms(), ids);
+	struct choice *choice = plugin_recent_take(p->recent, clock_mono_ms(), ids);
 	struct given *given = &grants->v[grants->n++];
 	int r;
 
 	given->n_gpus = choice_known_gpus(choice, p->node->inv, grants->arena, &given->gpus);
-	record_begin(&given->record, p, choice, ids, grants->arena);
+	plugin_record_begin(&given->record, p, choice, ids, grants->arena);
 	r = grant_of_ids(p->node, pool, ids, p->env->root, given->gpus, given->n_gpus,
 			 grants->arena, &given->grant, err);
 	if (r == 0)
-		r = files_allocate(p, &given->grant, a, ret, err);
+		r = plugin_files_allocate(p, &given->grant, a, ret, err);
 	if (r == 0)
-		record_answer(&given->record, ret, grants->arena);
+		plugin_record_answer(&given->record, ret, grants->arena);
 	return r;
 }
 
@@ -240,7 +240,7 @@ static int allocate_shared(struct plugin *p, const struct pool *pool, const stru
 		if (r < 0)
 			return r;
 	}
-	*ret = msg_encode_allocate_reply(edits, lists->n, a);
+	*ret = kubemsg_encode_allocate_reply(edits, lists->n, a);
 	return 0;
 }
 
@@ -252,7 +252,7 @@ static int allocate_all(struct plugin *p, struct bytes request, struct arena *a,
 	struct edits *edits;
 	int r;
 
-	r = msg_decode_allocate(request, a, &lists, err);
+	r = kubemsg_decode_allocate(request, a, &lists, err);
 	if (r < 0)
 		return r;
 	if (!pool)
@@ -263,12 +263,12 @@ static int allocate_all(struct plugin *p, struct bytes request, struct arena *a,
 	grants->v = arena_array(grants->arena, lists.n, sizeof(*grants->v));
 	for (size_t i = 0; i < lists.n; i++) {
 		r = plugin_is_late(p)
-			    ? late_allocate(p, &lists.v[i], a, &edits[i], err)
+			    ? plugin_late_allocate(p, &lists.v[i], a, &edits[i], err)
 			    : allocate_one(p, pool, &lists.v[i], a, grants, &edits[i], err);
 		if (r < 0)
 			return r;
 	}
-	*ret = msg_encode_allocate_reply(edits, lists.n, a);
+	*ret = kubemsg_encode_allocate_reply(edits, lists.n, a);
 	return 0;
 }
 
@@ -279,12 +279,12 @@ static void record_all(struct plugin *p, struct grants *grants, bool given)
 		struct given *g = &grants->v[i];
 
 		if (given) {
-			record_commit(&g->record, p);
-			files_given(p, &g->record, &g->grant, g->gpus, g->n_gpus);
+			plugin_record_commit(&g->record, p);
+			plugin_files_given(p, &g->record, &g->grant, g->gpus, g->n_gpus);
 			if (p->devinfo)
-				devinfo_ensure(p->devinfo, g->record.devs, g->record.n_devs);
+				plugin_devinfo_ensure(p->devinfo, g->record.devs, g->record.n_devs);
 		}
-		record_end(&g->record);
+		plugin_record_end(&g->record);
 	}
 }
 
@@ -329,7 +329,7 @@ static void pre_start(void *ctx, struct rpc_call *call, struct bytes request)
 	if (nothing_to_do(ctx, call))
 		return;
 	if (plugin_is_late(ctx))
-		late_pre_start(ctx, call, request);
+		plugin_late_pre_start(ctx, call, request);
 	else
 		plugin_start(ctx, call, request);
 }
@@ -441,7 +441,7 @@ void plugin_serve(struct plugin *p)
 {
 	struct err err = { 0 };
 
-	if (!p->server && !late_is_ready(p))
+	if (!p->server && !plugin_late_is_ready(p))
 		return; /* it kicks us when it is */
 	if (!p->server)
 		serve_first(p);
@@ -457,7 +457,7 @@ static void destroy(struct plugin *p)
 	holders_free(p->allocatable);
 	seen_pods_free(p->seen);
 	seen_specs_free(p->seen_specs);
-	recent_free(p->recent);
+	plugin_recent_free(p->recent);
 	free(p->socket);
 	free(p->resource);
 	free(p);
@@ -491,7 +491,7 @@ static struct plugin *new (const struct plugin_env *env, const char *resource)
 	p->allocatable = holders_new();
 	p->seen = seen_pods_new();
 	p->seen_specs = seen_specs_new();
-	p->recent = recent_new();
+	p->recent = plugin_recent_new();
 	LIST_INIT(&p->listeners);
 	LIST_INIT(&p->looks);
 	LIST_INIT(&p->starts);
@@ -503,7 +503,7 @@ struct plugin *plugin_new(const struct plugin_env *env, const char *resource)
 	struct plugin *p = new (env, resource);
 
 	if (env->devinfo_dir)
-		p->devinfo = devinfo_new(p);
+		p->devinfo = plugin_devinfo_new(p);
 	return p;
 }
 
@@ -537,14 +537,14 @@ void plugin_update(struct plugin *p, struct node *node)
 	p->node = node_ref(node);
 	pool = plugin_pool(p);
 	if (!p->shared)
-		files_update(p);
+		plugin_files_update(p);
 	if (!p->server && pool && pool->n_devs)
 		plugin_serve(p);
 	else if (plugin_is_late(p) || !same_list(old, pool))
 		tell_listeners(p);
 	node_unref(before);
 	if (p->devinfo && !plugin_is_late(p))
-		devinfo_update(p->devinfo);
+		plugin_devinfo_update(p->devinfo);
 }
 
 void plugin_relist(struct plugin *p)
@@ -599,8 +599,8 @@ void plugin_free(struct plugin *p)
 	plugin_pods_done(p);
 	plugin_preferred_done(p);
 	plugin_start_done(p);
-	late_done(p);
-	devinfo_free(STEAL(p->devinfo));
+	plugin_late_done(p);
+	plugin_devinfo_free(STEAL(p->devinfo));
 	if (p->servers)
 		plugin_stop_serving(p);
 	else

@@ -8,11 +8,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct binder;
+struct latebind;
 struct err;
 struct gpuplugin;
 struct holders;
-struct keeper;
+struct tracker;
 struct node;
 struct plugin;
 struct podres;
@@ -42,13 +42,13 @@ struct plugin_env {
 	 * plugins run. */
 	struct podres *podres;	 /* who holds what; without it nobody's GPUs are known */
 	struct holders *holders; /* what it last said; with podres */
-	struct keeper *keeper;	 /* the ledger */
+	struct tracker *tracker; /* the ledger */
 	const struct podspec_source *specs;
-	struct binder *binder;	 /* late pools */
-	struct rundir *rundir;	 /* files that are mounted into containers */
-	struct truth *truth;	 /* what VFs are when containers start */
-	struct runtime *runtime; /* asked whether it does CDI; NULL: nobody is asked */
-	struct gpuplugin *gpus;	 /* which GPUs come when VFs are asked for first; needs podres */
+	struct latebind *latebind; /* late pools */
+	struct rundir *rundir;	   /* files that are mounted into containers */
+	struct vfprobe *vfprobe;   /* what VFs are when containers start */
+	struct runtime *runtime;   /* asked whether it does CDI; NULL: nobody is asked */
+	struct gpuplugin *gpus;	   /* which GPUs come when VFs are asked for first; needs podres */
 };
 
 /* env is borrowed and outlives the plugin. Opens nothing yet. */
@@ -63,7 +63,7 @@ void plugin_update(struct plugin *p, struct node *node);
 /* Something happened in the plugin directory, or the kubelet's socket came or went: check our
  * socket, register if we are not. Cheap. */
 void plugin_kick(struct plugin *p);
-/* Other VFs are draining than before (the keeper said so): send the list if it changed. */
+/* Other VFs are draining than before (the tracker said so): send the list if it changed. */
 void plugin_relist(struct plugin *p);
 /* Registered and the list was sent on a live stream? */
 bool plugin_is_registered(const struct plugin *p);

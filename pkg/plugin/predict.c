@@ -18,14 +18,14 @@
 /* What plugins offer changes seldom, and all clients of PodResources share one rate limit. */
 #define ALLOCATABLE_MS 10000
 
-static void unknown(struct look *look, const char *why)
+static void unknown(struct preferred_call *look, const char *why)
 {
-	look_answer(look, LEDGER_GPUS_UNKNOWN, arena_strdup(look->arena, why));
+	plugin_preferred_answer(look, LEDGER_GPUS_UNKNOWN, arena_strdup(look->arena, why));
 }
 
 static void got_preference(void *arg, const struct ids *ids, bool random, const char *why)
 {
-	struct look *look = pending_end(arg);
+	struct preferred_call *look = pending_end(arg);
 	int *gpus;
 	size_t n;
 
@@ -43,7 +43,7 @@ static void got_preference(void *arg, const struct ids *ids, bool random, const 
 	}
 	look->who.gpus = gpus;
 	look->who.n_gpus = n;
-	look_answer(
+	plugin_preferred_answer(
 		look, LEDGER_GPUS_PREDICTED,
 		arena_printf(look->arena, "%s's GetPreferredAllocation", look->question.resource));
 }
@@ -73,7 +73,7 @@ static bool is_listed(const int *nodes, size_t n, int node)
  * back because its Topology Manager has decided on these nodes, and will do the same with GPUs. 0:
  * it has not.
  */
-static size_t nodes_decided(const struct look *look, int **ret)
+static size_t nodes_decided(const struct preferred_call *look, int **ret)
 {
 	const struct ids *offered = &look->request.v[0].available;
 	const struct pool *pool = plugin_pool(look->plugin);
@@ -102,7 +102,8 @@ static size_t nodes_decided(const struct look *look, int **ret)
 
 /* The resource of its GPUs by its spec, and how many; else whatever GPUs there are, as many as VFs:
  * most jobs ask so. */
-static bool ask(struct look *look, const struct pod_container *allocatable, const char **why)
+static bool ask(struct preferred_call *look, const struct pod_container *allocatable,
+		const char **why)
 {
 	const struct spec_container *spec = look->who.spec;
 	const struct pod_list *held = holders_view(look->plugin->env->holders);
@@ -129,7 +130,7 @@ static bool ask(struct look *look, const struct pod_container *allocatable, cons
 	return false;
 }
 
-static void ask_gpu_plugin(struct look *look)
+static void ask_gpu_plugin(struct preferred_call *look)
 {
 	const struct pod_list *allocatable = holders_view(look->plugin->allocatable);
 	const char *why = "nothing is allocatable";
@@ -139,14 +140,14 @@ static void ask_gpu_plugin(struct look *look)
 		return;
 	}
 	gpuplugin_prefer(look->plugin->env->gpus, look->question.resource, &look->question.free,
-			 look->n_wanted, look_half_time(look), got_preference,
+			 look->n_wanted, plugin_preferred_half_time(look), got_preference,
 			 pending_new(look, &look->gpus_asked));
 }
 
 static void got_allocatable(void *arg, enum podres_result result, const struct pod_list *pods,
 			    const char *why)
 {
-	struct look *look = pending_end(arg);
+	struct preferred_call *look = pending_end(arg);
 
 	if (!look)
 		return;
@@ -162,14 +163,14 @@ static void got_allocatable(void *arg, enum podres_result result, const struct p
 }
 
 /* It asks for nothing but ours: no GPU will come. */
-static bool wants_no_gpus(const struct look *look)
+static bool wants_no_gpus(const struct preferred_call *look)
 {
 	const struct spec_container *spec = look->who.spec;
 
 	return spec && spec->n_limits < 2;
 }
 
-void look_predict(struct look *look, const char *why)
+void plugin_preferred_predict(struct preferred_call *look, const char *why)
 {
 	struct plugin *p = look->plugin;
 
@@ -178,6 +179,6 @@ void look_predict(struct look *look, const char *why)
 	else if (p->allocatable_ms && clock_mono_ms() - p->allocatable_ms < ALLOCATABLE_MS)
 		ask_gpu_plugin(look);
 	else
-		podres_allocatable(p->env->podres, look_half_time(look), got_allocatable,
-				   pending_new(look, &look->pods_asked));
+		podres_allocatable(p->env->podres, plugin_preferred_half_time(look),
+				   got_allocatable, pending_new(look, &look->pods_asked));
 }

@@ -25,7 +25,7 @@
 
 const struct ledger *plugin_ledger(const struct plugin *p)
 {
-	return p->env->keeper ? keeper_ledger(p->env->keeper) : NULL;
+	return p->env->tracker ? tracker_ledger(p->env->tracker) : NULL;
 }
 
 /* --- answers --- */
@@ -57,7 +57,7 @@ static void reply(struct plugin *p, struct rpc_call *call, const struct preferre
 		if (who && who->found)
 			choice.owner = (struct ledger_owner) { who->ns, who->pod, who->uid,
 							       who->container };
-		recent_add(p->recent, clock_mono_ms(), &lists.v[i], &choice);
+		plugin_recent_add(p->recent, clock_mono_ms(), &lists.v[i], &choice);
 	}
 	if (known == LEDGER_GPUS_KNOWN)
 		p->stats.preferred_with_gpus++;
@@ -65,10 +65,10 @@ static void reply(struct plugin *p, struct rpc_call *call, const struct preferre
 		p->stats.preferred_without_gpus++;
 	p->stats.preferred_predicted += known == LEDGER_GPUS_PREDICTED;
 	plugin_note_admission(p);
-	rpc_reply(call, RPC_OK, NULL, msg_encode_preferred_reply(&lists, a));
+	rpc_reply(call, RPC_OK, NULL, kubemsg_encode_preferred_reply(&lists, a));
 }
 
-static void look_end(struct look *look)
+static void look_end(struct preferred_call *look)
 {
 	LIST_REMOVE(look, link);
 	pending_cancel(&look->specs_asked);
@@ -77,7 +77,8 @@ static void look_end(struct look *look)
 	free(look);
 }
 
-void look_answer(struct look *look, enum ledger_gpus known, const char *source)
+void plugin_preferred_answer(struct preferred_call *look, enum ledger_gpus known,
+			     const char *source)
 {
 	const struct preferred_container *c = &look->request.v[0];
 
@@ -87,14 +88,14 @@ void look_answer(struct look *look, enum ledger_gpus known, const char *source)
 	look_end(look);
 }
 
-static unsigned time_left(const struct look *look)
+static unsigned time_left(const struct preferred_call *look)
 {
 	int64_t left = look->until_ms - clock_mono_ms();
 
 	return left < 1 ? 1 : (unsigned)left;
 }
 
-unsigned look_half_time(const struct look *look)
+unsigned plugin_preferred_half_time(const struct preferred_call *look)
 {
 	return (time_left(look) + 1) / 2;
 }
@@ -102,7 +103,7 @@ unsigned look_half_time(const struct look *look)
 /* --- who it is --- */
 
 /* The names live in what PodResources said; the look goes on. */
-static void keep_names(struct look *look)
+static void keep_names(struct preferred_call *look)
 {
 	struct identified *who = &look->who;
 
@@ -113,21 +114,22 @@ static void keep_names(struct look *look)
 	who->container = arena_strdup(look->arena, who->container);
 }
 
-static void know(struct look *look, const char *source)
+static void know(struct preferred_call *look, const char *source)
 {
 	keep_names(look);
 	log_debug("kubelet", "%s: %s", look->plugin->resource, look->who.why);
 	if (look->who.found && look->who.n_gpus)
-		look_answer(look, LEDGER_GPUS_KNOWN, source);
+		plugin_preferred_answer(look, LEDGER_GPUS_KNOWN, source);
 	else
-		look_predict(look, look->who.why);
+		plugin_preferred_predict(look, look->who.why);
 }
 
-static void ask_list(struct look *look);
+static void ask_list(struct preferred_call *look);
 
 /* --- Get, one candidate after the other --- */
 
-static bool was_asked_for(const struct look *look, const struct spec_pod *pod, bool *ret_got)
+static bool was_asked_for(const struct preferred_call *look, const struct spec_pod *pod,
+			  bool *ret_got)
 {
 	for (size_t i = 0; i < look->n_gets; i++) {
 		if (look->gets[i] == pod) {
@@ -139,7 +141,7 @@ static bool was_asked_for(const struct look *look, const struct spec_pod *pod, b
 }
 
 /* Those whose pods the kubelet does not know yet are out. */
-static struct spec_candidates candidates_now(struct look *look)
+static struct spec_candidates candidates_now(struct preferred_call *look)
 {
 	const struct preferred_container *c = &look->request.v[0];
 	struct plugin *p = look->plugin;
@@ -157,12 +159,12 @@ static struct spec_candidates candidates_now(struct look *look)
 	return all;
 }
 
-static void ask_get(struct look *look);
+static void ask_get(struct preferred_call *look);
 
 static void got_pod(void *arg, enum podres_result result, const struct pod_list *pods,
 		    const char *why)
 {
-	struct look *look = pending_end(arg);
+	struct preferred_call *look = pending_end(arg);
 
 	(void)pods;
 	(void)why;
@@ -176,7 +178,7 @@ static void got_pod(void *arg, enum podres_result result, const struct pod_list 
 	ask_get(look);
 }
 
-static void ask_get(struct look *look)
+static void ask_get(struct preferred_call *look)
 {
 	struct plugin *p = look->plugin;
 	struct spec_candidates c = candidates_now(look);
@@ -206,7 +208,7 @@ static bool may_be_overtaken(const struct plugin *p)
 	return p->admission_ms - p->primed_ms < ms;
 }
 
-static void identify(struct look *look)
+static void identify(struct preferred_call *look)
 {
 	const struct preferred_container *c = &look->request.v[0];
 	struct plugin *p = look->plugin;
@@ -229,7 +231,7 @@ static void identify(struct look *look)
 	seen_pods_note(p->seen, pods, p->resource, inv);
 }
 
-static void give_up(struct look *look, const char *why)
+static void give_up(struct preferred_call *look, const char *why)
 {
 	struct plugin *p = look->plugin;
 
@@ -239,23 +241,23 @@ static void give_up(struct look *look, const char *why)
 		p->stats.pod_list_failures++;
 		plugin_warn(p, WARN_PODS, "GPUs of the container are not known: %s", why);
 	}
-	look_answer(look, LEDGER_GPUS_UNKNOWN, arena_strdup(look->arena, why));
+	plugin_preferred_answer(look, LEDGER_GPUS_UNKNOWN, arena_strdup(look->arena, why));
 }
 
 /* The kubelet offers these, and waits for us meanwhile: what it has just not shown is of pods that
  * were rejected after their Allocate, or lived for a moment. */
-static void note_offered(struct look *look)
+static void note_offered(struct preferred_call *look)
 {
 	const struct ids *offered = &look->request.v[0].available;
-	struct keeper *k = look->plugin->env->keeper;
+	struct tracker *k = look->plugin->env->tracker;
 
 	if (!k)
 		return;
-	holds_offered(keeper_holds(k), offered->v, offered->n, keeper_now());
-	keeper_save(k, NULL, NULL);
+	holds_offered(tracker_holds(k), offered->v, offered->n, tracker_now());
+	tracker_save(k, NULL, NULL);
 }
 
-static void know_by_list(struct look *look)
+static void know_by_list(struct preferred_call *look)
 {
 	identify(look);
 	know(look, "PodResources List");
@@ -264,7 +266,7 @@ static void know_by_list(struct look *look)
 static void listed(void *arg, enum podres_result result, const struct pod_list *pods,
 		   const char *why)
 {
-	struct look *look = pending_end(arg);
+	struct preferred_call *look = pending_end(arg);
 
 	(void)pods;
 	if (!look)
@@ -284,12 +286,12 @@ static void listed(void *arg, enum podres_result result, const struct pod_list *
  * With devices set aside already (must) the kubelet has not recorded them, and a List could make it
  * forget them (docs/design/kubelet.md §2.2): then we do without.
  */
-static void ask_list(struct look *look)
+static void ask_list(struct preferred_call *look)
 {
 	struct plugin *p = look->plugin;
 
 	if (look->request.v[0].must.n) {
-		look_answer(
+		plugin_preferred_answer(
 			look, LEDGER_GPUS_UNKNOWN,
 			"the kubelet has set devices aside, and a List could make it forget them");
 		return;
@@ -301,7 +303,7 @@ static void ask_list(struct look *look)
 /* --- which of them --- */
 
 /* A VF on offer that the ledger says is held: its pod may be gone, only a List tells. */
-static bool offers_held(const struct look *look)
+static bool offers_held(const struct preferred_call *look)
 {
 	const struct ledger *l = plugin_ledger(look->plugin);
 	const struct ids *offered = &look->request.v[0].available;
@@ -314,13 +316,13 @@ static bool offers_held(const struct look *look)
 }
 
 /* Whatever the specs say. */
-static bool needs_list(const struct look *look)
+static bool needs_list(const struct preferred_call *look)
 {
 	return !look->request.v[0].must.n &&
 	       (podres_support(look->plugin->env->podres) != PODRES_GET || offers_held(look));
 }
 
-static bool get_is_enough(struct look *look)
+static bool get_is_enough(struct preferred_call *look)
 {
 	struct plugin *p = look->plugin;
 	struct spec_candidates c;
@@ -333,7 +335,7 @@ static bool get_is_enough(struct look *look)
 	return holders_complete(p->env->holders, &look->specs, &c);
 }
 
-static void ask_pods(struct look *look)
+static void ask_pods(struct preferred_call *look)
 {
 	if (look->has_specs && !look->listed)
 		holders_keep(look->plugin->env->holders, &look->specs);
@@ -349,7 +351,7 @@ static void ask_pods(struct look *look)
 
 static void got_specs(void *arg, const struct spec_list *specs, const char *why)
 {
-	struct look *look = pending_end(arg);
+	struct preferred_call *look = pending_end(arg);
 	struct plugin *p;
 
 	if (!look)
@@ -370,7 +372,7 @@ static void got_specs(void *arg, const struct spec_list *specs, const char *why)
 
 static void begin(struct plugin *p, struct rpc_call *call, const struct preferred_request *request)
 {
-	struct look *look = xcalloc(1, sizeof(*look));
+	struct preferred_call *look = xcalloc(1, sizeof(*look));
 
 	look->plugin = p;
 	look->call = call;
@@ -382,7 +384,7 @@ static void begin(struct plugin *p, struct rpc_call *call, const struct preferre
 		ask_pods(look);
 		return;
 	}
-	p->env->specs->fetch(p->env->specs->ctx, look_half_time(look), got_specs,
+	p->env->specs->fetch(p->env->specs->ctx, plugin_preferred_half_time(look), got_specs,
 			     pending_new(look, &look->specs_asked));
 	if (needs_list(look))
 		ask_list(look);
@@ -404,10 +406,10 @@ void plugin_preferred(void *ctx, struct rpc_call *call, struct bytes request)
 	p->admission_ms = clock_mono_ms();
 	if (!plugin_is_late(p))
 		plugin_note_admission(p);
-	if (msg_decode_preferred(request, rpc_call_arena(call), &r, &err) < 0)
+	if (kubemsg_decode_preferred(request, rpc_call_arena(call), &r, &err) < 0)
 		rpc_reply(call, rpc_status_of(err.code), err.msg, (struct bytes) { NULL, 0 });
 	else if (plugin_is_late(p))
-		late_preferred(p, call, &r);
+		plugin_late_preferred(p, call, &r);
 	else if (p->dying || !worth_a_look(p, &r))
 		reply(p, call, &r, NULL, LEDGER_GPUS_UNKNOWN, "PodResources is not asked");
 	else
@@ -416,7 +418,7 @@ void plugin_preferred(void *ctx, struct rpc_call *call, struct bytes request)
 
 void plugin_preferred_done(struct plugin *p)
 {
-	struct look *look;
+	struct preferred_call *look;
 
 	while ((look = LIST_FIRST(&p->looks))) {
 		rpc_reply(look->call, RPC_UNAVAILABLE, "the device plugin is stopping",

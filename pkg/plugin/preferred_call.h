@@ -13,8 +13,8 @@
 #define LOOK_GETS_MAX 4
 
 /* Lives until the call is answered. */
-struct look {
-	LIST_ENTRY(look) link;
+struct preferred_call {
+	LIST_ENTRY(preferred_call) link;
 	struct plugin *plugin;
 	struct pending *specs_asked, *pods_asked, *gpus_asked;
 	struct rpc_call *call; /* the kubelet's */
@@ -34,11 +34,12 @@ struct look {
 	size_t n_wanted; /* GPUs */
 };
 
-unsigned
-look_half_time(const struct look *look); /* for what can be done without: as much is left then */
+unsigned plugin_preferred_half_time(
+	const struct preferred_call *look); /* for what can be done without: as much is left then */
 /* Choose and answer; look is gone. source: how the GPUs are known, or why not. */
-void look_answer(struct look *look, enum ledger_gpus known, const char *source);
+void plugin_preferred_answer(struct preferred_call *look, enum ledger_gpus known,
+			     const char *source);
 /* The GPUs are not there yet: ask the GPU plugin. why: to tell when that is no use. */
-void look_predict(struct look *look, const char *why);
+void plugin_preferred_predict(struct preferred_call *look, const char *why);
 
 #endif

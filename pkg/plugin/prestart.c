@@ -28,7 +28,7 @@
 
 #define START_TIMEOUT_MS 2000 /* of the kubelet's 30 s; several containers may be in a row */
 
-static void start_free(struct start *s)
+static void start_free(struct prestart_call *s)
 {
 	LIST_REMOVE(s, link);
 	pending_cancel(&s->pods_asked);
@@ -71,7 +71,8 @@ static bool same_ids(const struct ids *a, const struct ids *of, struct arena *ar
 	return same_strings(a->v, b.v, b.n);
 }
 
-const struct ledger_decision *start_decision(const struct start *s, const struct ledger *l)
+const struct ledger_decision *plugin_start_decision(const struct prestart_call *s,
+						    const struct ledger *l)
 {
 	for (size_t i = ledger_decisions(l); i-- > 0;) {
 		const struct ledger_decision *d;
@@ -88,7 +89,7 @@ const struct ledger_decision *start_decision(const struct start *s, const struct
 	return NULL;
 }
 
-const struct pool_dev *start_dev(const struct start *s, size_t i)
+const struct pool_dev *plugin_start_dev(const struct prestart_call *s, size_t i)
 {
 	const struct pool *pool = plugin_pool(s->plugin);
 
@@ -97,7 +98,7 @@ const struct pool_dev *start_dev(const struct start *s, size_t i)
 
 /* --- the answer --- */
 
-static void refuse(struct start *s, const char *why)
+static void refuse(struct prestart_call *s, const char *why)
 {
 	struct plugin *p = s->plugin;
 
@@ -108,7 +109,7 @@ static void refuse(struct start *s, const char *why)
 }
 
 /* When its VFs have been looked at, and the ledger is stored. */
-static void let_start(struct start *s)
+static void let_start(struct prestart_call *s)
 {
 	if (s->probing || s->saving)
 		return;
@@ -120,7 +121,7 @@ static void let_start(struct start *s)
 	start_free(s);
 }
 
-static struct contents_in contents_of(const struct start *s, const struct vf_state *states,
+static struct contents_in contents_of(const struct prestart_call *s, const struct vf_state *states,
 				      size_t n, const char *why)
 {
 	const struct starter *me = s->who;
@@ -142,28 +143,28 @@ static struct contents_in contents_of(const struct start *s, const struct vf_sta
 
 static void looked(void *arg, const struct vf_state *states, size_t n, const char *why)
 {
-	struct start *s = pending_end(arg);
+	struct prestart_call *s = pending_end(arg);
 	struct err err = { 0 };
 	struct contents_in in;
 
 	if (!s)
 		return;
 	in = contents_of(s, states, n, why);
-	if (files_start(s->plugin, &in, s->arena, &err) < 0)
+	if (plugin_files_start(s->plugin, &in, s->arena, &err) < 0)
 		s->err = err;
 	let_start(s);
 }
 
 static void saved(void *arg)
 {
-	struct start *s = pending_end(arg);
+	struct prestart_call *s = pending_end(arg);
 
 	if (s)
 		let_start(s);
 }
 
 /* Who starts is decided; now its sandbox and its network are done: what are its VFs there? */
-static void look(struct start *s, const struct starter *me)
+static void look(struct prestart_call *s, const struct starter *me)
 {
 	struct plugin *p = s->plugin;
 	struct bdf *bdfs;
@@ -177,43 +178,43 @@ static void look(struct start *s, const struct starter *me)
 		s->who->n_shares = 1;
 	}
 	n = contents_functions(s->node, s->who->shares, s->who->n_shares, s->arena, &bdfs);
-	if (!p->env->truth || !n || !plugin_pool(p)->cfg->is_rdma)
+	if (!p->env->vfprobe || !n || !plugin_pool(p)->cfg->is_rdma)
 		return;
-	truth_look(p->env->truth, bdfs, n, looked, pending_new(s, &s->probing));
+	vfprobe_look(p->env->vfprobe, bdfs, n, looked, pending_new(s, &s->probing));
 }
 
 /* Those that the pool has. */
-static size_t devs_of(const struct start *s, const struct pool_dev ***ret)
+static size_t devs_of(const struct prestart_call *s, const struct pool_dev ***ret)
 {
 	size_t n = 0;
 
 	*ret = arena_array(s->arena, s->ids.n, sizeof(**ret));
 	for (size_t i = 0; i < s->ids.n; i++) {
-		(*ret)[n] = start_dev(s, i);
+		(*ret)[n] = plugin_start_dev(s, i);
 		n += (*ret)[n] != NULL;
 	}
 	return n;
 }
 
 /* It may start and holds its VFs; a sentence if not. */
-static const char *take(struct start *s, const struct starter *me, uint64_t number)
+static const char *take(struct prestart_call *s, const struct starter *me, uint64_t number)
 {
 	struct plugin *p = s->plugin;
 	const struct pool_dev **devs;
 	size_t n = devs_of(s, &devs);
-	const char *why = start_node_refusal(s, me);
+	const char *why = plugin_start_node_refusal(s, me);
 
 	if (why || !n)
 		return why;
-	if (holds_start(keeper_holds(p->env->keeper), record_facts(p, devs, n, s->arena), n,
-			&me->owner, number, plugin_pool(p)->cfg->network == NETWORK_POD,
-			keeper_now(), s->arena, &why))
+	if (holds_start(tracker_holds(p->env->tracker), plugin_record_facts(p, devs, n, s->arena),
+			n, &me->owner, number, plugin_pool(p)->cfg->network == NETWORK_POD,
+			tracker_now(), s->arena, &why))
 		return NULL;
 	return why;
 }
 
 /* By which its VFs are held now. */
-static uint64_t number_now(const struct start *s, uint64_t before)
+static uint64_t number_now(const struct prestart_call *s, uint64_t before)
 {
 	const struct ledger_hold *hold =
 		s->ids.n ? ledger_find(plugin_ledger(s->plugin), s->ids.v[0]) : NULL;
@@ -234,15 +235,15 @@ static void tell_dra(struct plugin *p, const struct starter *me)
 		p->resource, me->owner.ns, me->owner.pod, me->dra_driver);
 }
 
-static void settle(struct start *s, const struct starter *me)
+static void settle(struct prestart_call *s, const struct starter *me)
 {
 	struct plugin *p = s->plugin;
-	const struct ledger_decision *d = start_decision(s, plugin_ledger(p));
+	const struct ledger_decision *d = plugin_start_decision(s, plugin_ledger(p));
 	uint64_t number = d ? d->number : 0;
 	const char *why = take(s, me, number);
 
 	if (why) {
-		keeper_save(p->env->keeper, NULL, NULL);
+		tracker_save(p->env->tracker, NULL, NULL);
 		refuse(s, why);
 		return;
 	}
@@ -252,17 +253,17 @@ static void settle(struct start *s, const struct starter *me)
 			 "%s: container %s of pod %s/%s starts with %zu VFs (decision %llu)",
 			 p->resource, me->owner.container, me->owner.ns, me->owner.pod, s->ids.n,
 			 (unsigned long long)number);
-		start_compare(s, me, number);
+		plugin_start_compare(s, me, number);
 		tell_dra(s->plugin, me);
 	}
 	look(s, me);
-	keeper_save(p->env->keeper, saved, pending_new(s, &s->saving));
+	tracker_save(p->env->tracker, saved, pending_new(s, &s->saving));
 }
 
 /* --- who is it? --- */
 
 /* Without those of claims that other containers have, too: nobody asks here whose they are. */
-static struct pod_container with_own_devices(const struct start *s, const struct pod *pod,
+static struct pod_container with_own_devices(const struct prestart_call *s, const struct pod *pod,
 					     const struct pod_container *c)
 {
 	struct pod_container own = *c;
@@ -277,8 +278,8 @@ static struct pod_container with_own_devices(const struct start *s, const struct
 }
 
 /* Its own driver, or that of another container: without GPUs of its own it may serve theirs. */
-static void find_driver(const struct start *s, const struct pod *pod, const struct pod_container *c,
-			struct starter *me)
+static void find_driver(const struct prestart_call *s, const struct pod *pod,
+			const struct pod_container *c, struct starter *me)
 {
 	const struct node *node = s->plugin->node;
 	const char *driver = gpus_driver(node, c);
@@ -289,7 +290,7 @@ static void find_driver(const struct start *s, const struct pod *pod, const stru
 	me->dra_driver = arena_strdup(s->arena, driver);
 }
 
-static struct starter starter_of(const struct start *s, const struct pod *pod,
+static struct starter starter_of(const struct prestart_call *s, const struct pod *pod,
 				 const struct pod_container *c)
 {
 	struct pod_container own = with_own_devices(s, pod, c);
@@ -305,7 +306,7 @@ static struct starter starter_of(const struct start *s, const struct pod *pod,
 }
 
 /* The hold's owner has started already: then it is the other one that asks. */
-static bool has_started(const struct start *s, const struct ledger_hold *hold)
+static bool has_started(const struct prestart_call *s, const struct ledger_hold *hold)
 {
 	const struct ledger_decision *d = ledger_decision(plugin_ledger(s->plugin), hold->decision);
 
@@ -314,7 +315,7 @@ static bool has_started(const struct start *s, const struct ledger_hold *hold)
 
 /* Two containers have exactly these: the kubelet has given them away twice (docs/design/kubelet.md
  * §2.2). */
-static bool is_likelier(const struct start *s, const struct starter *me,
+static bool is_likelier(const struct prestart_call *s, const struct starter *me,
 			const struct starter *other)
 {
 	const struct ledger_hold *hold =
@@ -324,23 +325,23 @@ static bool is_likelier(const struct start *s, const struct starter *me,
 		return true;
 	if (!hold)
 		return false;
-	return record_same_pod(&me->owner, &hold->owner) != has_started(s, hold);
+	return plugin_record_same_pod(&me->owner, &hold->owner) != has_started(s, hold);
 }
 
 /* The kubelet's checkpoint has every container that was admitted; the same UID for all its ids. */
-static void add_uid(const struct start *s, struct starter *me)
+static void add_uid(const struct prestart_call *s, struct starter *me)
 {
 	const struct holds_entry *v;
-	size_t n = keeper_checkpoint(s->plugin->env->keeper, &v);
+	size_t n = tracker_checkpoint(s->plugin->env->tracker, &v);
 	const char *uid = holds_checkpoint_uid_of(v, n, s->plugin->resource, s->ids.v, s->ids.n);
 
-	holds_checkpoint(keeper_holds(s->plugin->env->keeper), v, n, keeper_now());
+	holds_checkpoint(tracker_holds(s->plugin->env->tracker), v, n, tracker_now());
 	for (size_t i = 0; !*uid && i < s->ids.n; i++)
 		uid = holds_checkpoint_uid(v, n, s->plugin->resource, s->ids.v[i]);
 	me->owner.uid = arena_strdup(s->arena, uid);
 }
 
-static struct starter find_starter(const struct start *s, const struct pod_list *pods)
+static struct starter find_starter(const struct prestart_call *s, const struct pod_list *pods)
 {
 	struct starter found = { .gpus = NULL };
 
@@ -365,7 +366,7 @@ static struct starter find_starter(const struct start *s, const struct pod_list 
 
 /* --- asking --- */
 
-static void unknown(struct start *s, const char *why)
+static void unknown(struct prestart_call *s, const char *why)
 {
 	struct starter me = { .gpus = NULL };
 
@@ -379,7 +380,7 @@ static void unknown(struct start *s, const char *why)
 static void listed(void *arg, enum podres_result result, const struct pod_list *pods,
 		   const char *why)
 {
-	struct start *s = pending_end(arg);
+	struct prestart_call *s = pending_end(arg);
 	struct starter me;
 
 	if (!s)
@@ -393,7 +394,7 @@ static void listed(void *arg, enum podres_result result, const struct pod_list *
 	settle(s, &me);
 }
 
-static void ask_list(struct start *s)
+static void ask_list(struct prestart_call *s)
 {
 	struct plugin *p = s->plugin;
 
@@ -405,7 +406,7 @@ static void ask_list(struct start *s)
 static void got_pod(void *arg, enum podres_result result, const struct pod_list *pods,
 		    const char *why)
 {
-	struct start *s = pending_end(arg);
+	struct prestart_call *s = pending_end(arg);
 	struct starter me;
 
 	(void)why;
@@ -423,10 +424,10 @@ static void got_pod(void *arg, enum podres_result result, const struct pod_list 
 }
 
 /* Everything says that these are one pod's: then that pod alone has to be looked at. */
-static const struct ledger_owner *expected(const struct start *s)
+static const struct ledger_owner *expected(const struct prestart_call *s)
 {
 	const struct ledger *l = plugin_ledger(s->plugin);
-	const struct ledger_decision *d = start_decision(s, l);
+	const struct ledger_decision *d = plugin_start_decision(s, l);
 
 	if (!d || !d->owner.pod || !*d->owner.pod ||
 	    podres_support(s->plugin->env->podres) != PODRES_GET)
@@ -435,13 +436,13 @@ static const struct ledger_owner *expected(const struct start *s)
 		const struct ledger_hold *hold = ledger_find(l, s->ids.v[i]);
 
 		if (!hold || hold->decision != d->number ||
-		    !record_same_pod(&hold->owner, &d->owner))
+		    !plugin_record_same_pod(&hold->owner, &d->owner))
 			return NULL;
 	}
 	return &d->owner;
 }
 
-static void ask(struct start *s)
+static void ask(struct prestart_call *s)
 {
 	struct plugin *p = s->plugin;
 	const struct ledger_owner *owner;
@@ -463,7 +464,7 @@ static int known_ids(const struct plugin *p, struct bytes request, struct arena 
 		     struct err *err)
 {
 	const struct pool *pool = plugin_pool(p);
-	int r = msg_decode_pre_start(request, a, ret, err);
+	int r = kubemsg_decode_pre_start(request, a, ret, err);
 
 	for (size_t i = 0; r == 0 && i < ret->n; i++) {
 		if (!pool || !pool_find(pool, ret->v[i]))
@@ -478,26 +479,28 @@ void plugin_start(struct plugin *p, struct rpc_call *call, struct bytes request)
 	struct arena *a = rpc_call_arena(call);
 	struct err err = { 0 };
 	struct ids ids;
-	struct start *s;
+	struct prestart_call *s;
 
 	p->stats.starts++;
 	if (known_ids(p, request, a, &ids, &err) < 0) {
 		plugin_refuse(call, &err);
 		return;
 	}
-	if (!p->env->keeper || p->dying || !ids.n) {
+	if (!p->env->tracker || p->dying || !ids.n) {
 		rpc_reply(call, RPC_OK, NULL, (struct bytes) { NULL, 0 });
 		return;
 	}
 	s = xcalloc(1, sizeof(*s));
-	*s = (struct start) { .plugin = p, .call = call, .arena = a, .ids = sorted(&ids, a) };
+	*s = (struct prestart_call) {
+		.plugin = p, .call = call, .arena = a, .ids = sorted(&ids, a)
+	};
 	LIST_INSERT_HEAD(&p->starts, s, link);
 	ask(s);
 }
 
 void plugin_start_done(struct plugin *p)
 {
-	struct start *s;
+	struct prestart_call *s;
 
 	while ((s = LIST_FIRST(&p->starts))) {
 		rpc_reply(s->call, RPC_UNAVAILABLE, "the device plugin is stopping",

@@ -13,8 +13,8 @@
 #include "pods/identify.h"
 
 /* One PreStartContainer under way. */
-struct start {
-	LIST_ENTRY(start) link;
+struct prestart_call {
+	LIST_ENTRY(prestart_call) link;
 	struct plugin *plugin;
 	struct rpc_call *call;
 	struct arena *arena; /* of the call */
@@ -37,14 +37,16 @@ struct starter {
 };
 
 /* The newest decision that gave exactly these; NULL none. */
-const struct ledger_decision *start_decision(const struct start *s, const struct ledger *l);
-const struct pool_dev *start_dev(const struct start *s, size_t i); /* NULL: not in the pool */
+const struct ledger_decision *plugin_start_decision(const struct prestart_call *s,
+						    const struct ledger *l);
+const struct pool_dev *plugin_start_dev(const struct prestart_call *s,
+					size_t i); /* NULL: not in the pool */
 
 /* Why it may not start with them, a sentence: a verbs node that Allocate gave is another VF's by
  * now. NULL: it may. */
-const char *start_node_refusal(struct start *s, const struct starter *me);
+const char *plugin_start_node_refusal(struct prestart_call *s, const struct starter *me);
 /* What came of the decision, counted and told. Once for each: a container that starts again has
  * what it had. */
-void start_compare(struct start *s, const struct starter *me, uint64_t number);
+void plugin_start_compare(struct prestart_call *s, const struct starter *me, uint64_t number);
 
 #endif

@@ -27,16 +27,16 @@ static const char *given_node(const struct ledger_decision *d, const char *vf)
 }
 
 /* What this container was given: its own hold tells, else the newest decision for the same VFs. */
-static const char *node_of(const struct start *s, const struct pool_dev *dev,
+static const char *node_of(const struct prestart_call *s, const struct pool_dev *dev,
 			   const struct starter *me)
 {
 	const struct ledger *l = plugin_ledger(s->plugin);
 	const struct ledger_hold *hold = ledger_find(l, dev->id);
 
-	if (hold && hold->decision && record_same_pod(&me->owner, &hold->owner) &&
+	if (hold && hold->decision && plugin_record_same_pod(&me->owner, &hold->owner) &&
 	    ledger_decision(l, hold->decision))
 		return given_node(ledger_decision(l, hold->decision), dev->id);
-	return given_node(start_decision(s, l), dev->id);
+	return given_node(plugin_start_decision(s, l), dev->id);
 }
 
 /* The RDMA device of a verbs node, "" if there is no such node. The same in every network
@@ -50,8 +50,8 @@ static void read_owner(const struct sysroot *root, const char *uverbs, char *buf
 /* Its number is handed out anew when an RDMA device is made again or moves: the runtime would make
  * the node of another VF. What Allocate gave cannot be changed, so only a new pod gets the right
  * one. */
-static bool keeps_node(struct start *s, const struct pool_dev *dev, const struct starter *me,
-		       const char **why)
+static bool keeps_node(struct prestart_call *s, const struct pool_dev *dev,
+		       const struct starter *me, const char **why)
 {
 	const struct plugin *p = s->plugin;
 	const struct ledger_hold *hold = ledger_find(plugin_ledger(p), dev->id);
@@ -76,12 +76,12 @@ static bool keeps_node(struct start *s, const struct pool_dev *dev, const struct
 	return false;
 }
 
-const char *start_node_refusal(struct start *s, const struct starter *me)
+const char *plugin_start_node_refusal(struct prestart_call *s, const struct starter *me)
 {
 	const char *why = NULL;
 
 	for (size_t i = 0; i < s->ids.n; i++) {
-		const struct pool_dev *dev = start_dev(s, i);
+		const struct pool_dev *dev = plugin_start_dev(s, i);
 
 		if (dev && !keeps_node(s, dev, me, &why))
 			return why;

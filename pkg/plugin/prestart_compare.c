@@ -14,14 +14,14 @@
 #include "pool/node.h"
 #include "tracker/tracker.h"
 
-static size_t devs_of(const struct start *s, int **ret)
+static size_t devs_of(const struct prestart_call *s, int **ret)
 {
 	const struct pool *pool = plugin_pool(s->plugin);
 	size_t n = 0;
 
 	*ret = arena_array(s->arena, s->ids.n, sizeof(**ret));
 	for (size_t i = 0; i < s->ids.n; i++) {
-		const struct pool_dev *dev = start_dev(s, i);
+		const struct pool_dev *dev = plugin_start_dev(s, i);
 
 		if (dev)
 			(*ret)[n++] = (int)(dev - pool->devs);
@@ -58,8 +58,8 @@ static int *room_at(const struct plugin *p, const struct ledger_decision *d,
 /* As many VFs of each place as were free then: all of a place are equally far. Those that were
  * chosen first.
  */
-static size_t free_then(const struct start *s, const struct ledger_decision *d, const int *devs,
-			size_t n, int **ret)
+static size_t free_then(const struct prestart_call *s, const struct ledger_decision *d,
+			const int *devs, size_t n, int **ret)
 {
 	const struct pool *pool = plugin_pool(s->plugin);
 	int *room = arena_array(s->arena, d->n_free, sizeof(*room)), *at;
@@ -101,7 +101,7 @@ static void tell_misaligned(const struct plugin *p, const struct starter *me,
 		log_info("kubelet", "%s", line);
 }
 
-static void compare(struct start *s, const struct starter *me, struct ledger_decision *d)
+static void compare(struct prestart_call *s, const struct starter *me, struct ledger_decision *d)
 {
 	struct plugin *p = s->plugin;
 	int *devs, *available;
@@ -116,7 +116,7 @@ static void compare(struct start *s, const struct starter *me, struct ledger_dec
 	in.available = available;
 	d->best_cost = choose_vfs(&in, false, s->arena).cost;
 	d->real_cost = choose_pairs(&in, devs, n, s->arena).cost;
-	d->real_gpus = record_gpus(p->node->inv, me->gpus, me->n_gpus, s->arena);
+	d->real_gpus = plugin_record_gpus(p->node->inv, me->gpus, me->n_gpus, s->arena);
 	d->n_real_gpus = me->n_gpus;
 	if (d->real_cost <= d->best_cost) {
 		p->stats.aligned++;
@@ -127,7 +127,8 @@ static void compare(struct start *s, const struct starter *me, struct ledger_dec
 }
 
 /* The choice was made without GPUs: why, is known better now. */
-static void note_dra(const struct start *s, const struct starter *me, struct ledger_decision *d)
+static void note_dra(const struct prestart_call *s, const struct starter *me,
+		     struct ledger_decision *d)
 {
 	if (!me->has_dra || (d->known == LEDGER_GPUS_KNOWN && d->n_gpus))
 		return;
@@ -140,7 +141,7 @@ static void note_dra(const struct start *s, const struct starter *me, struct led
 		me->dra_driver);
 }
 
-void start_compare(struct start *s, const struct starter *me, uint64_t number)
+void plugin_start_compare(struct prestart_call *s, const struct starter *me, uint64_t number)
 {
 	const struct ledger *l = plugin_ledger(s->plugin);
 	const struct ledger_decision *d = ledger_decision(l, number);
@@ -154,5 +155,5 @@ void start_compare(struct start *s, const struct starter *me, uint64_t number)
 	note_dra(s, me, &now);
 	if (me->n_gpus)
 		compare(s, me, &now);
-	holds_amend(keeper_holds(s->plugin->env->keeper), number, &now);
+	holds_amend(tracker_holds(s->plugin->env->tracker), number, &now);
 }

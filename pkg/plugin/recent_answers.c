@@ -16,14 +16,14 @@ struct answer {
 	int64_t at_ms;
 };
 
-struct recent {
+struct recent_answers {
 	struct answer answers[RECENT_MAX];
 	size_t next;
 };
 
-struct recent *recent_new(void)
+struct recent_answers *plugin_recent_new(void)
 {
-	return xcalloc(1, sizeof(struct recent));
+	return xcalloc(1, sizeof(struct recent_answers));
 }
 
 static void answer_clear(struct answer *answer)
@@ -33,7 +33,7 @@ static void answer_clear(struct answer *answer)
 	*answer = (struct answer) { .key = NULL };
 }
 
-void recent_free(struct recent *r)
+void plugin_recent_free(struct recent_answers *r)
 {
 	for (size_t i = 0; r && i < RECENT_MAX; i++)
 		answer_clear(&r->answers[i]);
@@ -59,7 +59,8 @@ static char *key_of(const struct ids *ids)
 	return strbuf_steal(&b);
 }
 
-void recent_add(struct recent *r, int64_t now_ms, const struct ids *ids, const struct choice *c)
+void plugin_recent_add(struct recent_answers *r, int64_t now_ms, const struct ids *ids,
+		       const struct choice *c)
 {
 	struct answer *answer = &r->answers[r->next++ % RECENT_MAX];
 
@@ -67,7 +68,7 @@ void recent_add(struct recent *r, int64_t now_ms, const struct ids *ids, const s
 	*answer = (struct answer) { key_of(ids), choice_copy(c), now_ms };
 }
 
-static struct answer *find(struct recent *r, int64_t now_ms, const struct ids *ids)
+static struct answer *find(struct recent_answers *r, int64_t now_ms, const struct ids *ids)
 {
 	_cleanup_free_ char *key = NULL;
 	struct answer *newest = NULL;
@@ -89,7 +90,7 @@ static struct answer *find(struct recent *r, int64_t now_ms, const struct ids *i
 	return newest;
 }
 
-struct choice *recent_take(struct recent *r, int64_t now_ms, const struct ids *ids)
+struct choice *plugin_recent_take(struct recent_answers *r, int64_t now_ms, const struct ids *ids)
 {
 	struct answer *answer = find(r, now_ms, ids);
 	struct choice *c = answer ? STEAL(answer->choice) : NULL;

@@ -11,16 +11,16 @@
 #include "kubemsg/messages.h"
 
 struct choice;
-struct recent;
+struct recent_answers;
 
-struct recent *recent_new(void);
-void recent_free(struct recent *r); /* NULL is fine */
-void recent_add(struct recent *r, int64_t now_ms, const struct ids *ids,
-		const struct choice *c); /* c is copied */
+struct recent_answers *plugin_recent_new(void);
+void plugin_recent_free(struct recent_answers *r); /* NULL is fine */
+void plugin_recent_add(struct recent_answers *r, int64_t now_ms, const struct ids *ids,
+		       const struct choice *c); /* c is copied */
 /*
  * NULL: these ids were not an answer. An answer counts once, and not after ten seconds: later the
  * same ids may go to another container of which we know nothing. To be freed.
  */
-struct choice *recent_take(struct recent *r, int64_t now_ms, const struct ids *ids);
+struct choice *plugin_recent_take(struct recent_answers *r, int64_t now_ms, const struct ids *ids);
 
 #endif

@@ -28,8 +28,8 @@ static const char *address_of(const struct hw_inventory *inv, int pci, struct ar
 	return arena_strdup(a, bdf_format(inv->pci[pci].bdf, text));
 }
 
-const char *const *record_gpus(const struct hw_inventory *inv, const int *gpus, size_t n,
-			       struct arena *a)
+const char *const *plugin_record_gpus(const struct hw_inventory *inv, const int *gpus, size_t n,
+				      struct arena *a)
 {
 	const char **v = arena_array(a, n, sizeof(*v));
 
@@ -38,7 +38,8 @@ const char *const *record_gpus(const struct hw_inventory *inv, const int *gpus, 
 	return v;
 }
 
-const char *const *record_vfs(const struct pool *pool, const int *devs, size_t n, struct arena *a)
+const char *const *plugin_record_vfs(const struct pool *pool, const int *devs, size_t n,
+				     struct arena *a)
 {
 	const char **v = arena_array(a, n, sizeof(*v));
 
@@ -108,14 +109,14 @@ static void explain(const struct choice *c, const struct pool *pool, struct ledg
 	d->owner = c->owner;
 	d->known = c->known;
 	d->source = c->source;
-	d->gpus = record_gpus(c->node->inv, c->gpus, c->n_gpus, a);
+	d->gpus = plugin_record_gpus(c->node->inv, c->gpus, c->n_gpus, a);
 	d->n_gpus = c->n_gpus;
 	d->n_free = places_of(c->node, pool, c->available, c->n_available, a, &places);
 	d->free = places;
 	d->pairs = pairs_of(c->node, pool, &out, a);
 	d->n_pairs = out.n_pairs;
 	d->cost = out.cost;
-	d->alternative = record_vfs(pool, out.runner_up, out.n_runner_up, a);
+	d->alternative = plugin_record_vfs(pool, out.runner_up, out.n_runner_up, a);
 	d->n_alternative = out.n_runner_up;
 	d->alternative_cost = out.runner_up_cost;
 }
@@ -138,20 +139,20 @@ static uint64_t decide(struct plugin *p, const struct record *r, struct arena *a
 	d.n_nodes = r->nodes ? r->n_devs : 0;
 	if (pool)
 		explain(c, pool, &d, a);
-	return holds_decide(keeper_holds(p->env->keeper), &d);
+	return holds_decide(tracker_holds(p->env->tracker), &d);
 }
 
 /* --- holds --- */
 
-bool record_same_pod(const struct ledger_owner *a, const struct ledger_owner *b)
+bool plugin_record_same_pod(const struct ledger_owner *a, const struct ledger_owner *b)
 {
 	if (!a->pod || !*a->pod || !str_eq(a->pod, b->pod) || !str_eq(a->ns, b->ns))
 		return false;
 	return !a->uid || !*a->uid || !b->uid || !*b->uid || str_eq(a->uid, b->uid);
 }
 
-struct holds_vf *record_facts(struct plugin *p, const struct pool_dev *const *devs, size_t n,
-			      struct arena *a)
+struct holds_vf *plugin_record_facts(struct plugin *p, const struct pool_dev *const *devs, size_t n,
+				     struct arena *a)
 {
 	struct holds_vf *v = arena_array(a, n, sizeof(*v));
 	struct holds_facts *facts = arena_array(a, n, sizeof(*facts));
@@ -159,7 +160,7 @@ struct holds_vf *record_facts(struct plugin *p, const struct pool_dev *const *de
 	for (size_t i = 0; i < n; i++) {
 		const struct pool_dev *dev = devs[i];
 
-		facts[i] = keeper_facts(p->env->keeper, dev->id, a);
+		facts[i] = tracker_facts(p->env->tracker, dev->id, a);
 		v[i] = (struct holds_vf) { .vf = dev->id,
 					   .resource = p->resource,
 					   .rdma = dev->rdma >= 0
@@ -179,8 +180,8 @@ static int by_address(const void *x, const void *y)
 	return (*a > *b) - (*a < *b);
 }
 
-void record_begin(struct record *r, struct plugin *p, struct choice *choice, const struct ids *ids,
-		  struct arena *a)
+void plugin_record_begin(struct record *r, struct plugin *p, struct choice *choice,
+			 const struct ids *ids, struct arena *a)
 {
 	const struct pool *pool = plugin_pool(p);
 
@@ -197,7 +198,7 @@ void record_begin(struct record *r, struct plugin *p, struct choice *choice, con
 }
 
 /* The answer has them in the order of the devices, one each. */
-void record_answer(struct record *r, const struct edits *edits, struct arena *a)
+void plugin_record_answer(struct record *r, const struct edits *edits, struct arena *a)
 {
 	const char **nodes = arena_array(a, edits->n_devs, sizeof(*nodes));
 	size_t n = 0;
@@ -210,22 +211,23 @@ void record_answer(struct record *r, const struct edits *edits, struct arena *a)
 		r->nodes = nodes;
 }
 
-void record_commit(struct record *r, struct plugin *p)
+void plugin_record_commit(struct record *r, struct plugin *p)
 {
 	_cleanup_arena_ struct arena *a = arena_new(8192);
 	static const struct ledger_owner nobody;
 	const struct ledger_owner *owner = r->choice ? &r->choice->owner : &nobody;
 
 	plugin_note_admission(p);
-	if (!p->env->keeper)
+	if (!p->env->tracker)
 		return;
 	r->decision = decide(p, r, a);
-	holds_allocated(keeper_holds(p->env->keeper), record_facts(p, r->devs, r->n_devs, a),
-			r->n_devs, owner, r->decision, keeper_now());
-	keeper_save(p->env->keeper, NULL, NULL);
+	holds_allocated(tracker_holds(p->env->tracker),
+			plugin_record_facts(p, r->devs, r->n_devs, a), r->n_devs, owner,
+			r->decision, tracker_now());
+	tracker_save(p->env->tracker, NULL, NULL);
 }
 
-void record_end(struct record *r)
+void plugin_record_end(struct record *r)
 {
 	choice_free(r->choice);
 	node_unref(r->node);

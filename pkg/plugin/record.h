@@ -14,26 +14,27 @@ struct record {
 	struct node *node;     /* owns the devices */
 	struct choice *choice; /* NULL: the kubelet did not ask, or took others */
 	const struct pool_dev **devs;
-	size_t n_devs;	    /* in the arena of record_begin() */
-	uint64_t decision;  /* its number, by record_commit(); 0 none */
+	size_t n_devs;	    /* in the arena of plugin_record_begin() */
+	uint64_t decision;  /* its number, by plugin_record_commit(); 0 none */
 	const char **nodes; /* the verbs node that the answer has for each, "uverbs5"; NULL */
 };
 
 /* choice is taken. */
-void record_begin(struct record *r, struct plugin *p, struct choice *choice, const struct ids *ids,
-		  struct arena *a);
-void record_answer(struct record *r, const struct edits *edits,
-		   struct arena *a); /* what the container is given */
-void record_commit(struct record *r, struct plugin *p);
-void record_end(struct record *r);
+void plugin_record_begin(struct record *r, struct plugin *p, struct choice *choice,
+			 const struct ids *ids, struct arena *a);
+void plugin_record_answer(struct record *r, const struct edits *edits,
+			  struct arena *a); /* what the container is given */
+void plugin_record_commit(struct record *r, struct plugin *p);
+void plugin_record_end(struct record *r);
 
-const char *const *record_gpus(const struct hw_inventory *inv, const int *gpus, size_t n,
-			       struct arena *a);
-const char *const *record_vfs(const struct pool *pool, const int *devs, size_t n, struct arena *a);
+const char *const *plugin_record_gpus(const struct hw_inventory *inv, const int *gpus, size_t n,
+				      struct arena *a);
+const char *const *plugin_record_vfs(const struct pool *pool, const int *devs, size_t n,
+				     struct arena *a);
 /* These VFs, as the machine shows them now. */
-struct holds_vf *record_facts(struct plugin *p, const struct pool_dev *const *devs, size_t n,
-			      struct arena *a);
+struct holds_vf *plugin_record_facts(struct plugin *p, const struct pool_dev *const *devs, size_t n,
+				     struct arena *a);
 /* Both are named, and nothing tells them apart. */
-bool record_same_pod(const struct ledger_owner *a, const struct ledger_owner *b);
+bool plugin_record_same_pod(const struct ledger_owner *a, const struct ledger_owner *b);
 
 #endif

@@ -1,4 +1,4 @@
-/* Registration by calling the kubelet: carries out what registration_step() says. */
+/* Registration by calling the kubelet: carries out what plugin_registration_step() says. */
 #include "plugin/plugin-internal.h"
 
 #include <stdlib.h>
@@ -80,7 +80,7 @@ static void call_register(struct plugin *p, const char *path)
 	attempt->plugin = p;
 	attempt->channel = rpc_channel_open(p->env->rpc, path, REPLY_MAX);
 	p->attempt = attempt;
-	rpc_call_unary(attempt->channel, PATH_REGISTER, msg_encode_register(&request, a),
+	rpc_call_unary(attempt->channel, PATH_REGISTER, kubemsg_encode_register(&request, a),
 		       REGISTER_TIMEOUT_MS, register_answered, attempt);
 }
 
@@ -150,8 +150,8 @@ static void tell(struct plugin *p, enum reg_state before)
 
 	if (p->reg.state == before)
 		return;
-	log_debug("kubelet", "%s: %s -> %s", p->resource, registration_state_name(before),
-		  registration_state_name(p->reg.state));
+	log_debug("kubelet", "%s: %s -> %s", p->resource, plugin_registration_state_name(before),
+		  plugin_registration_state_name(p->reg.state));
 	if (p->reg.state == REG_REGISTERED) {
 		log_info("kubelet", "%s: registered with the kubelet, %zu devices, %.1f ms",
 			 p->resource, pool ? pool->n_devs : 0,
@@ -168,7 +168,7 @@ void plugin_register_event(struct plugin *p, enum reg_event event)
 {
 	enum reg_state before = p->reg.state;
 	int timer_ms;
-	unsigned actions = registration_step(&p->reg, event, &timer_ms);
+	unsigned actions = plugin_registration_step(&p->reg, event, &timer_ms);
 
 	tell(p, before);
 	set_timer(p, timer_ms);
@@ -201,7 +201,7 @@ bool plugin_register_is_kubelet(const struct plugin *p, const struct rpc_peer *p
 	if (p->kubelet_peer.uid != (uid_t)-1)
 		kin = rpc_peer_compare(&p->kubelet_peer, peer);
 	return kin == RPC_PEER_SAME ||
-	       (kin == RPC_PEER_UNKNOWN && registration_awaits_stream(&p->reg));
+	       (kin == RPC_PEER_UNKNOWN && plugin_registration_awaits_stream(&p->reg));
 }
 
 void plugin_register_done(struct plugin *p)

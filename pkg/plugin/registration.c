@@ -113,7 +113,7 @@ static int timer_ms(struct registration *r, enum timer timer)
 	return REG_TIMER_KEEP;
 }
 
-unsigned registration_step(struct registration *r, enum reg_event event, int *ret_timer_ms)
+unsigned plugin_registration_step(struct registration *r, enum reg_event event, int *ret_timer_ms)
 {
 	const struct transition *t;
 
@@ -129,13 +129,13 @@ unsigned registration_step(struct registration *r, enum reg_event event, int *re
 	return t->actions;
 }
 
-bool registration_awaits_stream(const struct registration *r)
+bool plugin_registration_awaits_stream(const struct registration *r)
 {
 	return r->state == REG_CALLING || r->state == REG_DIALLED || r->state == REG_AWAIT ||
 	       r->state == REG_WAITING;
 }
 
-const char *registration_state_name(enum reg_state state)
+const char *plugin_registration_state_name(enum reg_state state)
 {
 	static const char *const names[REG_STATE_MAX] = {
 		[REG_DOWN] = "down",

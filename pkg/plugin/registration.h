@@ -51,9 +51,9 @@ struct registration {
 
 /* Returns what to do, REG_* flags. ret_timer_ms: when to send REG_EV_TIMER (one timer; a new value
  * replaces it), or REG_TIMER_KEEP/OFF. */
-unsigned registration_step(struct registration *r, enum reg_event event, int *ret_timer_ms);
-bool registration_awaits_stream(
+unsigned plugin_registration_step(struct registration *r, enum reg_event event, int *ret_timer_ms);
+bool plugin_registration_awaits_stream(
 	const struct registration *r); /* could one that opens now be of our call? */
-const char *registration_state_name(enum reg_state state);
+const char *plugin_registration_state_name(enum reg_state state);
 
 #endif

@@ -130,7 +130,7 @@ void plugin_get_info(void *ctx, struct rpc_call *call, struct bytes request)
 	(void)request;
 	p->asked = true;
 	p->asked_ms = clock_mono_ms();
-	rpc_reply(call, RPC_OK, NULL, msg_encode_plugin_info(&info, rpc_call_arena(call)));
+	rpc_reply(call, RPC_OK, NULL, kubemsg_encode_plugin_info(&info, rpc_call_arena(call)));
 }
 
 void plugin_notify_status(void *ctx, struct rpc_call *call, struct bytes request)
@@ -139,7 +139,7 @@ void plugin_notify_status(void *ctx, struct rpc_call *call, struct bytes request
 	struct registration_status status;
 	struct err err = { 0 };
 
-	if (msg_decode_registration_status(request, rpc_call_arena(call), &status, &err) < 0) {
+	if (kubemsg_decode_registration_status(request, rpc_call_arena(call), &status, &err) < 0) {
 		rpc_reply(call, rpc_status_of(err.code), err.msg, (struct bytes) { NULL, 0 });
 		return;
 	}

@@ -45,7 +45,7 @@ int *late_bind(const struct late_in *in, struct arena *arena)
 		b.slots[i] = (struct binding_slot) { .id = in->slots->v[i], .pool = in->pool };
 		slot_parse(in->pool->cfg->resource, b.slots[i].id, &b.slots[i].numa, &number);
 	}
-	if (choose_bound(&b, arena, &chosen, &err) < 0)
+	if (choice_for_slots(&b, arena, &chosen, &err) < 0)
 		return NULL;
 	for (size_t i = 0; i < b.n_slots; i++)
 		devs[i] = (int)(b.slots[i].dev - in->pool->devs);

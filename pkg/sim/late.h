@@ -1,4 +1,4 @@
-/* What the daemon's binder would bind to the slots of a container (choice/slots.h),
+/* What the daemon would bind to the slots of a container (choice/slots.h),
  * without the daemon. */
 #ifndef RAILMATE_SIM_LATE_H
 #define RAILMATE_SIM_LATE_H

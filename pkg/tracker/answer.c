@@ -13,15 +13,15 @@
 
 /* What is being told. */
 struct telling {
-	const struct keeper *k;
+	const struct tracker *k;
 	struct holds_answer *answer;
 	struct holds_seen *seen;
 };
 
 /* Those of the pools, and those of holds whose pool is no longer configured. */
-static bool is_ours(const struct keeper *k, const char *resource)
+static bool is_ours(const struct tracker *k, const char *resource)
 {
-	const struct ledger *l = keeper_ledger(k);
+	const struct ledger *l = tracker_ledger(k);
 
 	if (node_pool(k->node, resource))
 		return true;
@@ -64,7 +64,7 @@ static void tell_container(struct telling *t, const struct pod *pod, const struc
 	}
 }
 
-size_t keeper_count_ids(const struct pod_list *pods)
+size_t tracker_count_ids(const struct pod_list *pods)
 {
 	size_t n = 0;
 
@@ -87,18 +87,18 @@ static struct holds_pod pod_of(const struct pod *pod, struct arena *a)
 }
 
 /* Without a UID a hold could be freed by the name of its pod alone. */
-static void name_adopted(struct keeper *k)
+static void name_adopted(struct tracker *k)
 {
 	const struct holds_entry *v;
-	size_t n = keeper_checkpoint(k, &v);
+	size_t n = tracker_checkpoint(k, &v);
 
-	holds_checkpoint(k->holds, v, n, keeper_now());
+	holds_checkpoint(k->holds, v, n, tracker_now());
 }
 
-void keeper_hear(void *keeper, const struct pods_said *said)
+void tracker_hear(void *tracker, const struct pods_said *said)
 {
 	_cleanup_arena_ struct arena *a = arena_new(8192);
-	struct keeper *k = keeper;
+	struct tracker *k = tracker;
 	const struct pod_list *pods = said->pods;
 	struct holds_pod *v = arena_array(a, pods->n, sizeof(*v));
 	struct holds_answer answer = {
@@ -109,7 +109,7 @@ void keeper_hear(void *keeper, const struct pods_said *said)
 
 	if (!k->node)
 		return;
-	t.seen = arena_array(a, keeper_count_ids(pods), sizeof(*t.seen));
+	t.seen = arena_array(a, tracker_count_ids(pods), sizeof(*t.seen));
 	for (size_t p = 0; p < pods->n; p++) {
 		v[p] = pod_of(&pods->v[p], a);
 		for (size_t c = 0; c < pods->v[p].n_containers; c++)
@@ -121,11 +121,11 @@ void keeper_hear(void *keeper, const struct pods_said *said)
 	if (k->podres) {
 		answer.epoch = said->kubelet;
 		answer.active_only = podres_support(k->podres) == PODRES_GET;
-		holds_kubelet(k->holds, podres_kubelet(k->podres), keeper_now());
+		holds_kubelet(k->holds, podres_kubelet(k->podres), tracker_now());
 	}
-	n_holds = ledger_holds(keeper_ledger(k));
-	holds_answered(k->holds, &answer, keeper_now());
-	if (ledger_holds(keeper_ledger(k)) > n_holds)
+	n_holds = ledger_holds(tracker_ledger(k));
+	holds_answered(k->holds, &answer, tracker_now());
+	if (ledger_holds(tracker_ledger(k)) > n_holds)
 		name_adopted(k);
-	keeper_save(k, NULL, NULL);
+	tracker_save(k, NULL, NULL);
 }

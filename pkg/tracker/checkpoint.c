@@ -13,15 +13,15 @@
 
 #define ARENA_BYTES (64u << 10)
 
-void keeper_follow(struct keeper *k, const char *checkpoint, keeper_runs_fn runs, void *ctx)
+void tracker_follow(struct tracker *k, const char *checkpoint, tracker_runs_fn runs, void *ctx)
 {
 	k->checkpoint = checkpoint;
 	k->runs = runs;
 	k->runs_ctx = ctx;
-	keeper_uids_later(k);
+	tracker_uids_later(k);
 }
 
-static void add_pod(struct keeper *k, const struct pod *pod)
+static void add_pod(struct tracker *k, const struct pod *pod)
 {
 	for (size_t c = 0; c < pod->n_containers; c++) {
 		for (size_t h = 0; h < pod->containers[c].n_held; h++) {
@@ -37,14 +37,14 @@ static void add_pod(struct keeper *k, const struct pod *pod)
 	}
 }
 
-static bool is_as_before(struct keeper *k, const struct stat *st)
+static bool is_as_before(struct tracker *k, const struct stat *st)
 {
 	return k->entries_arena && k->entries_ino == st->st_ino &&
 	       k->entries_mtime.tv_sec == st->st_mtim.tv_sec &&
 	       k->entries_mtime.tv_nsec == st->st_mtim.tv_nsec;
 }
 
-size_t keeper_checkpoint(struct keeper *k, const struct holds_entry **ret)
+size_t tracker_checkpoint(struct tracker *k, const struct holds_entry **ret)
 {
 	struct stat st = { 0 };
 	struct pod_list pods;
@@ -53,13 +53,13 @@ size_t keeper_checkpoint(struct keeper *k, const struct holds_entry **ret)
 	if (!k->checkpoint || stat(k->checkpoint, &st) < 0)
 		return 0;
 	if (!is_as_before(k, &st)) {
-		keeper_checkpoint_done(k);
+		tracker_checkpoint_done(k);
 		k->entries_arena = arena_new(ARENA_BYTES);
 		k->entries_ino = st.st_ino;
 		k->entries_mtime = st.st_mtim;
 		pods = checkpoint_pods(k->checkpoint, k->entries_arena);
-		k->entries =
-			arena_array(k->entries_arena, keeper_count_ids(&pods), sizeof(*k->entries));
+		k->entries = arena_array(k->entries_arena, tracker_count_ids(&pods),
+					 sizeof(*k->entries));
 		for (size_t p = 0; p < pods.n; p++)
 			add_pod(k, &pods.v[p]);
 	}
@@ -67,16 +67,16 @@ size_t keeper_checkpoint(struct keeper *k, const struct holds_entry **ret)
 	return k->n_entries;
 }
 
-const char *keeper_uid_of(struct keeper *k, const char *resource, const char *id)
+const char *tracker_uid_of(struct tracker *k, const char *resource, const char *id)
 {
 	const struct holds_entry *v;
-	size_t n = keeper_checkpoint(k, &v);
+	size_t n = tracker_checkpoint(k, &v);
 
 	return holds_checkpoint_uid(v, n, resource, id);
 }
 
 /* An idle daemon keeps no copy of it. */
-void keeper_checkpoint_done(struct keeper *k)
+void tracker_checkpoint_done(struct tracker *k)
 {
 	arena_free(STEAL(k->entries_arena));
 	k->entries = NULL;
@@ -92,7 +92,7 @@ static bool lacks_uid(const struct ledger_hold *hold)
 
 /* Reading the checkpoint takes longer than an answer to the kubelet: not while one pod is admitted
  * after the other, but they may never pause. */
-static bool is_too_busy(const struct keeper *k)
+static bool is_too_busy(const struct tracker *k)
 {
 	int64_t now = clock_mono_ms();
 
@@ -102,25 +102,25 @@ static bool is_too_busy(const struct keeper *k)
 
 static void fill(void *arg)
 {
-	struct keeper *k = arg;
+	struct tracker *k = arg;
 	const struct holds_entry *v;
 	size_t n;
 
 	k->uids = is_too_busy(k) ? rpc_after(k->rpc, k->pace.uids_ms, fill, k) : NULL;
 	if (k->uids)
 		return;
-	n = keeper_checkpoint(k, &v);
-	holds_checkpoint(k->holds, v, n, keeper_now());
-	keeper_checkpoint_done(k);
-	k->uids_filled = ledger_generation(keeper_ledger(k));
-	keeper_save(k, NULL, NULL);
+	n = tracker_checkpoint(k, &v);
+	holds_checkpoint(k->holds, v, n, tracker_now());
+	tracker_checkpoint_done(k);
+	k->uids_filled = ledger_generation(tracker_ledger(k));
+	tracker_save(k, NULL, NULL);
 }
 
 /* The kubelet writes its checkpoint when the container has got all that it asks for. What it does
  * not know after a change of ours is asked again after the next. */
-void keeper_uids_later(struct keeper *k)
+void tracker_uids_later(struct tracker *k)
 {
-	const struct ledger *l = keeper_ledger(k);
+	const struct ledger *l = tracker_ledger(k);
 
 	if (!k->checkpoint || k->uids || k->uids_filled == ledger_generation(l))
 		return;

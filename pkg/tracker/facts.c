@@ -68,15 +68,15 @@ static const char *why_away(const struct view *v, const struct ledger_hold *hold
 	return NULL;
 }
 
-static bool is_held(const struct keeper *k, const struct hw_rdma *rdma)
+static bool is_held(const struct tracker *k, const struct hw_rdma *rdma)
 {
 	char bdf[BDF_STRLEN];
 
 	return rdma->pci < 0 ||
-	       ledger_find(keeper_ledger(k), bdf_format(k->node->inv->pci[rdma->pci].bdf, bdf));
+	       ledger_find(tracker_ledger(k), bdf_format(k->node->inv->pci[rdma->pci].bdf, bdf));
 }
 
-static unsigned count_host_users(const struct keeper *k)
+static unsigned count_host_users(const struct tracker *k)
 {
 	unsigned least = UINT_MAX, users;
 
@@ -95,7 +95,7 @@ static unsigned count_host_users(const struct keeper *k)
  * devices without a hold have open, all of them, PFs' too, is not a container's. With every device
  * held, what it was before counts.
  */
-static unsigned host_users(struct keeper *k)
+static unsigned host_users(struct tracker *k)
 {
 	unsigned least;
 
@@ -107,7 +107,7 @@ static unsigned host_users(struct keeper *k)
 	return k->host_users;
 }
 
-static unsigned container_users(struct keeper *k, const struct view *v)
+static unsigned container_users(struct tracker *k, const struct view *v)
 {
 	unsigned users = 0, hosts;
 
@@ -117,7 +117,7 @@ static unsigned container_users(struct keeper *k, const struct view *v)
 	return users > hosts ? users - hosts : 0;
 }
 
-static const char *why_open(struct keeper *k, const struct view *v, struct arena *a)
+static const char *why_open(struct tracker *k, const struct view *v, struct arena *a)
 {
 	unsigned users = container_users(k, v);
 
@@ -128,7 +128,7 @@ static const char *why_open(struct keeper *k, const struct view *v, struct arena
 
 /* That a pod has no cgroup says something only where cgroups of pods have been found by their UIDs:
  * there may be another kubelet's. */
-static enum holds_cgroup cgroup_of(struct keeper *k, const char *uid)
+static enum holds_cgroup cgroup_of(struct tracker *k, const char *uid)
 {
 	int r;
 
@@ -149,7 +149,7 @@ static int stop(void *arg, const char *name)
 }
 
 /* The picture does not have it. Is that so, or could the bus not be read? */
-static bool is_off_the_bus(const struct keeper *k, const char *vf)
+static bool is_off_the_bus(const struct tracker *k, const char *vf)
 {
 	if (!k->root)
 		return true;
@@ -157,9 +157,9 @@ static bool is_off_the_bus(const struct keeper *k, const char *vf)
 	       !sysroot_exists(k->root, "sys/bus/pci/devices/%s", vf);
 }
 
-struct holds_facts keeper_facts(struct keeper *k, const char *vf, struct arena *a)
+struct holds_facts tracker_facts(struct tracker *k, const char *vf, struct arena *a)
 {
-	const struct ledger_hold *hold = ledger_find(keeper_ledger(k), vf);
+	const struct ledger_hold *hold = ledger_find(tracker_ledger(k), vf);
 	struct holds_facts f = { .uid = arena_strdup(a, holds_uid_of(k->holds, vf)) };
 	struct view v;
 
@@ -178,7 +178,7 @@ struct holds_facts keeper_facts(struct keeper *k, const char *vf, struct arena *
 	return f;
 }
 
-bool keeper_is_open(struct keeper *k, const char *vf)
+bool tracker_is_open(struct tracker *k, const char *vf)
 {
 	struct view v;
 
@@ -192,8 +192,8 @@ bool keeper_is_open(struct keeper *k, const char *vf)
 
 static void look_at_all(void *arg)
 {
-	struct keeper *k = arg;
-	const struct ledger *l = keeper_ledger(k);
+	struct tracker *k = arg;
+	const struct ledger *l = tracker_ledger(k);
 	const struct ledger_owner *owner;
 	const char *slot;
 
@@ -202,27 +202,27 @@ static void look_at_all(void *arg)
 		_cleanup_arena_ struct arena *a = arena_new(512);
 		struct holds_facts facts;
 
-		if (!holds_wants_look(k->holds, i, keeper_now()))
+		if (!holds_wants_look(k->holds, i, tracker_now()))
 			continue;
-		facts = keeper_facts(k, ledger_hold_at(l, i)->vf, a);
+		facts = tracker_facts(k, ledger_hold_at(l, i)->vf, a);
 		holds_looked(k->holds, arena_strdup(a, ledger_hold_at(l, i)->vf), &facts,
-			     keeper_now());
+			     tracker_now());
 	}
 	for (size_t i = 0; (slot = holds_unknown(k->holds, i, &owner)); i++)
 		holds_unknown_looked(k->holds, slot, cgroup_of(k, owner->uid));
-	keeper_save(k, NULL, NULL);
+	tracker_save(k, NULL, NULL);
 }
 
-static bool wants_some(struct keeper *k)
+static bool wants_some(struct tracker *k)
 {
-	for (size_t i = 0; i < ledger_holds(keeper_ledger(k)); i++) {
-		if (holds_wants_look(k->holds, i, keeper_now()))
+	for (size_t i = 0; i < ledger_holds(tracker_ledger(k)); i++) {
+		if (holds_wants_look(k->holds, i, tracker_now()))
 			return true;
 	}
 	return holds_unknown(k->holds, 0, NULL) != NULL;
 }
 
-void keeper_drain_later(struct keeper *k)
+void tracker_drain_later(struct tracker *k)
 {
 	if (!k->drain && wants_some(k))
 		k->drain = rpc_after(k->rpc, k->pace.drain_ms, look_at_all, k);
@@ -230,9 +230,9 @@ void keeper_drain_later(struct keeper *k)
 
 /* --- a picture of the node --- */
 
-void keeper_complete(struct keeper *k)
+void tracker_complete(struct tracker *k)
 {
-	const struct ledger *l = keeper_ledger(k);
+	const struct ledger *l = tracker_ledger(k);
 
 	if (!k->node || k->completed == ledger_generation(l))
 		return;
@@ -243,11 +243,11 @@ void keeper_complete(struct keeper *k)
 		if (v.fn)
 			holds_devices(k->holds, hold->vf, v.rdma, v.fn->netdev, v.fn->driver);
 	}
-	keeper_tell_unlisted(k);
+	tracker_tell_unlisted(k);
 	k->completed = ledger_generation(l);
 }
 
-void keeper_update(struct keeper *k, struct node *node)
+void tracker_update(struct tracker *k, struct node *node)
 {
 	struct node *before = k->node;
 
@@ -257,20 +257,20 @@ void keeper_update(struct keeper *k, struct node *node)
 	rpc_timer_cancel(STEAL(k->drain));
 	if (wants_some(k))
 		look_at_all(k);
-	keeper_complete(k);
-	keeper_save(k, NULL, NULL);
+	tracker_complete(k);
+	tracker_save(k, NULL, NULL);
 }
 
 /* --- holds of VFs that no pool lists --- */
 
-void keeper_listen_unlisted(struct keeper *k,
-			    void (*unlisted)(void *ctx, const struct node_seed *seed), void *ctx)
+void tracker_listen_unlisted(struct tracker *k,
+			     void (*unlisted)(void *ctx, const struct node_seed *seed), void *ctx)
 {
 	k->unlisted = unlisted;
 	k->unlisted_ctx = ctx;
 }
 
-static bool is_told(struct keeper *k, const char *vf)
+static bool is_told(struct tracker *k, const char *vf)
 {
 	for (size_t i = 0; i < k->n_told; i++) {
 		if (!strcmp(k->told_unlisted[i], vf))
@@ -283,9 +283,9 @@ static bool is_told(struct keeper *k, const char *vf)
 }
 
 /* Its driver is bound, and it was in the pool once, for a container has it. */
-void keeper_tell_unlisted(struct keeper *k)
+void tracker_tell_unlisted(struct tracker *k)
 {
-	const struct ledger *l = keeper_ledger(k);
+	const struct ledger *l = tracker_ledger(k);
 
 	for (size_t i = 0; k->unlisted && i < ledger_holds(l); i++) {
 		const struct ledger_hold *hold = ledger_hold_at(l, i);

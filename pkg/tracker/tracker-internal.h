@@ -1,4 +1,4 @@
-/* What the files of the keeper share. Everything runs on the rpc thread. */
+/* What the files of the tracker share. Everything runs on the rpc thread. */
 #ifndef RAILMATE_TRACKER_TRACKER_INTERNAL_H
 #define RAILMATE_TRACKER_TRACKER_INTERNAL_H
 
@@ -18,7 +18,7 @@ struct store;
 struct waiter;
 
 /* How long things take; tests are quicker. */
-struct keeper_pace {
+struct tracker_pace {
 	unsigned settle_ms; /* what nobody waits for goes to the disk together */
 	unsigned retry_ms;  /* a store that failed is tried again, and a state directory that could
 			       not be opened */
@@ -33,14 +33,14 @@ struct keeper_pace {
 	unsigned quiet_ms;	 /* no List so soon after an allocation */
 };
 
-struct keeper {
+struct tracker {
 	struct rpc *rpc;
 	struct holds *holds;
 	const struct sysroot *root; /* NULL: none */
 	struct node *node;	    /* NULL: none yet */
-	struct keeper_pace pace;
-	bool running; /* keeper_run_now() is at work: what it does is no reason to begin again */
-	keeper_users_fn users;
+	struct tracker_pace pace;
+	bool running; /* tracker_run_now() is at work: what it does is no reason to begin again */
+	tracker_users_fn users;
 	void *users_ctx;
 	unsigned host_users;	     /* contexts that every RDMA device has, whoever holds it */
 	int64_t host_users_until_ms; /* monotonic: then they are counted again */
@@ -60,7 +60,7 @@ struct keeper {
 	size_t n_entries;
 	struct timespec entries_mtime;
 	uint64_t entries_ino;
-	keeper_runs_fn runs; /* NULL: cgroups are not seen */
+	tracker_runs_fn runs; /* NULL: cgroups are not seen */
 	void *runs_ctx;
 	bool cgroups_found; /* of some pod, by its UID, now or by the ledger */
 	struct rpc_timer *uids;
@@ -90,18 +90,18 @@ struct keeper {
 	int64_t listed_ms;
 };
 
-void keeper_uids_later(struct keeper *k);  /* if a hold lacks the UID of its pod */
-void keeper_drain_later(struct keeper *k); /* if holds wants to know of a VF */
+void tracker_uids_later(struct tracker *k);  /* if a hold lacks the UID of its pod */
+void tracker_drain_later(struct tracker *k); /* if holds wants to know of a VF */
 /* Holds of VFs that no pool lists. */
-void keeper_tell_unlisted(struct keeper *k);
-void keeper_complete(struct keeper *k); /* fills in what holds do not know of their VFs, as far as
+void tracker_tell_unlisted(struct tracker *k);
+void tracker_complete(struct tracker *k); /* fills in what holds do not know of their VFs, as far as
 					   the node shows it */
 
-size_t keeper_count_ids(const struct pod_list *pods); /* that all their containers have */
+size_t tracker_count_ids(const struct pod_list *pods); /* that all their containers have */
 
-void keeper_watch_wake(struct keeper *k); /* something is held */
-void keeper_watch_done(struct keeper *k);
-void keeper_checkpoint_done(struct keeper *k);
-void keeper_reopen_done(struct keeper *k);
+void tracker_watch_wake(struct tracker *k); /* something is held */
+void tracker_watch_done(struct tracker *k);
+void tracker_checkpoint_done(struct tracker *k);
+void tracker_reopen_done(struct tracker *k);
 
 #endif

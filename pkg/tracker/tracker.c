@@ -28,24 +28,24 @@ struct waiter {
 	void *arg;
 };
 
-/* One text on its way to the disk. Outlives the keeper if that goes first. */
+/* One text on its way to the disk. Outlives the tracker if that goes first. */
 struct store {
-	struct keeper *k; /* NULL: gone */
+	struct tracker *k; /* NULL: gone */
 	struct rpc *rpc;
 	uint64_t generation;
 	bool posted; /* the rpc thread will hear of it */
 	struct err err;
 };
 
-struct holds_now keeper_now(void)
+struct holds_now tracker_now(void)
 {
 	return (struct holds_now) { .mono_ms = clock_mono_ms(), .wall_ms = clock_wall_ms() };
 }
 
-struct keeper *keeper_new(struct rpc *rpc, struct holds *holds, struct ledger_file *file,
-			  const struct sysroot *root, keeper_users_fn users, void *users_ctx)
+struct tracker *tracker_new(struct rpc *rpc, struct holds *holds, struct ledger_file *file,
+			    const struct sysroot *root, tracker_users_fn users, void *users_ctx)
 {
-	static const struct keeper_pace pace = {
+	static const struct tracker_pace pace = {
 		.settle_ms = 50,
 		.retry_ms = 5000,
 		.drain_ms = 1000,
@@ -57,7 +57,7 @@ struct keeper *keeper_new(struct rpc *rpc, struct holds *holds, struct ledger_fi
 		.host_ms = 200,
 		.quiet_ms = 2000,
 	};
-	struct keeper *k = xcalloc(1, sizeof(*k));
+	struct tracker *k = xcalloc(1, sizeof(*k));
 
 	k->rpc = rpc;
 	k->holds = holds;
@@ -67,37 +67,37 @@ struct keeper *keeper_new(struct rpc *rpc, struct holds *holds, struct ledger_fi
 	k->users_ctx = users_ctx;
 	k->pace = pace;
 	k->last_waiter = &k->waiters;
-	for (size_t i = 0; i < ledger_holds(keeper_ledger(k)); i++)
-		k->cgroups_found |= ledger_hold_at(keeper_ledger(k), i)->seen_cgroup;
+	for (size_t i = 0; i < ledger_holds(tracker_ledger(k)); i++)
+		k->cgroups_found |= ledger_hold_at(tracker_ledger(k), i)->seen_cgroup;
 	if (file)
 		k->writer = ledger_writer_start(file);
 	return k;
 }
 
-struct holds *keeper_holds(struct keeper *k)
+struct holds *tracker_holds(struct tracker *k)
 {
 	return k->holds;
 }
 
-const struct ledger *keeper_ledger(const struct keeper *k)
+const struct ledger *tracker_ledger(const struct tracker *k)
 {
 	return holds_ledger(k->holds);
 }
 
-const struct node *keeper_node(const struct keeper *k)
+const struct node *tracker_node(const struct tracker *k)
 {
 	return k->node;
 }
 
-void keeper_listen(struct keeper *k, void (*note)(void *ctx, bool bad, const char *sentence),
-		   void (*changed)(void *ctx), void *ctx)
+void tracker_listen(struct tracker *k, void (*note)(void *ctx, bool bad, const char *sentence),
+		    void (*changed)(void *ctx), void *ctx)
 {
 	k->note = note;
 	k->changed = changed;
 	k->listener = ctx;
 }
 
-void keeper_say(struct keeper *k, bool bad, const char *fmt, ...)
+void tracker_say(struct tracker *k, bool bad, const char *fmt, ...)
 {
 	char line[640];
 	va_list ap;
@@ -113,27 +113,27 @@ void keeper_say(struct keeper *k, bool bad, const char *fmt, ...)
 
 static void tell_now(void *arg)
 {
-	struct keeper *k = arg;
+	struct tracker *k = arg;
 
 	k->tell = NULL;
 	k->changed(k->listener);
 }
 
-static void tell_changed(struct keeper *k)
+static void tell_changed(struct tracker *k)
 {
 	if (k->changed && !k->tell)
 		k->tell = rpc_after(k->rpc, 0, tell_now, k);
 }
 
-static void look_at(struct keeper *k, const char *vf)
+static void look_at(struct tracker *k, const char *vf)
 {
 	_cleanup_arena_ struct arena *a = arena_new(512);
-	struct holds_facts facts = keeper_facts(k, vf, a);
+	struct holds_facts facts = tracker_facts(k, vf, a);
 
-	holds_looked(k->holds, vf, &facts, keeper_now());
+	holds_looked(k->holds, vf, &facts, tracker_now());
 }
 
-void keeper_run_now(struct keeper *k)
+void tracker_run_now(struct tracker *k)
 {
 	struct holds_action action;
 
@@ -142,7 +142,7 @@ void keeper_run_now(struct keeper *k)
 	k->running = true;
 	while (holds_next(k->holds, &action)) {
 		if (action.kind == HOLDS_SAY)
-			keeper_say(k, action.bad, "%s", action.text);
+			tracker_say(k, action.bad, "%s", action.text);
 		else if (action.kind == HOLDS_LOOK)
 			look_at(k, action.text);
 		else
@@ -153,13 +153,13 @@ void keeper_run_now(struct keeper *k)
 
 /* --- storing --- */
 
-static void store_now(struct keeper *k);
-static void store_soon(struct keeper *k);
-static void serve_waiters(struct keeper *k);
+static void store_now(struct tracker *k);
+static void store_soon(struct tracker *k);
+static void serve_waiters(struct tracker *k);
 
 static void lose_patience(void *arg)
 {
-	struct keeper *k = arg;
+	struct tracker *k = arg;
 
 	k->patience = NULL;
 	serve_waiters(k);
@@ -168,36 +168,36 @@ static void lose_patience(void *arg)
 /* Those that may be answered, the oldest first; the rest waits for the disk, and no longer than
  * holds says.
  */
-static void serve_waiters(struct keeper *k)
+static void serve_waiters(struct tracker *k)
 {
 	struct waiter *w;
 
 	while ((w = k->waiters) &&
-	       holds_may_answer(k->holds, w->generation, w->since_ms, keeper_now())) {
+	       holds_may_answer(k->holds, w->generation, w->since_ms, tracker_now())) {
 		k->waiters = w->next;
 		if (!k->waiters)
 			k->last_waiter = &k->waiters;
 		w->done(w->arg);
 		free(w);
 	}
-	keeper_run_now(k);
+	tracker_run_now(k);
 	if (k->waiters && !k->patience)
 		k->patience = rpc_after(k->rpc, k->pace.drain_ms, lose_patience, k);
 }
 
 static void store_later(void *arg)
 {
-	struct keeper *k = arg;
+	struct tracker *k = arg;
 
 	k->soon = NULL;
 	k->hurried = false;
-	keeper_complete(k);
+	tracker_complete(k);
 	store_now(k);
 	serve_waiters(k);
 }
 
 /* Never at once: the answer of the call that we are in goes first. */
-static void store_soon(struct keeper *k)
+static void store_soon(struct tracker *k)
 {
 	if (k->soon && (k->hurried || !k->waiters))
 		return;
@@ -208,18 +208,18 @@ static void store_soon(struct keeper *k)
 
 static void store_again(void *arg)
 {
-	struct keeper *k = arg;
+	struct tracker *k = arg;
 
 	k->retry = NULL;
 	store_now(k);
 }
 
-static void store_failed(struct keeper *k, const struct err *err)
+static void store_failed(struct tracker *k, const struct err *err)
 {
 	if (!k->failing)
-		keeper_say(k, true,
-			   "%s; the ledger is kept in memory, and stored when that works again",
-			   err->msg);
+		tracker_say(k, true,
+			    "%s; the ledger is kept in memory, and stored when that works again",
+			    err->msg);
 	k->failing = true;
 	if (!k->retry)
 		k->retry = rpc_after(k->rpc, k->pace.retry_ms, store_again, k);
@@ -228,14 +228,14 @@ static void store_failed(struct keeper *k, const struct err *err)
 static void stored_on_rpc(void *arg)
 {
 	struct store *s = arg;
-	struct keeper *k = s->k;
+	struct tracker *k = s->k;
 
 	if (!k) {
 		free(s);
 		return;
 	}
 	k->store = NULL;
-	holds_stored(k->holds, s->generation, !s->err.code, keeper_now());
+	holds_stored(k->holds, s->generation, !s->err.code, tracker_now());
 	if (s->err.code)
 		store_failed(k, &s->err);
 	else
@@ -259,35 +259,35 @@ static void on_stored(void *arg, const struct err *err)
 }
 
 /* What is newer than a store under way follows it. */
-static void store_now(struct keeper *k)
+static void store_now(struct tracker *k)
 {
 	struct strbuf text = STRBUF_INIT;
-	uint64_t generation = ledger_generation(keeper_ledger(k));
+	uint64_t generation = ledger_generation(tracker_ledger(k));
 	size_t len;
 
 	if (k->store || !holds_wants_store(k->holds))
 		return;
 	if (!k->file) {
-		holds_stored(k->holds, generation, true, keeper_now());
+		holds_stored(k->holds, generation, true, tracker_now());
 		return;
 	}
-	ledger_write(keeper_ledger(k), &text);
+	ledger_write(tracker_ledger(k), &text);
 	len = text.len;
 	k->store = xcalloc(1, sizeof(*k->store));
 	*k->store = (struct store) { .k = k, .rpc = k->rpc, .generation = generation };
-	holds_storing(k->holds, generation, keeper_now());
+	holds_storing(k->holds, generation, tracker_now());
 	ledger_writer_put(k->writer, strbuf_steal(&text), len, on_stored, k->store);
 }
 
-void keeper_save(struct keeper *k, void (*done)(void *arg), void *arg)
+void tracker_save(struct tracker *k, void (*done)(void *arg), void *arg)
 {
 	struct waiter *w;
 
-	keeper_run_now(k);
+	tracker_run_now(k);
 	k->busy_ms = clock_mono_ms();
 	if (done) {
 		w = xcalloc(1, sizeof(*w));
-		*w = (struct waiter) { .generation = ledger_generation(keeper_ledger(k)),
+		*w = (struct waiter) { .generation = ledger_generation(tracker_ledger(k)),
 				       .since_ms = k->busy_ms,
 				       .done = done,
 				       .arg = arg };
@@ -295,16 +295,16 @@ void keeper_save(struct keeper *k, void (*done)(void *arg), void *arg)
 		k->last_waiter = &w->next;
 	}
 	store_soon(k);
-	keeper_uids_later(k);
-	keeper_drain_later(k);
-	keeper_watch_wake(k);
+	tracker_uids_later(k);
+	tracker_drain_later(k);
+	tracker_watch_wake(k);
 }
 
 /* --- a state directory that could not be opened --- */
 
-/* A thread's question to the disk, which may hang. Outlives the keeper if that goes first. */
+/* A thread's question to the disk, which may hang. Outlives the tracker if that goes first. */
 struct reopen {
-	struct keeper *k; /* NULL: gone */
+	struct tracker *k; /* NULL: gone */
 	struct rpc *rpc;
 	char *dir;
 	struct ledger_file *file;
@@ -322,10 +322,10 @@ static void reopen_free(struct reopen *r)
 	free(r);
 }
 
-static void reopen_later(struct keeper *k);
+static void reopen_later(struct tracker *k);
 
 /* What it says was decided before we started; what was decided since has higher numbers. */
-static void claim_all(struct keeper *k, const struct ledger *ledger)
+static void claim_all(struct tracker *k, const struct ledger *ledger)
 {
 	for (size_t i = 0; i < ledger_holds(ledger); i++) {
 		const struct ledger_hold *hold = ledger_hold_at(ledger, i);
@@ -339,14 +339,14 @@ static void claim_all(struct keeper *k, const struct ledger *ledger)
 		};
 
 		if (!hold->pending)
-			holds_claimed(k->holds, &claim, keeper_now());
+			holds_claimed(k->holds, &claim, tracker_now());
 	}
 }
 
 static void reopened_on_rpc(void *arg)
 {
 	struct reopen *r = arg;
-	struct keeper *k = r->k;
+	struct tracker *k = r->k;
 
 	if (!k) {
 		reopen_free(r);
@@ -364,11 +364,11 @@ static void reopened_on_rpc(void *arg)
 	k->file = STEAL(r->file);
 	k->writer = ledger_writer_start(k->file);
 	holds_restore(k->holds);
-	keeper_say(k, false,
-		   "state directory %s: it can be opened again, and the ledger is stored there",
-		   r->dir);
+	tracker_say(k, false,
+		    "state directory %s: it can be opened again, and the ledger is stored there",
+		    r->dir);
 	reopen_free(r);
-	keeper_save(k, NULL, NULL);
+	tracker_save(k, NULL, NULL);
 }
 
 static void *try_open(void *arg)
@@ -387,7 +387,7 @@ static void *try_open(void *arg)
 
 static void reopen_now(void *arg)
 {
-	struct keeper *k = arg;
+	struct tracker *k = arg;
 	sigset_t all, before;
 	pthread_t thread;
 	int e;
@@ -407,18 +407,18 @@ static void reopen_now(void *arg)
 	reopen_later(k);
 }
 
-static void reopen_later(struct keeper *k)
+static void reopen_later(struct tracker *k)
 {
 	k->reopen_timer = rpc_after(k->rpc, k->pace.retry_ms, reopen_now, k);
 }
 
-void keeper_reopen(struct keeper *k, const char *dir)
+void tracker_reopen(struct tracker *k, const char *dir)
 {
 	k->reopen_dir = dir;
 	reopen_later(k);
 }
 
-void keeper_reopen_done(struct keeper *k)
+void tracker_reopen_done(struct tracker *k)
 {
 	rpc_timer_cancel(STEAL(k->reopen_timer));
 	if (k->reopen)
@@ -427,19 +427,19 @@ void keeper_reopen_done(struct keeper *k)
 
 /* --- the end --- */
 
-static void drop_store(struct keeper *k)
+static void drop_store(struct tracker *k)
 {
 	struct store *s = STEAL(k->store);
 
 	if (!s)
 		return;
-	holds_stored(k->holds, s->generation, !s->err.code, keeper_now());
+	holds_stored(k->holds, s->generation, !s->err.code, tracker_now());
 	s->k = NULL;
 	if (!s->posted)
 		free(s);
 }
 
-static void flush(struct keeper *k)
+static void flush(struct tracker *k)
 {
 	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	struct err err = { 0 };
@@ -448,9 +448,10 @@ static void flush(struct keeper *k)
 	ledger_writer_stop(STEAL(k->writer));
 	drop_store(k);
 	if (k->file && holds_wants_store(k->holds)) {
-		ledger_write(keeper_ledger(k), &text);
+		ledger_write(tracker_ledger(k), &text);
 		if (ledger_file_store(k->file, text.s, text.len, &err) < 0 && !k->failing)
-			keeper_say(k, true, "%s; the last changes of the ledger are lost", err.msg);
+			tracker_say(k, true, "%s; the last changes of the ledger are lost",
+				    err.msg);
 	}
 	while ((w = k->waiters)) {
 		k->waiters = w->next;
@@ -459,7 +460,7 @@ static void flush(struct keeper *k)
 	}
 }
 
-void keeper_free(struct keeper *k)
+void tracker_free(struct tracker *k)
 {
 	if (!k)
 		return;
@@ -469,10 +470,10 @@ void keeper_free(struct keeper *k)
 	rpc_timer_cancel(STEAL(k->drain));
 	rpc_timer_cancel(STEAL(k->tell));
 	rpc_timer_cancel(STEAL(k->uids));
-	keeper_reopen_done(k);
-	keeper_watch_done(k);
+	tracker_reopen_done(k);
+	tracker_watch_done(k);
 	flush(k);
-	keeper_checkpoint_done(k);
+	tracker_checkpoint_done(k);
 	holds_free(k->holds);
 	ledger_file_close(k->file);
 	node_unref(k->node);

@@ -24,22 +24,22 @@
 
 static void tick(void *arg);
 
-static void tick_in(struct keeper *k, unsigned ms)
+static void tick_in(struct tracker *k, unsigned ms)
 {
 	if (!k->tick && !k->asked && k->podres &&
-	    (ledger_holds(keeper_ledger(k)) || !holds_is_settled(k->holds)))
+	    (ledger_holds(tracker_ledger(k)) || !holds_is_settled(k->holds)))
 		k->tick = rpc_after(k->rpc, ms, tick, k);
 }
 
-void keeper_watch_wake(struct keeper *k)
+void tracker_watch_wake(struct tracker *k)
 {
 	tick_in(k, k->pace.look_ms);
 }
 
-void keeper_watch(struct keeper *k, struct podres *podres)
+void tracker_watch(struct tracker *k, struct podres *podres)
 {
 	k->podres = podres;
-	podres_subscribe(podres, keeper_hear, k);
+	podres_subscribe(podres, tracker_hear, k);
 	holds_set_blind(k->holds, false);
 	tick_in(k, k->pace.look_ms);
 }
@@ -54,13 +54,13 @@ static int owner_cmp(const struct ledger_owner *o, const char *ns, const char *n
 }
 
 /* The first pod behind that one, in the order of names; NULL: it was the last. */
-static const struct ledger_owner *next_owner(const struct keeper *k, const char *ns,
+static const struct ledger_owner *next_owner(const struct tracker *k, const char *ns,
 					     const char *name)
 {
 	const struct ledger_owner *best = NULL;
 
-	for (size_t i = 0; i < ledger_holds(keeper_ledger(k)); i++) {
-		const struct ledger_owner *o = &ledger_hold_at(keeper_ledger(k), i)->owner;
+	for (size_t i = 0; i < ledger_holds(tracker_ledger(k)); i++) {
+		const struct ledger_owner *o = &ledger_hold_at(tracker_ledger(k), i)->owner;
 
 		if (*o->pod && owner_cmp(o, ns, name) > 0 &&
 		    (!best || owner_cmp(o, best->ns, best->pod) < 0))
@@ -77,13 +77,13 @@ static int by_owner(const void *a, const void *b)
 	return owner_cmp(x, y->ns, y->pod);
 }
 
-static size_t count_pods(const struct keeper *k)
+static size_t count_pods(const struct tracker *k)
 {
-	size_t n = ledger_holds(keeper_ledger(k)), pods = 0;
+	size_t n = ledger_holds(tracker_ledger(k)), pods = 0;
 	_cleanup_free_ const struct ledger_owner **all = xcalloc(n, sizeof(*all));
 
 	for (size_t i = 0; i < n; i++)
-		all[i] = &ledger_hold_at(keeper_ledger(k), i)->owner;
+		all[i] = &ledger_hold_at(tracker_ledger(k), i)->owner;
 	qsort(all, n, sizeof(*all), by_owner);
 	for (size_t i = 0; i < n; i++)
 		pods += i == 0 || by_owner(&all[i - 1], &all[i]) != 0;
@@ -92,7 +92,7 @@ static size_t count_pods(const struct keeper *k)
 
 /* Once around in look_ms, however many have come since the last one; sooner when somebody has to be
  * missed once more. */
-static unsigned pause_of(const struct keeper *k)
+static unsigned pause_of(const struct tracker *k)
 {
 	unsigned round = k->pace.look_ms, ms;
 	size_t n = count_pods(k);
@@ -105,11 +105,11 @@ static unsigned pause_of(const struct keeper *k)
 
 /* --- asking --- */
 
-/* keeper_hear() has been told what the kubelet said. */
+/* tracker_hear() has been told what the kubelet said. */
 static void answered(void *arg, enum podres_result result, const struct pod_list *pods,
 		     const char *why)
 {
-	struct keeper *k = pending_end(arg);
+	struct tracker *k = pending_end(arg);
 
 	(void)result;
 	(void)pods;
@@ -117,26 +117,26 @@ static void answered(void *arg, enum podres_result result, const struct pod_list
 	if (!k)
 		return;
 	tick_in(k, pause_of(k));
-	keeper_uids_later(k);
+	tracker_uids_later(k);
 }
 
-static void ask_for_all(struct keeper *k)
+static void ask_for_all(struct tracker *k)
 {
 	k->listed_ms = clock_mono_ms();
 	podres_list_quietly(k->podres, ANSWER_MS, answered, pending_new(k, &k->asked));
 }
 
 /* Nobody's name is on it: Get cannot help. */
-static bool has_nameless(const struct keeper *k)
+static bool has_nameless(const struct tracker *k)
 {
-	for (size_t i = 0; i < ledger_holds(keeper_ledger(k)); i++) {
-		if (!*ledger_hold_at(keeper_ledger(k), i)->owner.pod)
+	for (size_t i = 0; i < ledger_holds(tracker_ledger(k)); i++) {
+		if (!*ledger_hold_at(tracker_ledger(k), i)->owner.pod)
 			return true;
 	}
 	return false;
 }
 
-static bool may_list(const struct keeper *k)
+static bool may_list(const struct tracker *k)
 {
 	int64_t now = clock_mono_ms();
 
@@ -145,7 +145,7 @@ static bool may_list(const struct keeper *k)
 	return now - k->listed_ms >= k->pace.list_ms && now - k->busy_ms >= k->pace.quiet_ms;
 }
 
-static bool ask_next(struct keeper *k)
+static bool ask_next(struct tracker *k)
 {
 	const struct ledger_owner *pod = NULL;
 
@@ -163,7 +163,7 @@ static bool ask_next(struct keeper *k)
 
 static void tick(void *arg)
 {
-	struct keeper *k = arg;
+	struct tracker *k = arg;
 	enum podres_support support = podres_support(k->podres);
 	bool asked = false;
 
@@ -181,7 +181,7 @@ static void tick(void *arg)
 		tick_in(k, pause_of(k));
 }
 
-void keeper_watch_done(struct keeper *k)
+void tracker_watch_done(struct tracker *k)
 {
 	rpc_timer_cancel(STEAL(k->tick));
 	pending_cancel(&k->asked);

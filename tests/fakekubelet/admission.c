@@ -217,7 +217,7 @@ static void on_allocated(void *arg, enum rpc_status status, const char *message,
 		return;
 	}
 	body = (struct bytes) { .data = arena_copy(a, body.data, body.len), .len = body.len };
-	if (msg_decode_allocate_reply(body, a, &edits, &n, &err) < 0) {
+	if (kubemsg_decode_allocate_reply(body, a, &edits, &n, &err) < 0) {
 		rebuild_allocated(ad->k);
 		UNEXPECTED(ad, "rpc error: code = Internal desc = grpc: failed to unmarshal: %s",
 			   err.msg);
@@ -249,9 +249,10 @@ static enum step allocate(struct admission *ad)
 	ids = ids_copy(&ad->pick.picked, ad->scratch);
 	random_shuffle(&ad->k->random, ids.v, ids.n, sizeof(char *));
 	ad->call_us = now_us();
-	rpc_call_unary(e->channel, PATH_ALLOCATE,
-		       msg_encode_allocate(&(struct id_lists) { .v = &ids, .n = 1 }, ad->scratch),
-		       CALL_TIMEOUT_MS, on_allocated, ad);
+	rpc_call_unary(
+		e->channel, PATH_ALLOCATE,
+		kubemsg_encode_allocate(&(struct id_lists) { .v = &ids, .n = 1 }, ad->scratch),
+		CALL_TIMEOUT_MS, on_allocated, ad);
 	return STEP_WAIT;
 }
 
@@ -278,7 +279,7 @@ static void on_preferred(void *arg, enum rpc_status status, const char *message,
 			status_name(status), message);
 		return;
 	}
-	if (msg_decode_preferred_reply(body, ad->pod->arena, &lists, &err) < 0) {
+	if (kubemsg_decode_preferred_reply(body, ad->pod->arena, &lists, &err) < 0) {
 		UNEXPECTED(ad, "device plugin GetPreferredAllocation rpc failed with err: %s",
 			   err.msg);
 		return;
@@ -307,8 +308,8 @@ static enum step ask_preferred(struct admission *ad)
 	ad->call_us = now_us();
 	rpc_call_unary(
 		e->channel, PATH_PREFERRED,
-		msg_encode_preferred(&(struct preferred_request) { .v = &ad->pick.ask, .n = 1 },
-				     ad->scratch),
+		kubemsg_encode_preferred(&(struct preferred_request) { .v = &ad->pick.ask, .n = 1 },
+					 ad->scratch),
 		CALL_TIMEOUT_MS, on_preferred, ad);
 	return STEP_WAIT;
 }

@@ -131,11 +131,11 @@ static struct bytes request_of(const struct command *cmd, bool preferred, struct
 	if (!ids.n)
 		return (struct bytes) { NULL, 0 };
 	if (!preferred)
-		return msg_encode_allocate(&(struct id_lists) { &ids, 1 }, a);
+		return kubemsg_encode_allocate(&(struct id_lists) { &ids, 1 }, a);
 	c.available = ids;
 	if (str_to_int(cmd->argv[4], &c.size) < 0)
 		return (struct bytes) { NULL, 0 };
-	return msg_encode_preferred(&(struct preferred_request) { &c, 1 }, a);
+	return kubemsg_encode_preferred(&(struct preferred_request) { &c, 1 }, a);
 }
 
 void bench(struct command *cmd, const char *socket)

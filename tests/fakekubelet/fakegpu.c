@@ -160,14 +160,14 @@ static void on_preferred(void *ctx, struct rpc_call *call, struct bytes request)
 	struct id_lists reply;
 	struct err err = { 0 };
 
-	if (msg_decode_preferred(request, a, &req, &err) < 0) {
+	if (kubemsg_decode_preferred(request, a, &req, &err) < 0) {
 		rpc_reply(call, RPC_INVALID_ARGUMENT, err.msg, (struct bytes) { 0 });
 		return;
 	}
 	reply = (struct id_lists) { .v = arena_array(a, req.n, sizeof(*reply.v)), .n = req.n };
 	for (size_t i = 0; i < req.n; i++)
 		reply.v[i] = prefer(g, &req.v[i], a);
-	answer(g, call, msg_encode_preferred_reply(&reply, a));
+	answer(g, call, kubemsg_encode_preferred_reply(&reply, a));
 }
 
 /* --- Allocate, the rest of the service --- */
@@ -198,14 +198,14 @@ static void on_allocate(void *ctx, struct rpc_call *call, struct bytes request)
 	struct id_lists lists;
 	struct edits *edits;
 
-	if (msg_decode_allocate(request, a, &lists, &err) < 0) {
+	if (kubemsg_decode_allocate(request, a, &lists, &err) < 0) {
 		rpc_reply(call, RPC_INVALID_ARGUMENT, err.msg, (struct bytes) { 0 });
 		return;
 	}
 	edits = arena_array(a, lists.n, sizeof(*edits));
 	for (size_t i = 0; i < lists.n; i++)
 		edits[i] = edits_for(g, &lists.v[i], a);
-	rpc_reply(call, RPC_OK, NULL, msg_encode_allocate_reply(edits, lists.n, a));
+	rpc_reply(call, RPC_OK, NULL, kubemsg_encode_allocate_reply(edits, lists.n, a));
 }
 
 static struct plugin_options options_of(const struct fakegpu *g)
@@ -218,7 +218,7 @@ static void on_options(void *ctx, struct rpc_call *call, struct bytes request)
 	struct plugin_options options = options_of(ctx);
 
 	(void)request;
-	rpc_reply(call, RPC_OK, NULL, msg_encode_options(&options, rpc_call_arena(call)));
+	rpc_reply(call, RPC_OK, NULL, kubemsg_encode_options(&options, rpc_call_arena(call)));
 }
 
 static void on_stream_opened(void *ctx, struct rpc_stream *stream, struct bytes request)
@@ -228,7 +228,7 @@ static void on_stream_opened(void *ctx, struct rpc_stream *stream, struct bytes 
 
 	(void)request;
 	g->stream = stream;
-	rpc_stream_send(stream, msg_encode_device_list(&g->list, a));
+	rpc_stream_send(stream, kubemsg_encode_device_list(&g->list, a));
 }
 
 static void on_stream_closed(void *ctx, struct rpc_stream *stream)
@@ -279,8 +279,8 @@ static void do_register(struct fakegpu *g)
 
 	g->registering = true;
 	g->kubelet = rpc_channel_open(g->rpc, arena_printf(a, "%s/kubelet.sock", g->dir), 1u << 20);
-	rpc_call_unary(g->kubelet, PATH_REGISTER, msg_encode_register(&req, a), REGISTER_TIMEOUT_MS,
-		       on_registered, g);
+	rpc_call_unary(g->kubelet, PATH_REGISTER, kubemsg_encode_register(&req, a),
+		       REGISTER_TIMEOUT_MS, on_registered, g);
 }
 
 /* A socket that was wiped is a kubelet that came anew: its old stream is over, or about to be. */

@@ -167,7 +167,7 @@ static void on_list(void *arg, struct bytes body)
 	struct device_list list;
 	struct err err = { 0 };
 
-	if (msg_decode_device_list(body, arena, &list, &err) < 0) {
+	if (kubemsg_decode_device_list(body, arena, &list, &err) < 0) {
 		report_connection("bad-list", c->res->name, err.msg);
 		arena_free(arena);
 		rpc_subscription_cancel(c->stream);
@@ -216,7 +216,7 @@ static void on_options(void *arg, enum rpc_status status, const char *message, s
 				arena,
 				"failed to get device plugin options: rpc error: code = %s desc = %s",
 				status_name(status), message));
-	else if (msg_decode_options(body, arena, &c->options, &err) < 0)
+	else if (kubemsg_decode_options(body, arena, &c->options, &err) < 0)
 		connection_failed(c, err.msg);
 	else if (!c->channel)
 		connection_failed(c, "the connection was closed");
@@ -359,7 +359,7 @@ static void on_register(void *ctx, struct rpc_call *call, struct bytes request)
 	struct err err = { 0 };
 	const char *socket;
 
-	if (msg_decode_register(request, a, &req, &err) < 0) {
+	if (kubemsg_decode_register(request, a, &req, &err) < 0) {
 		rpc_reply(call, RPC_INTERNAL, err.msg, (struct bytes) { 0 });
 		return;
 	}

@@ -55,7 +55,7 @@ static void on_list(void *ctx, struct rpc_call *call, struct bytes request)
 			v[list.n++] = pod_of(p, created, a);
 	}
 	random_shuffle(&k->random, v, list.n, sizeof(*v));
-	rpc_reply(call, RPC_OK, NULL, msg_encode_pod_specs(&list, a));
+	rpc_reply(call, RPC_OK, NULL, kubemsg_encode_pod_specs(&list, a));
 }
 
 int pods_api_open(struct kubelet *k, struct err *err)

@@ -419,7 +419,7 @@ static void call_next(struct starting *s)
 		}
 		if (!e)
 			continue;
-		rpc_call_unary(e->channel, PATH_PRE_START, msg_encode_pre_start(&held->ids, a),
+		rpc_call_unary(e->channel, PATH_PRE_START, kubemsg_encode_pre_start(&held->ids, a),
 			       PRE_START_TIMEOUT_MS, on_pre_started, s);
 		return;
 	}

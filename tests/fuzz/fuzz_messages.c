@@ -29,31 +29,35 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 		return r;                                                                          \
 	}
 
-FUZZ(fuzz_options, struct plugin_options, msg_decode_options, msg_encode_options(&m, a))
-FUZZ(fuzz_register, struct register_request, msg_decode_register, msg_encode_register(&m, a))
-FUZZ(fuzz_device_list, struct device_list, msg_decode_device_list, msg_encode_device_list(&m, a))
-FUZZ(fuzz_preferred, struct preferred_request, msg_decode_preferred, msg_encode_preferred(&m, a))
-FUZZ(fuzz_preferred_reply, struct id_lists, msg_decode_preferred_reply,
-     msg_encode_preferred_reply(&m, a))
-FUZZ(fuzz_allocate, struct id_lists, msg_decode_allocate, msg_encode_allocate(&m, a))
-FUZZ(fuzz_pre_start, struct ids, msg_decode_pre_start, msg_encode_pre_start(&m, a))
-FUZZ(fuzz_pod_list, struct pod_list, msg_decode_pod_list, msg_encode_pod_list(&m, false, a))
-FUZZ(fuzz_pod_get_reply, struct pod, msg_decode_pod_get_reply,
-     msg_encode_pod_get_reply(&m, false, a))
-FUZZ(fuzz_allocatable, struct pod_container, msg_decode_allocatable,
-     msg_encode_allocatable(&m, false, a))
-FUZZ(fuzz_plugin_info, struct plugin_info, msg_decode_plugin_info, msg_encode_plugin_info(&m, a))
-FUZZ(fuzz_status, struct registration_status, msg_decode_registration_status,
-     msg_encode_registration_status(&m, a))
+FUZZ(fuzz_options, struct plugin_options, kubemsg_decode_options, kubemsg_encode_options(&m, a))
+FUZZ(fuzz_register, struct register_request, kubemsg_decode_register,
+     kubemsg_encode_register(&m, a))
+FUZZ(fuzz_device_list, struct device_list, kubemsg_decode_device_list,
+     kubemsg_encode_device_list(&m, a))
+FUZZ(fuzz_preferred, struct preferred_request, kubemsg_decode_preferred,
+     kubemsg_encode_preferred(&m, a))
+FUZZ(fuzz_preferred_reply, struct id_lists, kubemsg_decode_preferred_reply,
+     kubemsg_encode_preferred_reply(&m, a))
+FUZZ(fuzz_allocate, struct id_lists, kubemsg_decode_allocate, kubemsg_encode_allocate(&m, a))
+FUZZ(fuzz_pre_start, struct ids, kubemsg_decode_pre_start, kubemsg_encode_pre_start(&m, a))
+FUZZ(fuzz_pod_list, struct pod_list, kubemsg_decode_pod_list, kubemsg_encode_pod_list(&m, false, a))
+FUZZ(fuzz_pod_get_reply, struct pod, kubemsg_decode_pod_get_reply,
+     kubemsg_encode_pod_get_reply(&m, false, a))
+FUZZ(fuzz_allocatable, struct pod_container, kubemsg_decode_allocatable,
+     kubemsg_encode_allocatable(&m, false, a))
+FUZZ(fuzz_plugin_info, struct plugin_info, kubemsg_decode_plugin_info,
+     kubemsg_encode_plugin_info(&m, a))
+FUZZ(fuzz_status, struct registration_status, kubemsg_decode_registration_status,
+     kubemsg_encode_registration_status(&m, a))
 
 static int fuzz_allocate_reply(struct bytes in, struct arena *a, struct bytes *ret, struct err *err)
 {
 	struct edits *v;
 	size_t n;
-	int r = msg_decode_allocate_reply(in, a, &v, &n, err);
+	int r = kubemsg_decode_allocate_reply(in, a, &v, &n, err);
 
 	if (r == 0)
-		*ret = msg_encode_allocate_reply(v, n, a);
+		*ret = kubemsg_encode_allocate_reply(v, n, a);
 	return r;
 }
 
@@ -61,10 +65,10 @@ static int fuzz_pod_get_request(struct bytes in, struct arena *a, struct bytes *
 				struct err *err)
 {
 	const char *ns, *name;
-	int r = msg_decode_pod_get_request(in, a, &ns, &name, err);
+	int r = kubemsg_decode_pod_get_request(in, a, &ns, &name, err);
 
 	if (r == 0)
-		*ret = msg_encode_pod_get_request(ns, name, a);
+		*ret = kubemsg_encode_pod_get_request(ns, name, a);
 	return r;
 }
 
@@ -102,7 +106,7 @@ static void check_identify(struct bytes in)
 	const struct ids must = { NULL, 0 };
 	struct pod_list pods;
 
-	for (int i = 0; i < 2 && msg_decode_pod_list(in, a, &pods, NULL) == 0; i++) {
+	for (int i = 0; i < 2 && kubemsg_decode_pod_list(in, a, &pods, NULL) == 0; i++) {
 		struct identified who =
 			identify_container(&pods, "rdma/vf", 1, &must, &none, seen, a);
 

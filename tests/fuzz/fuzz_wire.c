@@ -134,9 +134,9 @@ static void check_kubelet(struct bytes resources, struct bytes api, struct arena
 	struct ids none = { NULL, 0 };
 	struct err err = { 0 };
 
-	if (msg_decode_pod_list(resources, a, &pods, &err) < 0)
+	if (kubemsg_decode_pod_list(resources, a, &pods, &err) < 0)
 		assert(*err.msg && str_utf8_valid(err.msg, strlen(err.msg)));
-	if (msg_decode_pod_specs(api, a, &specs, &err) < 0)
+	if (kubemsg_decode_pod_specs(api, a, &specs, &err) < 0)
 		assert(*err.msg && str_utf8_valid(err.msg, strlen(err.msg)));
 	check_elimination(&pods, &none, a);
 	if (pods.n && pods.v[0].n_containers && pods.v[0].containers[0].n_held)
@@ -190,9 +190,9 @@ static void check_runtime(struct bytes in, struct arena *a)
 	const char *sentence = NULL;
 	struct err err = { 0 };
 
-	if (msg_decode_runtime_version(version, a, &v, &err) < 0)
+	if (kubemsg_decode_runtime_version(version, a, &v, &err) < 0)
 		assert(*err.msg);
-	if (msg_decode_runtime_status(in, a, &s, &err) < 0)
+	if (kubemsg_decode_runtime_status(in, a, &s, &err) < 0)
 		assert(*err.msg);
 	if (runtime_judge(v.name, v.version, s.config, a, &sentence) == RUNTIME_CDI)
 		assert(!sentence);

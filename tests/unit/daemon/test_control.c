@@ -39,7 +39,7 @@ struct room {
 	/* The backend. */
 	struct err refusal;
 	bool silent; /* bind is not answered before the next one is asked for */
-	binder_done_fn waiting;
+	latebind_done_fn waiting;
 	void *waiting_arg;
 	struct control_request seen;
 	char seen_text[4][64];
@@ -51,7 +51,7 @@ static char *keep(char *to, const char *text)
 	return to;
 }
 
-static void answer_bind(struct room *room, binder_done_fn done, void *arg)
+static void answer_bind(struct room *room, latebind_done_fn done, void *arg)
 {
 	const struct bound bound[] = { { "slot-1", "rdma/vf", "0000:18:00.1" },
 				       { "slot-2", "rdma/vf", "0000:40:00.1" } };
@@ -63,7 +63,7 @@ static void answer_bind(struct room *room, binder_done_fn done, void *arg)
 }
 
 static void backend_bind(void *ctx, const struct control_request *r, unsigned timeout_ms,
-			 binder_done_fn done, void *arg)
+			 latebind_done_fn done, void *arg)
 {
 	struct room *room = ctx;
 

@@ -23,9 +23,9 @@ static struct pool_config pool_cfg = {
 static const struct config cfg = { .pools = &pool_cfg, .n_pools = 1 };
 static struct machine m;
 static struct arena *a;
-static struct keeper *k;
+static struct tracker *k;
 static struct rundir *rundir;
-static struct sweeper *s;
+static struct records *s;
 
 static const char *vf(size_t i)
 {
@@ -46,18 +46,18 @@ static void put_map(size_t i, const char *text)
 
 static void begin(void *arg)
 {
-	k = keeper_new(rpc, holds_new(arg, &holds_default_pace, keeper_now()), NULL, m.root, NULL,
-		       NULL);
-	keeper_update(k, m.node);
-	s = sweeper_new(
-		&(struct sweeper_env) { .rpc = rpc, .rundir = rundir, .keeper = k, .retry_ms = 5 });
+	k = tracker_new(rpc, holds_new(arg, &holds_default_pace, tracker_now()), NULL, m.root, NULL,
+			NULL);
+	tracker_update(k, m.node);
+	s = records_new(&(struct records_env) {
+		.rpc = rpc, .rundir = rundir, .tracker = k, .retry_ms = 5 });
 }
 
 static void end(void *arg)
 {
 	(void)arg;
-	sweeper_free(STEAL(s));
-	keeper_free(STEAL(k));
+	records_free(STEAL(s));
+	tracker_free(STEAL(k));
 }
 
 static int set_up(void **state)
@@ -83,13 +83,13 @@ static int tear_down(void **state)
 static void read_fn(void *arg)
 {
 	(void)arg;
-	sweeper_read(s);
+	records_read(s);
 }
 
 static void sweep_fn(void *arg)
 {
 	(void)arg;
-	sweeper_sweep(s);
+	records_sweep(s);
 }
 
 /* A List that shows nothing. */
@@ -98,13 +98,13 @@ static void list_fn(void *arg)
 	static const struct pod_list none;
 
 	(void)arg;
-	keeper_hear(
+	tracker_hear(
 		k, &(struct pods_said) { .all = true, .pods = &none, .asked_ms = clock_mono_ms() });
 }
 
 static const struct ledger_hold *hold_of(size_t i)
 {
-	return ledger_find(keeper_ledger(k), vf(i));
+	return ledger_find(tracker_ledger(k), vf(i));
 }
 
 static void a_map_says_who_holds_a_vf_when_the_ledger_is_lost(void **state)
@@ -140,13 +140,13 @@ static void a_map_that_is_not_understood_says_nothing(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
 		put_map(0, texts[i]);
 		on_rpc(read_fn, NULL);
-		assert_int_equal(ledger_holds(keeper_ledger(k)), 0);
+		assert_int_equal(ledger_holds(tracker_ledger(k)), 0);
 	}
 	/* one that no container started with; an address that is none */
 	put_map(0, arena_printf(a, MAP("", ""), vf(0)));
 	put_map(1, arena_printf(a, MAP("default/p", ""), "../../etc"));
 	on_rpc(read_fn, NULL);
-	assert_int_equal(ledger_holds(keeper_ledger(k)), 0);
+	assert_int_equal(ledger_holds(tracker_ledger(k)), 0);
 }
 
 static void nothing_goes_before_the_kubelet_has_shown_its_pods(void **state)
@@ -180,7 +180,7 @@ static void a_directory_that_cannot_be_read_is_read_again(void **state)
 	on_rpc(read_fn, NULL);
 	on_rpc(list_fn, NULL);
 	usleep(20000);
-	assert_false(holds_is_settled(keeper_holds(k)));
+	assert_false(holds_is_settled(tracker_holds(k)));
 	unlink(run);
 	assert_int_equal(rename(away, run), 0);
 	wait_until(is_held);

@@ -12,8 +12,8 @@
 #include "base/mem.h"
 #include "grant/vfprobe.h"
 
-static struct truth *t;
-static struct truth_env env;
+static struct vfprobe *t;
+static struct vfprobe_env env;
 
 /* --- the fake look: it waits at a gate --- */
 
@@ -97,13 +97,13 @@ static void begin(void *arg)
 {
 	(void)arg;
 	rpc_thread = pthread_self();
-	t = truth_new(&env);
+	t = vfprobe_new(&env);
 }
 
 static void end(void *arg)
 {
 	(void)arg;
-	truth_free(STEAL(t));
+	vfprobe_free(STEAL(t));
 }
 
 struct asking {
@@ -118,7 +118,7 @@ static void ask(void *arg)
 	struct asking *q = arg;
 	struct bdf bdfs[2] = { { .bus = q->bus[0] }, { .bus = q->bus[1] } };
 
-	truth_look(t, bdfs, q->n, on_states, q->answer);
+	vfprobe_look(t, bdfs, q->n, on_states, q->answer);
 	q->before_return = q->answer->times > 0;
 }
 
@@ -148,11 +148,11 @@ static int set_up(void **state)
 {
 	(void)state;
 	assert_int_equal(rpc_start(&rpc, NULL), 0);
-	env = (struct truth_env) { .rpc = rpc,
-				   .root = "/",
-				   .netns_dir = "/run/netns",
-				   .timeout_ms = 60000,
-				   .look = fake_look };
+	env = (struct vfprobe_env) { .rpc = rpc,
+				     .root = "/",
+				     .netns_dir = "/run/netns",
+				     .timeout_ms = 60000,
+				     .look = fake_look };
 	waiting = most_waiting = looked = passes = 0;
 	on_rpc_thread = false;
 	memset(answers, 0, sizeof(answers));
@@ -275,7 +275,7 @@ static void post_then_end(void *arg)
 	/* The thread's letter may be in the box already, or come while we are here. */
 	let_pass(1);
 	wait_for(&looked, 1);
-	truth_free(STEAL(t));
+	vfprobe_free(STEAL(t));
 }
 
 static void an_answer_on_its_way_does_not_outlive_the_end(void **state)
@@ -294,7 +294,7 @@ static void ask_and_ask_again(void *arg, const struct vf_state *states, size_t n
 	struct bdf bdf = { .bus = 9 };
 
 	on_states(arg, states, n, why);
-	truth_look(t, &bdf, 1, on_states, &answers[1]);
+	vfprobe_look(t, &bdf, 1, on_states, &answers[1]);
 }
 
 static void ask_twice(void *arg)
@@ -302,7 +302,7 @@ static void ask_twice(void *arg)
 	struct bdf bdf = { .bus = 8 };
 
 	(void)arg;
-	truth_look(t, &bdf, 1, ask_and_ask_again, &answers[0]);
+	vfprobe_look(t, &bdf, 1, ask_and_ask_again, &answers[0]);
 }
 
 static bool second_is_told(void)

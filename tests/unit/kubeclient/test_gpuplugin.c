@@ -48,7 +48,7 @@ static void on_options(void *ctx, struct rpc_call *call, struct bytes request)
 
 	(void)request;
 	f->options++;
-	rpc_reply(call, RPC_OK, NULL, msg_encode_options(&options, rpc_call_arena(call)));
+	rpc_reply(call, RPC_OK, NULL, kubemsg_encode_options(&options, rpc_call_arena(call)));
 }
 
 static void answer_ids(struct rpc_call *call, const char **v, size_t n)
@@ -56,7 +56,7 @@ static void answer_ids(struct rpc_call *call, const char **v, size_t n)
 	struct ids ids = { v, n };
 	struct id_lists lists = { &ids, 1 };
 
-	rpc_reply(call, RPC_OK, NULL, msg_encode_preferred_reply(&lists, rpc_call_arena(call)));
+	rpc_reply(call, RPC_OK, NULL, kubemsg_encode_preferred_reply(&lists, rpc_call_arena(call)));
 }
 
 static void on_preferred(void *ctx, struct rpc_call *call, struct bytes request)
@@ -68,7 +68,7 @@ static void on_preferred(void *ctx, struct rpc_call *call, struct bytes request)
 	enum manners manners = f->manners;
 
 	f->asked++;
-	assert_int_equal(msg_decode_preferred(request, rpc_call_arena(call), &r, NULL), 0);
+	assert_int_equal(kubemsg_decode_preferred(request, rpc_call_arena(call), &r, NULL), 0);
 	assert_int_equal(r.v[0].must.n, 0);
 	offered = &r.v[0].available;
 	twice[0] = twice[1] = offered->v[0];

@@ -64,7 +64,8 @@ static void on_list(void *ctx, struct rpc_call *call, struct bytes request)
 		k.limited--;
 		rpc_reply(call, RPC_RESOURCE_EXHAUSTED, "rejected by rate limit", NOTHING);
 	} else if (k.manners == ANSWER) {
-		rpc_reply(call, RPC_OK, NULL, msg_encode_pod_specs(&both, rpc_call_arena(call)));
+		rpc_reply(call, RPC_OK, NULL,
+			  kubemsg_encode_pod_specs(&both, rpc_call_arena(call)));
 	} else if (k.manners == HANG) {
 		drop_hung();
 		k.hung = call;
@@ -189,7 +190,8 @@ static void both_directions_of_the_message_agree(void **state)
 	struct err err = { 0 };
 
 	(void)state;
-	assert_int_equal(msg_decode_pod_specs(msg_encode_pod_specs(&both, a), a, &l, &err), 0);
+	assert_int_equal(kubemsg_decode_pod_specs(kubemsg_encode_pod_specs(&both, a), a, &l, &err),
+			 0);
 	assert_int_equal(l.n, 2);
 	for (size_t i = 0; i < l.n; i++) {
 		assert_string_equal(l.v[i].ns, pods[i].ns);
@@ -239,7 +241,8 @@ static void claims_that_the_status_names_are_the_containers(void **state)
 	strbuf_putc(&b, '\x0a');
 	strbuf_putc(&b, (char)(sizeof(pod) - 1));
 	strbuf_add(&b, pod, sizeof(pod) - 1);
-	if (msg_decode_pod_specs((struct bytes) { (const uint8_t *)b.s, b.len }, a, &l, &err) < 0)
+	if (kubemsg_decode_pod_specs((struct bytes) { (const uint8_t *)b.s, b.len }, a, &l, &err) <
+	    0)
 		fail_msg("%s", err.msg);
 	strbuf_done(&b);
 	c = &l.v[0].containers[0];
@@ -283,7 +286,7 @@ static void bytes_that_are_no_pods_are_refused(void **state)
 		struct spec_list l = { NULL, 77 };
 		struct err err = { 0 };
 
-		assert_true(msg_decode_pod_specs(in, a, &l, &err) < 0);
+		assert_true(kubemsg_decode_pod_specs(in, a, &l, &err) < 0);
 		if (!strstr(err.msg, cases[i].why))
 			fail_msg("case %zu: '%s' does not say '%s'", i, err.msg, cases[i].why);
 		assert_int_equal(l.n, 77);

@@ -60,7 +60,8 @@ static void on_version(void *ctx, struct rpc_call *call, struct bytes request)
 	else if (k.manners == FAIL)
 		rpc_reply(call, RPC_INTERNAL, "out of order", NOTHING);
 	else
-		rpc_reply(call, RPC_OK, NULL, msg_encode_runtime_version(&v, rpc_call_arena(call)));
+		rpc_reply(call, RPC_OK, NULL,
+			  kubemsg_encode_runtime_version(&v, rpc_call_arena(call)));
 }
 
 static void on_status(void *ctx, struct rpc_call *call, struct bytes request)
@@ -73,7 +74,7 @@ static void on_status(void *ctx, struct rpc_call *call, struct bytes request)
 		rpc_reply(call, RPC_OK, NULL, (struct bytes) { (const uint8_t *)"\xff", 1 });
 	else
 		rpc_reply(call, RPC_OK, NULL,
-			  msg_encode_runtime_status(&k.status, rpc_call_arena(call)));
+			  kubemsg_encode_runtime_status(&k.status, rpc_call_arena(call)));
 }
 
 static void serve(void *arg)

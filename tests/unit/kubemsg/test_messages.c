@@ -56,11 +56,11 @@ static void options_are_the_kubelets_bytes(void **state)
 	struct plugin_options o = { false, true }, back = { true, false };
 
 	(void)state;
-	assert_bytes(msg_encode_options(&o, a), BYTES("\x10\x01"));
-	assert_int_equal(msg_decode_options(BYTES("\x10\x01"), a, &back, NULL), 0);
+	assert_bytes(kubemsg_encode_options(&o, a), BYTES("\x10\x01"));
+	assert_int_equal(kubemsg_decode_options(BYTES("\x10\x01"), a, &back, NULL), 0);
 	assert_true(back.preferred_allocation);
 	assert_false(back.pre_start_required);
-	assert_int_equal(msg_decode_options((struct bytes) { NULL, 0 }, a, &back, NULL), 0);
+	assert_int_equal(kubemsg_decode_options((struct bytes) { NULL, 0 }, a, &back, NULL), 0);
 	assert_false(back.preferred_allocation);
 }
 
@@ -71,13 +71,13 @@ static void register_request_is_the_kubelets_bytes(void **state)
 	struct register_request r = { "v1beta1", "x.sock", "rdma/vf", { true, true } }, back;
 
 	(void)state;
-	assert_bytes(msg_encode_register(&r, a), BYTES(wire));
-	assert_int_equal(msg_decode_register(BYTES(wire), a, &back, NULL), 0);
+	assert_bytes(kubemsg_encode_register(&r, a), BYTES(wire));
+	assert_int_equal(kubemsg_decode_register(BYTES(wire), a, &back, NULL), 0);
 	assert_string_equal(back.version, "v1beta1");
 	assert_string_equal(back.endpoint, "x.sock");
 	assert_string_equal(back.resource, "rdma/vf");
 	assert_true(back.options.pre_start_required && back.options.preferred_allocation);
-	assert_int_equal(msg_decode_register(BYTES("\x1a\x07rdma/vf"), a, &back, NULL), 0);
+	assert_int_equal(kubemsg_decode_register(BYTES("\x1a\x07rdma/vf"), a, &back, NULL), 0);
 	assert_false(back.options.preferred_allocation);
 	assert_string_equal(back.endpoint, "");
 }
@@ -87,12 +87,12 @@ static void node_zero_is_sent_as_an_empty_node(void **state)
 	static const int64_t zero = 0;
 	struct device d = { "a", true, &zero, 1 };
 	struct device_list list = { &d, 1 }, back;
-	struct bytes wire = msg_encode_device_list(&list, a);
+	struct bytes wire = kubemsg_encode_device_list(&list, a);
 
 	(void)state;
 	assert_bytes(wire, BYTES("\x0a\x10\x0a\x01"
 				 "a\x12\x07Healthy\x1a\x02\x0a\x00"));
-	assert_int_equal(msg_decode_device_list(wire, a, &back, NULL), 0);
+	assert_int_equal(kubemsg_decode_device_list(wire, a, &back, NULL), 0);
 	assert_int_equal(back.n, 1);
 	assert_true(back.v[0].healthy);
 	assert_int_equal(back.v[0].n_nodes, 1);
@@ -103,12 +103,12 @@ static void device_without_node_has_no_topology(void **state)
 {
 	struct device d = { "a", false, NULL, 0 };
 	struct device_list list = { &d, 1 }, back;
-	struct bytes wire = msg_encode_device_list(&list, a);
+	struct bytes wire = kubemsg_encode_device_list(&list, a);
 
 	(void)state;
 	assert_bytes(wire, BYTES("\x0a\x0e\x0a\x01"
 				 "a\x12\x09Unhealthy"));
-	assert_int_equal(msg_decode_device_list(wire, a, &back, NULL), 0);
+	assert_int_equal(kubemsg_decode_device_list(wire, a, &back, NULL), 0);
 	assert_false(back.v[0].healthy);
 	assert_int_equal(back.v[0].n_nodes, 0);
 }
@@ -118,8 +118,8 @@ static void empty_list_is_no_bytes(void **state)
 	struct device_list list = { NULL, 0 }, back = { NULL, 7 };
 
 	(void)state;
-	assert_int_equal(msg_encode_device_list(&list, a).len, 0);
-	assert_int_equal(msg_decode_device_list((struct bytes) { NULL, 0 }, a, &back, NULL), 0);
+	assert_int_equal(kubemsg_encode_device_list(&list, a).len, 0);
+	assert_int_equal(kubemsg_decode_device_list((struct bytes) { NULL, 0 }, a, &back, NULL), 0);
 	assert_int_equal(back.n, 0);
 }
 
@@ -128,7 +128,7 @@ static void preferred_request_round_trips(void **state)
 	struct preferred_container c[] = { { IDS("b", "a"), IDS("a"), 2 },
 					   { IDS("c"), { NULL, 0 }, -1 } };
 	struct preferred_request r = { c, 2 }, back;
-	struct bytes wire = msg_encode_preferred(&r, a);
+	struct bytes wire = kubemsg_encode_preferred(&r, a);
 
 	(void)state;
 	assert_bytes(wire, BYTES("\x0a\x0b\x0a\x01"
@@ -137,7 +137,7 @@ static void preferred_request_round_trips(void **state)
 				 "a\x18\x02"
 				 "\x0a\x0e\x0a\x01"
 				 "c\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"));
-	assert_int_equal(msg_decode_preferred(wire, a, &back, NULL), 0);
+	assert_int_equal(kubemsg_decode_preferred(wire, a, &back, NULL), 0);
 	assert_int_equal(back.n, 2);
 	assert_ids(back.v[0].available, IDS("b", "a"));
 	assert_ids(back.v[0].must, IDS("a"));
@@ -152,12 +152,14 @@ static void id_lists_round_trip(void **state)
 	struct id_lists l = { lists, 2 }, back;
 
 	(void)state;
-	assert_int_equal(
-		msg_decode_preferred_reply(msg_encode_preferred_reply(&l, a), a, &back, NULL), 0);
+	assert_int_equal(kubemsg_decode_preferred_reply(kubemsg_encode_preferred_reply(&l, a), a,
+							&back, NULL),
+			 0);
 	assert_int_equal(back.n, 2);
 	assert_ids(back.v[0], lists[0]);
 	assert_int_equal(back.v[1].n, 0);
-	assert_int_equal(msg_decode_allocate(msg_encode_allocate(&l, a), a, &back, NULL), 0);
+	assert_int_equal(kubemsg_decode_allocate(kubemsg_encode_allocate(&l, a), a, &back, NULL),
+			 0);
 	assert_int_equal(back.n, 2);
 	assert_ids(back.v[0], lists[0]);
 }
@@ -167,7 +169,8 @@ static void pre_start_round_trips(void **state)
 	struct ids ids = IDS("x", "y"), back;
 
 	(void)state;
-	assert_int_equal(msg_decode_pre_start(msg_encode_pre_start(&ids, a), a, &back, NULL), 0);
+	assert_int_equal(
+		kubemsg_decode_pre_start(kubemsg_encode_pre_start(&ids, a), a, &back, NULL), 0);
 	assert_ids(back, ids);
 }
 
@@ -181,9 +184,9 @@ static void allocate_reply_round_trips(void **state)
 	size_t n;
 
 	(void)state;
-	assert_int_equal(
-		msg_decode_allocate_reply(msg_encode_allocate_reply(e, 2, a), a, &back, &n, NULL),
-		0);
+	assert_int_equal(kubemsg_decode_allocate_reply(kubemsg_encode_allocate_reply(e, 2, a), a,
+						       &back, &n, NULL),
+			 0);
 	assert_int_equal(n, 2);
 	assert_int_equal(back[0].n_envs, 2);
 	assert_string_equal(back[0].envs[0].key, "A");
@@ -219,7 +222,7 @@ static void last_of_two_equal_map_keys_wins(void **state)
 	size_t n;
 
 	(void)state;
-	assert_int_equal(msg_decode_allocate_reply(BYTES(wire), a, &e, &n, NULL), 0);
+	assert_int_equal(kubemsg_decode_allocate_reply(BYTES(wire), a, &e, &n, NULL), 0);
 	assert_int_equal(e[0].n_envs, 3);
 	assert_string_equal(e[0].envs[0].key, "");
 	assert_string_equal(e[0].envs[1].key, "A");
@@ -258,14 +261,14 @@ static void assert_two_pods(const struct pod_list *l)
 static void pod_list_round_trips_in_both_encodings(void **state)
 {
 	struct pod_list l = two_pods(), back;
-	struct bytes merged = msg_encode_pod_list(&l, false, a),
-		     single = msg_encode_pod_list(&l, true, a);
+	struct bytes merged = kubemsg_encode_pod_list(&l, false, a),
+		     single = kubemsg_encode_pod_list(&l, true, a);
 
 	(void)state;
 	assert_true(single.len > merged.len); /* the name of nvidia.com/gpu twice */
-	assert_int_equal(msg_decode_pod_list(merged, a, &back, NULL), 0);
+	assert_int_equal(kubemsg_decode_pod_list(merged, a, &back, NULL), 0);
 	assert_two_pods(&back);
-	assert_int_equal(msg_decode_pod_list(single, a, &back, NULL), 0);
+	assert_int_equal(kubemsg_decode_pod_list(single, a, &back, NULL), 0);
 	assert_two_pods(&back);
 }
 
@@ -282,7 +285,7 @@ static void entries_of_one_resource_are_merged_across_others(void **state)
 	struct pod_list l;
 
 	(void)state;
-	assert_int_equal(msg_decode_pod_list(BYTES(wire), a, &l, NULL), 0);
+	assert_int_equal(kubemsg_decode_pod_list(BYTES(wire), a, &l, NULL), 0);
 	assert_int_equal(l.v[0].containers[0].n_held, 3); /* "" sorts first */
 	assert_string_equal(l.v[0].containers[0].held[0].resource, "");
 	assert_string_equal(l.v[0].containers[0].held[1].resource, "x");
@@ -301,7 +304,8 @@ static void devices_of_dra_drivers_round_trip(void **state)
 	struct pod_list l = { &pod, 1 };
 
 	(void)state;
-	assert_int_equal(msg_decode_pod_list(msg_encode_pod_list(&l, true, a), a, &l, NULL), 0);
+	assert_int_equal(kubemsg_decode_pod_list(kubemsg_encode_pod_list(&l, true, a), a, &l, NULL),
+			 0);
 	assert_int_equal(l.v[0].containers[0].n_dynamic, 2);
 	assert_string_equal(l.v[0].containers[0].dynamic[0].driver, "gpu.nvidia.com");
 	assert_string_equal(l.v[0].containers[0].dynamic[0].pool, "node1");
@@ -328,7 +332,8 @@ static void a_dra_device_has_its_own_cdi_names_only(void **state)
 	struct pod_list l = { &pod, 1 };
 
 	(void)state;
-	assert_int_equal(msg_decode_pod_list(msg_encode_pod_list(&l, true, a), a, &l, NULL), 0);
+	assert_int_equal(kubemsg_decode_pod_list(kubemsg_encode_pod_list(&l, true, a), a, &l, NULL),
+			 0);
 	c = l.v[0].containers[0];
 	assert_int_equal(c.n_dynamic, 6);
 	assert_ids(c.dynamic[0].cdi, IDS("x/c=a"));
@@ -347,14 +352,15 @@ static void pod_get_round_trips(void **state)
 	struct pod p;
 
 	(void)state;
-	assert_bytes(msg_encode_pod_get_request("n", "p", a), BYTES("\x0a\x01p\x12\x01n"));
+	assert_bytes(kubemsg_encode_pod_get_request("n", "p", a), BYTES("\x0a\x01p\x12\x01n"));
 	assert_int_equal(
-		msg_decode_pod_get_request(BYTES("\x0a\x01p\x12\x01n"), a, &ns, &name, NULL), 0);
+		kubemsg_decode_pod_get_request(BYTES("\x0a\x01p\x12\x01n"), a, &ns, &name, NULL),
+		0);
 	assert_string_equal(ns, "n");
 	assert_string_equal(name, "p");
-	assert_int_equal(
-		msg_decode_pod_get_reply(msg_encode_pod_get_reply(&l.v[0], true, a), a, &p, NULL),
-		0);
+	assert_int_equal(kubemsg_decode_pod_get_reply(
+				 kubemsg_encode_pod_get_reply(&l.v[0], true, a), a, &p, NULL),
+			 0);
 	assert_string_equal(p.name, "p0");
 	assert_ids(p.containers[0].held[0].ids, IDS("GPU-1", "GPU-2"));
 }
@@ -365,7 +371,7 @@ static void pod_get_reply_without_a_pod_is_refused(void **state)
 	struct pod p;
 
 	(void)state;
-	assert_int_equal(msg_decode_pod_get_reply((struct bytes) { NULL, 0 }, a, &p, &err),
+	assert_int_equal(kubemsg_decode_pod_get_reply((struct bytes) { NULL, 0 }, a, &p, &err),
 			 -EBADMSG);
 	assert_string_equal(err.msg, "GetPodResourcesResponse: there is no pod in it");
 }
@@ -377,7 +383,8 @@ static void allocatable_round_trips(void **state)
 
 	(void)state;
 	assert_int_equal(
-		msg_decode_allocatable(msg_encode_allocatable(&c, true, a), a, &back, NULL), 0);
+		kubemsg_decode_allocatable(kubemsg_encode_allocatable(&c, true, a), a, &back, NULL),
+		0);
 	assert_string_equal(back.name, "");
 	assert_int_equal(back.n_held, 1);
 	assert_ids(back.held[0].ids, IDS("GPU-1", "GPU-2"));
@@ -390,10 +397,11 @@ static void plugin_info_round_trips(void **state)
 	struct plugin_info i = { "DevicePlugin", "rdma/vf", "", IDS("v1beta1") }, back;
 
 	(void)state;
-	assert_bytes(msg_encode_plugin_info(&i, a),
+	assert_bytes(kubemsg_encode_plugin_info(&i, a),
 		     BYTES("\x0a\x0c"
 			   "DevicePlugin\x12\x07rdma/vf\x22\x07v1beta1"));
-	assert_int_equal(msg_decode_plugin_info(msg_encode_plugin_info(&i, a), a, &back, NULL), 0);
+	assert_int_equal(
+		kubemsg_decode_plugin_info(kubemsg_encode_plugin_info(&i, a), a, &back, NULL), 0);
 	assert_string_equal(back.name, "rdma/vf");
 	assert_string_equal(back.endpoint, "");
 	assert_ids(back.versions, IDS("v1beta1"));
@@ -404,8 +412,8 @@ static void registration_status_round_trips(void **state)
 	struct registration_status s = { false, "no" }, back;
 
 	(void)state;
-	assert_bytes(msg_encode_registration_status(&s, a), BYTES("\x12\x02no"));
-	assert_int_equal(msg_decode_registration_status(BYTES("\x08\x01"), a, &back, NULL), 0);
+	assert_bytes(kubemsg_encode_registration_status(&s, a), BYTES("\x12\x02no"));
+	assert_int_equal(kubemsg_decode_registration_status(BYTES("\x08\x01"), a, &back, NULL), 0);
 	assert_true(back.registered);
 	assert_string_equal(back.error, "");
 }
@@ -455,7 +463,7 @@ static void bad_bytes_are_refused_with_a_sentence(void **state)
 		struct id_lists l = { NULL, 77 };
 		struct err err = { 0 };
 
-		assert_int_equal(msg_decode_allocate(in, a, &l, &err), -EBADMSG);
+		assert_int_equal(kubemsg_decode_allocate(in, a, &l, &err), -EBADMSG);
 		assert_string_equal(err.msg, table[i].sentence);
 		assert_int_equal(l.n, 77); /* untouched */
 	}
@@ -473,12 +481,12 @@ static void preferred_takes_ids_that_are_no_text_for_ids_nobody_has(void **state
 	struct err err = { 0 };
 
 	(void)state;
-	assert_int_equal(msg_decode_preferred(BYTES(wire), a, &back, NULL), 0);
+	assert_int_equal(kubemsg_decode_preferred(BYTES(wire), a, &back, NULL), 0);
 	assert_int_equal(back.n, 1);
 	assert_ids(back.v[0].available, IDS("a?b", "\xc3\xa4", "ok"));
 	assert_ids(back.v[0].must, IDS("c?"));
 	assert_int_equal(back.v[0].size, 2);
-	assert_int_equal(msg_decode_preferred(BYTES(cut), a, &back, &err), -EBADMSG);
+	assert_int_equal(kubemsg_decode_preferred(BYTES(cut), a, &back, &err), -EBADMSG);
 	assert_non_null(strstr(err.msg, "are not protobuf"));
 	assert_int_equal(err.code, EBADMSG);
 }
@@ -491,7 +499,7 @@ static void unknown_fields_are_skipped(void **state)
 	struct id_lists l;
 
 	(void)state;
-	assert_int_equal(msg_decode_allocate(BYTES(wire), a, &l, NULL), 0);
+	assert_int_equal(kubemsg_decode_allocate(BYTES(wire), a, &l, NULL), 0);
 	assert_int_equal(l.n, 1);
 	assert_ids(l.v[0], IDS("a"));
 }
@@ -518,20 +526,20 @@ static void every_decoder_refuses_garbage(void **state)
 	size_t n;
 
 	(void)state;
-	assert_int_equal(msg_decode_options(in, a, &out.options, &err), -EBADMSG);
-	assert_int_equal(msg_decode_register(in, a, &out.reg, &err), -EBADMSG);
-	assert_int_equal(msg_decode_device_list(in, a, &out.devices, &err), -EBADMSG);
-	assert_int_equal(msg_decode_preferred(in, a, &out.preferred, &err), -EBADMSG);
-	assert_int_equal(msg_decode_preferred_reply(in, a, &out.lists, &err), -EBADMSG);
-	assert_int_equal(msg_decode_allocate(in, a, &out.lists, &err), -EBADMSG);
-	assert_int_equal(msg_decode_allocate_reply(in, a, &e, &n, &err), -EBADMSG);
-	assert_int_equal(msg_decode_pre_start(in, a, &out.ids, &err), -EBADMSG);
-	assert_int_equal(msg_decode_pod_list(in, a, &out.pods, &err), -EBADMSG);
-	assert_int_equal(msg_decode_pod_get_request(in, a, &ns, &name, &err), -EBADMSG);
-	assert_int_equal(msg_decode_pod_get_reply(in, a, &out.pod, &err), -EBADMSG);
-	assert_int_equal(msg_decode_allocatable(in, a, &out.container, &err), -EBADMSG);
-	assert_int_equal(msg_decode_plugin_info(in, a, &out.info, &err), -EBADMSG);
-	assert_int_equal(msg_decode_registration_status(in, a, &out.status, &err), -EBADMSG);
+	assert_int_equal(kubemsg_decode_options(in, a, &out.options, &err), -EBADMSG);
+	assert_int_equal(kubemsg_decode_register(in, a, &out.reg, &err), -EBADMSG);
+	assert_int_equal(kubemsg_decode_device_list(in, a, &out.devices, &err), -EBADMSG);
+	assert_int_equal(kubemsg_decode_preferred(in, a, &out.preferred, &err), -EBADMSG);
+	assert_int_equal(kubemsg_decode_preferred_reply(in, a, &out.lists, &err), -EBADMSG);
+	assert_int_equal(kubemsg_decode_allocate(in, a, &out.lists, &err), -EBADMSG);
+	assert_int_equal(kubemsg_decode_allocate_reply(in, a, &e, &n, &err), -EBADMSG);
+	assert_int_equal(kubemsg_decode_pre_start(in, a, &out.ids, &err), -EBADMSG);
+	assert_int_equal(kubemsg_decode_pod_list(in, a, &out.pods, &err), -EBADMSG);
+	assert_int_equal(kubemsg_decode_pod_get_request(in, a, &ns, &name, &err), -EBADMSG);
+	assert_int_equal(kubemsg_decode_pod_get_reply(in, a, &out.pod, &err), -EBADMSG);
+	assert_int_equal(kubemsg_decode_allocatable(in, a, &out.container, &err), -EBADMSG);
+	assert_int_equal(kubemsg_decode_plugin_info(in, a, &out.info, &err), -EBADMSG);
+	assert_int_equal(kubemsg_decode_registration_status(in, a, &out.status, &err), -EBADMSG);
 }
 
 static struct ids ids_of(size_t n)
@@ -547,14 +555,14 @@ static struct bytes many_ids(size_t n)
 {
 	struct ids ids = ids_of(n);
 
-	return msg_encode_pre_start(&ids, a);
+	return kubemsg_encode_pre_start(&ids, a);
 }
 
 static struct bytes many_preferred(size_t n)
 {
 	struct ids ids = ids_of(n);
 
-	return msg_encode_preferred_reply(&(struct id_lists) { &ids, 1 }, a);
+	return kubemsg_encode_preferred_reply(&(struct id_lists) { &ids, 1 }, a);
 }
 
 static void number_of_ids_is_bounded(void **state)
@@ -564,11 +572,12 @@ static void number_of_ids_is_bounded(void **state)
 
 	(void)state;
 	assert_int_equal(
-		msg_decode_preferred_reply(many_preferred(MESSAGE_IDS_MAX), a, &lists, &err), 0);
+		kubemsg_decode_preferred_reply(many_preferred(MESSAGE_IDS_MAX), a, &lists, &err),
+		0);
 	assert_int_equal(lists.v[0].n, MESSAGE_IDS_MAX);
-	assert_int_equal(
-		msg_decode_preferred_reply(many_preferred(MESSAGE_IDS_MAX + 1), a, &lists, &err),
-		-EBADMSG);
+	assert_int_equal(kubemsg_decode_preferred_reply(many_preferred(MESSAGE_IDS_MAX + 1), a,
+							&lists, &err),
+			 -EBADMSG);
 	assert_string_equal(
 		err.msg,
 		"ContainerPreferredAllocationResponse: more than 65536 values of deviceIDs");
@@ -585,18 +594,19 @@ static void memory_of_one_request_is_bounded(void **state)
 	struct ids ids;
 
 	(void)state;
-	assert_int_equal(msg_decode_pre_start(many_ids(8128), a, &ids, &err), 0);
+	assert_int_equal(kubemsg_decode_pre_start(many_ids(8128), a, &ids, &err), 0);
 	assert_int_equal(ids.n, 8128);
-	assert_int_equal(msg_decode_pre_start(many_ids(MESSAGE_IDS_MAX), a, &ids, &err), -EBADMSG);
+	assert_int_equal(kubemsg_decode_pre_start(many_ids(MESSAGE_IDS_MAX), a, &ids, &err),
+			 -EBADMSG);
 	assert_non_null(strstr(err.msg, "that take more than 4 MiB to decode"));
 	for (size_t i = 0; i <= n; i++)
 		memcpy(&wire[sizeof(empty) * i], empty, sizeof(empty));
-	assert_int_equal(
-		msg_decode_allocate((struct bytes) { wire, sizeof(empty) * n }, a, &lists, &err),
-		0);
+	assert_int_equal(kubemsg_decode_allocate((struct bytes) { wire, sizeof(empty) * n }, a,
+						 &lists, &err),
+			 0);
 	assert_int_equal(lists.n, n);
-	assert_int_equal(msg_decode_allocate((struct bytes) { wire, sizeof(empty) * (n + 1) }, a,
-					     &lists, &err),
+	assert_int_equal(kubemsg_decode_allocate((struct bytes) { wire, sizeof(empty) * (n + 1) },
+						 a, &lists, &err),
 			 -EBADMSG);
 	assert_string_equal(err.msg, "AllocateRequest: too many values of container_requests");
 }
@@ -611,7 +621,7 @@ static void memory_of_one_message_is_bounded(void **state)
 	(void)state;
 	for (size_t i = 0; i < n; i++)
 		wire[2 * i] = 0x0a; /* an empty pod */
-	assert_int_equal(msg_decode_pod_list((struct bytes) { wire, 2 * n }, a, &l, &err),
+	assert_int_equal(kubemsg_decode_pod_list((struct bytes) { wire, 2 * n }, a, &l, &err),
 			 -EBADMSG);
 	assert_string_equal(
 		err.msg,
@@ -628,7 +638,7 @@ static void number_of_devices_is_bounded(void **state)
 	(void)state;
 	for (size_t i = 0; i < n; i++)
 		wire[2 * i] = 0x0a;
-	assert_int_equal(msg_decode_device_list((struct bytes) { wire, 2 * n }, a, &l, &err),
+	assert_int_equal(kubemsg_decode_device_list((struct bytes) { wire, 2 * n }, a, &l, &err),
 			 -EBADMSG);
 	assert_string_equal(err.msg, "ListAndWatchResponse: more than 65536 devices");
 }

@@ -18,9 +18,9 @@ static void resources_of_device_plugins_are_told_from_those_of_kubernetes(void *
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(extended); i++)
-		assert_true(podspec_is_extended(extended[i]));
+		assert_true(kubemsg_podspec_is_extended(extended[i]));
 	for (size_t i = 0; i < ARRAY_LEN(native); i++)
-		assert_false(podspec_is_extended(native[i]));
+		assert_false(kubemsg_podspec_is_extended(native[i]));
 }
 
 static void counts_are_read_as_kubernetes_writes_them(void **state)
@@ -43,7 +43,7 @@ static void counts_are_read_as_kubernetes_writes_them(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		assert_int_equal(podspec_count(cases[i].text, &v), 0);
+		assert_int_equal(kubemsg_podspec_count(cases[i].text, &v), 0);
 		assert_true(v == cases[i].value);
 	}
 }
@@ -71,7 +71,7 @@ static void what_is_no_whole_number_is_no_count(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-		assert_int_equal(podspec_count(bad[i], &v), -EINVAL);
+		assert_int_equal(kubemsg_podspec_count(bad[i], &v), -EINVAL);
 		assert_int_equal(v, -7);
 	}
 }
@@ -79,21 +79,21 @@ static void what_is_no_whole_number_is_no_count(void **state)
 static void only_an_init_container_that_restarts_always_is_a_sidecar(void **state)
 {
 	(void)state;
-	assert_int_equal(podspec_kind(true, NULL), SPEC_INIT);
-	assert_int_equal(podspec_kind(true, ""), SPEC_INIT);
-	assert_int_equal(podspec_kind(true, "Always"), SPEC_SIDECAR);
-	assert_int_equal(podspec_kind(false, "Always"), SPEC_APP);
-	assert_int_equal(podspec_kind(false, NULL), SPEC_APP);
+	assert_int_equal(kubemsg_podspec_kind(true, NULL), SPEC_INIT);
+	assert_int_equal(kubemsg_podspec_kind(true, ""), SPEC_INIT);
+	assert_int_equal(kubemsg_podspec_kind(true, "Always"), SPEC_SIDECAR);
+	assert_int_equal(kubemsg_podspec_kind(false, "Always"), SPEC_APP);
+	assert_int_equal(kubemsg_podspec_kind(false, NULL), SPEC_APP);
 }
 
 static void a_pod_is_over_when_it_succeeded_or_failed(void **state)
 {
 	(void)state;
-	assert_true(podspec_is_over("Succeeded"));
-	assert_true(podspec_is_over("Failed"));
-	assert_false(podspec_is_over("Pending"));
-	assert_false(podspec_is_over("Running"));
-	assert_false(podspec_is_over(NULL));
+	assert_true(kubemsg_podspec_is_over("Succeeded"));
+	assert_true(kubemsg_podspec_is_over("Failed"));
+	assert_false(kubemsg_podspec_is_over("Pending"));
+	assert_false(kubemsg_podspec_is_over("Running"));
+	assert_false(kubemsg_podspec_is_over(NULL));
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /*
- * The binder with holds, a keeper and a PodResources server of the test's own. All of it lives on
- * the rpc thread, the test looks from outside.
+ * Late binding with holds, a tracker and a PodResources server of the test's own. All of it lives
+ * on the rpc thread, the test looks from outside.
  */
 #ifndef RAILMATE_TESTS_UNIT_LATEBIND_BINDING_H
 #define RAILMATE_TESTS_UNIT_LATEBIND_BINDING_H
@@ -51,14 +51,14 @@
 static struct machine m;
 static struct config *cfg;
 static struct arena *a;
-static struct keeper *k;
-static struct binder *b;
-static struct sweeper *sweeper;
+static struct tracker *k;
+static struct latebind *b;
+static struct records *records;
 static unsigned restore_ms; /* between looks at the specs; 0: seldom */
 static struct podres *podres;
 static struct rpc_server *server;
 static char *socket_path, *cdi_dir, *checkpoint;
-static struct truth *truth;
+static struct vfprobe *vfprobe;
 static struct rundir *rundir;
 static unsigned notes, changes, lists, gets;
 static char last_note[640];
@@ -84,7 +84,7 @@ static inline void on_list(void *ctx, struct rpc_call *call, struct bytes reques
 		rpc_reply(call, RPC_INTERNAL, "out of order", NOTHING);
 	else
 		rpc_reply(call, RPC_OK, NULL,
-			  msg_encode_pod_list(&all_pods, true, rpc_call_arena(call)));
+			  kubemsg_encode_pod_list(&all_pods, true, rpc_call_arena(call)));
 }
 
 static inline void on_get(void *ctx, struct rpc_call *call, struct bytes request)
@@ -94,12 +94,12 @@ static inline void on_get(void *ctx, struct rpc_call *call, struct bytes request
 	(void)ctx;
 	gets++;
 	assert_int_equal(
-		msg_decode_pod_get_request(request, rpc_call_arena(call), &ns, &name, NULL), 0);
+		kubemsg_decode_pod_get_request(request, rpc_call_arena(call), &ns, &name, NULL), 0);
 	for (size_t i = 0; i < all_pods.n; i++) {
 		if (!str_eq(pods[i].name, name))
 			continue;
 		rpc_reply(call, RPC_OK, NULL,
-			  msg_encode_pod_get_reply(&pods[i], true, rpc_call_arena(call)));
+			  kubemsg_encode_pod_get_reply(&pods[i], true, rpc_call_arena(call)));
 		return;
 	}
 	rpc_reply(call, RPC_UNKNOWN, "pod x in namespace y not found", NOTHING);
@@ -178,7 +178,7 @@ static inline const char *slots(int numa, int first, int last)
 
 #define HOLDS(fmt, ...) arena_printf(a, fmt, __VA_ARGS__)
 
-/* --- the binder --- */
+/* --- late binding --- */
 
 static inline void on_note(void *ctx, const char *sentence)
 {
@@ -210,58 +210,58 @@ static inline int runs(void *ctx, const char *uid)
 static inline void show_cgroups(void *arg)
 {
 	(void)arg;
-	keeper_follow(k, NULL, runs, NULL);
+	tracker_follow(k, NULL, runs, NULL);
 }
 
-static inline bool claim_specs(void *binder)
+static inline bool claim_specs(void *latebind)
 {
-	return binder_claim(binder);
+	return latebind_claim(latebind);
 }
 
-static inline void tidy_specs(void *binder)
+static inline void tidy_specs(void *latebind)
 {
-	binder_tidy(binder);
+	latebind_tidy(latebind);
 }
 
-static inline void make_binder(void)
+static inline void make_latebind(void)
 {
-	const struct binder_env env = { .rpc = rpc,
-					.root = m.root,
-					.podres = podres,
-					.keeper = k,
-					.cdi_dir = cdi_dir,
-					.checkpoint = checkpoint,
-					.rundir = rundir,
-					.truth = truth,
-					.settle_ms = 1,
-					.restore_ms = restore_ms,
-					.note = on_note };
+	const struct latebind_env env = { .rpc = rpc,
+					  .root = m.root,
+					  .podres = podres,
+					  .tracker = k,
+					  .cdi_dir = cdi_dir,
+					  .checkpoint = checkpoint,
+					  .rundir = rundir,
+					  .vfprobe = vfprobe,
+					  .settle_ms = 1,
+					  .restore_ms = restore_ms,
+					  .note = on_note };
 
-	b = binder_new(&env);
-	binder_update(b, m.node);
-	sweeper = sweeper_new(
-		&(struct sweeper_env) { rpc, k, rundir, claim_specs, tidy_specs, b, 5 });
-	sweeper_read(sweeper);
+	b = latebind_new(&env);
+	latebind_update(b, m.node);
+	records = records_new(
+		&(struct records_env) { rpc, k, rundir, claim_specs, tidy_specs, b, 5 });
+	records_read(records);
 }
 
-static inline void end_binder(void)
+static inline void end_latebind(void)
 {
-	sweeper_free(STEAL(sweeper));
-	binder_free(STEAL(b));
+	records_free(STEAL(records));
+	latebind_free(STEAL(b));
 }
 
 /* The test itself lists pods, when it wants to; nothing is young. ledger is taken; NULL: it was
  * lost. */
-static inline void make_keeper(struct ledger *ledger)
+static inline void make_tracker(struct ledger *ledger)
 {
 	static const struct holds_pace pace = { .mature_ms = 600000, .store_ms = 3000 };
 
-	k = keeper_new(rpc, holds_new(ledger, &pace, keeper_now()), NULL, m.root, users, NULL);
+	k = tracker_new(rpc, holds_new(ledger, &pace, tracker_now()), NULL, m.root, users, NULL);
 	k->pace.look_ms = k->pace.apart_ms = 600000;
-	keeper_listen(k, NULL, on_change, NULL);
-	keeper_follow(k, checkpoint, NULL, NULL);
-	keeper_update(k, m.node);
-	keeper_watch(k, podres);
+	tracker_listen(k, NULL, on_change, NULL);
+	tracker_follow(k, checkpoint, NULL, NULL);
+	tracker_update(k, m.node);
+	tracker_watch(k, podres);
 }
 
 static inline void open_server(void)
@@ -277,17 +277,17 @@ static inline void begin(void *arg)
 	(void)arg;
 	open_server();
 	podres = podres_open(rpc, socket_path);
-	make_keeper(ledger_new());
-	make_binder();
+	make_tracker(ledger_new());
+	make_latebind();
 }
 
 static inline void end(void *arg)
 {
 	(void)arg;
-	end_binder();
-	keeper_free(STEAL(k));
+	end_latebind();
+	tracker_free(STEAL(k));
 	podres_close(STEAL(podres));
-	truth_free(STEAL(truth));
+	vfprobe_free(STEAL(vfprobe));
 	rundir_free(STEAL(rundir));
 	rpc_server_close(STEAL(server), NULL, NULL);
 }
@@ -375,7 +375,7 @@ static inline void bind_fn(void *arg)
 {
 	struct wish *w = arg;
 
-	binder_bind(b, &w->ids, w->pod, TIMEOUT_MS, on_bound, w->outcome);
+	latebind_bind(b, &w->ids, w->pod, TIMEOUT_MS, on_bound, w->outcome);
 }
 
 static inline bool is_done(void)
@@ -502,7 +502,7 @@ static inline void put(const char *path, const char *text)
 
 static inline void allocated_fn(void *arg)
 {
-	binder_allocated(b, arg);
+	latebind_allocated(b, arg);
 }
 
 static inline void allocated(const char *list)
@@ -516,10 +516,10 @@ static inline void allocated(const char *list)
 static inline void list_fn(void *arg)
 {
 	(void)arg;
-	keeper_hear(k, &(struct pods_said) { .all = true,
-					     .pods = &all_pods,
-					     .asked_ms = clock_mono_ms(),
-					     .kubelet = podres_kubelet(podres) });
+	tracker_hear(k, &(struct pods_said) { .all = true,
+					      .pods = &all_pods,
+					      .asked_ms = clock_mono_ms(),
+					      .kubelet = podres_kubelet(podres) });
 }
 
 static inline void list_pods(void)
@@ -532,12 +532,12 @@ static inline void list_pods(void)
 static inline void sweep_fn(void *arg)
 {
 	(void)arg;
-	sweeper_sweep(sweeper);
+	records_sweep(records);
 }
 
 static inline const struct ledger_hold *hold_of(const char *vf)
 {
-	return ledger_find(keeper_ledger(k), vf);
+	return ledger_find(tracker_ledger(k), vf);
 }
 
 static inline bool is_draining(const char *vf)
@@ -547,7 +547,7 @@ static inline bool is_draining(const char *vf)
 
 static inline size_t n_holds(void)
 {
-	return ledger_holds(keeper_ledger(k));
+	return ledger_holds(tracker_ledger(k));
 }
 
 static inline void move_to(struct hw_inventory *inv)
@@ -556,8 +556,8 @@ static inline void move_to(struct hw_inventory *inv)
 
 	m.node = node_new(inv, cfg, before);
 	m.pool = &m.node->pools[0];
-	keeper_update(k, m.node);
-	binder_update(b, m.node);
+	tracker_update(k, m.node);
+	latebind_update(b, m.node);
 	node_unref(before);
 }
 
@@ -571,10 +571,10 @@ static inline void unbind_driver(void *arg)
 	move_to(inv);
 }
 
-static inline void free_binder(void *arg)
+static inline void free_latebind(void *arg)
 {
 	(void)arg;
-	end_binder();
+	end_latebind();
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)

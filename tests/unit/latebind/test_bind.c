@@ -17,7 +17,7 @@ static void a_restarted_container_keeps_its_vfs(void **state)
 	bind(slots(0, 0, 0));
 	assert_string_equal(got.vf[0], first);
 	assert_non_null(spec("rdma_vf-n0-0"));
-	assert_int_equal(ledger_decisions(keeper_ledger(k)), 1);
+	assert_int_equal(ledger_decisions(tracker_ledger(k)), 1);
 }
 
 static void a_restart_is_known_by_the_ledger_and_needs_no_list(void **state)
@@ -222,7 +222,7 @@ static void vfs_of_a_pod_that_is_gone_are_free_at_once(void **state)
 	bind(slots(0, 4, 7));
 	assert_int_equal(count_of_pf(0), 4);
 	assert_null(spec("rdma_vf-n0-0"));
-	assert_null(ledger_find_slot(keeper_ledger(k), "rdma_vf-n0-0"));
+	assert_null(ledger_find_slot(tracker_ledger(k), "rdma_vf-n0-0"));
 }
 
 static bool is_closed;
@@ -535,7 +535,7 @@ static bool is_asked(void)
 static void answer_hung(void *arg)
 {
 	(void)arg;
-	rpc_reply(STEAL(hung), RPC_OK, NULL, msg_encode_pod_list(&all_pods, true, a));
+	rpc_reply(STEAL(hung), RPC_OK, NULL, kubemsg_encode_pod_list(&all_pods, true, a));
 }
 
 /* The answer shows the pods of the moment when it was asked for, and comes when another container
@@ -575,7 +575,7 @@ static void who_waits_when_the_binder_goes_is_told(void **state)
 	got = (struct outcome) { 0 };
 	on_rpc(bind_fn, &w);
 	wait_until(is_asked);
-	on_rpc(free_binder, NULL);
+	on_rpc(free_latebind, NULL);
 	assert_true(got.done);
 	assert_int_equal(got.code, EAGAIN);
 	on_rpc(answer_hung, NULL); /* to nobody */

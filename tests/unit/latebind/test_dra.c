@@ -26,7 +26,7 @@ static struct {
 	const char *specs_why, *claim_why; /* NULL: they can be had */
 	unsigned spec_fetches, claim_fetches;
 	char asked[64];
-	podspec_done_fn specs_done;
+	podspec_done_fn latebind_specs_done;
 	draclaim_done_fn claim_done;
 	void *arg;
 } source;
@@ -39,7 +39,7 @@ static void tell_specs(void *arg)
 	struct spec_list list = { &v, 1 };
 
 	(void)arg;
-	source.specs_done(source.arg, source.specs_why ? NULL : &list, source.specs_why);
+	source.latebind_specs_done(source.arg, source.specs_why ? NULL : &list, source.specs_why);
 }
 
 static void fetch_specs(void *ctx, unsigned timeout_ms, podspec_done_fn done, void *arg)
@@ -47,7 +47,7 @@ static void fetch_specs(void *ctx, unsigned timeout_ms, podspec_done_fn done, vo
 	(void)ctx;
 	(void)timeout_ms;
 	source.spec_fetches++;
-	source.specs_done = done;
+	source.latebind_specs_done = done;
 	source.arg = arg;
 	rpc_after(rpc, 1, tell_specs, NULL);
 }
@@ -99,7 +99,7 @@ static int set_up_sharing(void **state)
 
 static const struct ledger_decision *last_decision(void)
 {
-	const struct ledger *l = keeper_ledger(k);
+	const struct ledger *l = tracker_ledger(k);
 
 	return ledger_decision_at(l, ledger_decisions(l) - 1);
 }

@@ -102,7 +102,7 @@ static void a_vf_that_lost_its_rdma_device_is_a_reason_to_wait(void **state)
 	bind_fails(slots(0, 0, 0), EAGAIN, "has no RDMA device");
 	assert_null(spec("rdma_vf-n0-0"));
 	assert_int_equal(n_holds(), 0);
-	assert_int_equal(ledger_decisions(keeper_ledger(k)), 0);
+	assert_int_equal(ledger_decisions(tracker_ledger(k)), 0);
 }
 
 /* --- the CDI directory --- */
@@ -186,7 +186,7 @@ static struct ledger *copy_of_ledger(void)
 	struct strbuf text = STRBUF_INIT;
 	struct ledger *copy;
 
-	ledger_write(keeper_ledger(k), &text);
+	ledger_write(tracker_ledger(k), &text);
 	assert_int_equal(ledger_read(text.s, text.len, "ledger", &copy, NULL), 0);
 	strbuf_done(&text);
 	return copy;
@@ -194,10 +194,10 @@ static struct ledger *copy_of_ledger(void)
 
 static void restart_with(struct ledger *ledger)
 {
-	end_binder();
-	keeper_free(k);
-	make_keeper(ledger);
-	make_binder();
+	end_latebind();
+	tracker_free(k);
+	make_tracker(ledger);
+	make_latebind();
 }
 
 static void restart_without_ledger(void *arg)
@@ -274,8 +274,8 @@ static void a_lost_ledger_is_rebuilt_from_the_specs(void **state)
 
 static void release(void *arg)
 {
-	holds_release(keeper_holds(k), arg, keeper_now());
-	keeper_save(k, NULL, NULL);
+	holds_release(tracker_holds(k), arg, tracker_now());
+	tracker_save(k, NULL, NULL);
 }
 
 static void specs_of_the_past_go(void **state)
@@ -382,7 +382,7 @@ static struct {
 static void view_fn(void *arg)
 {
 	struct arena *scratch = arena_new(0);
-	struct slot_list l = binder_slots(b, &m.node->pools[0], scratch);
+	struct slot_list l = latebind_slots(b, &m.node->pools[0], scratch);
 
 	(void)arg;
 	memset(&view, 0, sizeof(view));
@@ -437,13 +437,13 @@ static void slots_follow_what_is_bound_and_promised(void **state)
 
 static void look_first(void *arg)
 {
-	const struct truth_env env = { .rpc = rpc, .root = m.dir, .look = fake_look };
+	const struct vfprobe_env env = { .rpc = rpc, .root = m.dir, .look = fake_look };
 
 	(void)arg;
-	truth = truth_new(&env);
+	vfprobe = vfprobe_new(&env);
 	rundir = rundir_new(HOLDS("%s/run", m.dir));
-	end_binder();
-	make_binder();
+	end_latebind();
+	make_latebind();
 }
 
 static int set_up_truth_with(const char *text)
@@ -608,7 +608,7 @@ static void what_another_asker_was_told_is_not_undone(void **state)
 	let_look();
 	wait_until(is_done);
 	assert_int_equal(got.code, EAGAIN);
-	assert_string_equal(ledger_find_slot(keeper_ledger(k), "rdma_vf-n0-0")->vf, other.vf[0]);
+	assert_string_equal(ledger_find_slot(tracker_ledger(k), "rdma_vf-n0-0")->vf, other.vf[0]);
 }
 
 static void a_binder_that_ends_while_it_looks_has_answered(void **state)
@@ -616,7 +616,7 @@ static void a_binder_that_ends_while_it_looks_has_answered(void **state)
 	(void)state;
 	pod("p", HOLDS("rdma/vf=%s", slots(0, 0, 0)));
 	hold_the_look(slots(0, 0, 0));
-	on_rpc(free_binder, NULL);
+	on_rpc(free_latebind, NULL);
 	assert_true(got.done);
 	assert_int_equal(got.code, EAGAIN);
 	let_look();

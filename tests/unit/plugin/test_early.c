@@ -64,7 +64,7 @@ static struct machine m;
 static struct arena *a;
 static struct plugin_env env;
 static struct plugin *p;
-static struct holds *holds;   /* the keeper's */
+static struct holds *holds;   /* the tracker's */
 static struct ledger *ledger; /* of holds */
 static unsigned users;	      /* of the RDMA devices of VFs 8 to 10 */
 static unsigned warnings;
@@ -155,7 +155,8 @@ static void on_list(void *ctx, struct rpc_call *call, struct bytes request)
 	if (misbehaves(call))
 		return;
 	l = held_now(rpc_call_arena(call));
-	rpc_reply(call, RPC_OK, NULL, msg_encode_pod_list(&l, !k.grouped, rpc_call_arena(call)));
+	rpc_reply(call, RPC_OK, NULL,
+		  kubemsg_encode_pod_list(&l, !k.grouped, rpc_call_arena(call)));
 }
 
 static void on_get(void *ctx, struct rpc_call *call, struct bytes request)
@@ -165,7 +166,7 @@ static void on_get(void *ctx, struct rpc_call *call, struct bytes request)
 	struct pod_list l;
 
 	(void)ctx;
-	assert_int_equal(msg_decode_pod_get_request(request, to, &ns, &name, NULL), 0);
+	assert_int_equal(kubemsg_decode_pod_get_request(request, to, &ns, &name, NULL), 0);
 	k.gets += *name != '\0';
 	if (misbehaves(call))
 		return;
@@ -173,7 +174,7 @@ static void on_get(void *ctx, struct rpc_call *call, struct bytes request)
 	for (size_t i = 0; i < l.n; i++) {
 		if (str_eq(l.v[i].name, name)) {
 			rpc_reply(call, RPC_OK, NULL,
-				  msg_encode_pod_get_reply(&l.v[i], !k.grouped, to));
+				  kubemsg_encode_pod_get_reply(&l.v[i], !k.grouped, to));
 			return;
 		}
 	}
@@ -192,7 +193,7 @@ static void on_allocatable(void *ctx, struct rpc_call *call, struct bytes reques
 		return;
 	for (size_t i = 0; i < 8; i++)
 		held.ids.v[i] = gpu_id(i, to);
-	rpc_reply(call, RPC_OK, NULL, msg_encode_allocatable(&all, true, to));
+	rpc_reply(call, RPC_OK, NULL, kubemsg_encode_allocatable(&all, true, to));
 }
 
 /* --- pod specs --- */
@@ -267,7 +268,7 @@ static void on_gpu_options(void *ctx, struct rpc_call *call, struct bytes reques
 
 	(void)ctx;
 	(void)request;
-	rpc_reply(call, RPC_OK, NULL, msg_encode_options(&o, rpc_call_arena(call)));
+	rpc_reply(call, RPC_OK, NULL, kubemsg_encode_options(&o, rpc_call_arena(call)));
 }
 
 static void on_gpu_preferred(void *ctx, struct rpc_call *call, struct bytes request)
@@ -279,7 +280,7 @@ static void on_gpu_preferred(void *ctx, struct rpc_call *call, struct bytes requ
 
 	(void)ctx;
 	gpu.asked++;
-	assert_int_equal(msg_decode_preferred(request, rpc_call_arena(call), &r, NULL), 0);
+	assert_int_equal(kubemsg_decode_preferred(request, rpc_call_arena(call), &r, NULL), 0);
 	gpu.offered = r.v[0].available.n;
 	gpu.first = arena_strdup(a, r.v[0].available.v[0]);
 	ids = (struct ids) { r.v[0].available.v + r.v[0].available.n - (size_t)r.v[0].size,
@@ -292,7 +293,7 @@ static void on_gpu_preferred(void *ctx, struct rpc_call *call, struct bytes requ
 		ids.n--;
 	if (gpu.manners == FOREIGN)
 		ids = (struct ids) { nonsense, 1 };
-	rpc_reply(call, RPC_OK, NULL, msg_encode_preferred_reply(&l, rpc_call_arena(call)));
+	rpc_reply(call, RPC_OK, NULL, kubemsg_encode_preferred_reply(&l, rpc_call_arena(call)));
 }
 
 /* --- everything up and down, on the rpc thread --- */
@@ -325,11 +326,11 @@ static void start_fn(void *arg)
 	env.holders = holders_new();
 	podres_subscribe(env.podres, holders_hear, env.holders);
 	ledger = ledger_new();
-	holds = holds_new(ledger, &holds_default_pace, keeper_now());
-	holds_claims_read(holds, true, keeper_now());
-	env.keeper = keeper_new(rpc, holds, NULL, m.root, count_users, NULL);
-	keeper_update(env.keeper, m.node);
-	podres_subscribe(env.podres, keeper_hear, env.keeper);
+	holds = holds_new(ledger, &holds_default_pace, tracker_now());
+	holds_claims_read(holds, true, tracker_now());
+	env.tracker = tracker_new(rpc, holds, NULL, m.root, count_users, NULL);
+	tracker_update(env.tracker, m.node);
+	podres_subscribe(env.podres, tracker_hear, env.tracker);
 	env.gpus = gpuplugin_open(rpc, NULL, 0, gpu_path);
 	p = plugin_new(&env, RESOURCE);
 	plugin_update(p, m.node);
@@ -353,11 +354,11 @@ static void stop_fn(void *arg)
 {
 	free_plugin_fn(arg);
 	gpuplugin_close(STEAL(env.gpus));
-	podres_unsubscribe(env.podres, env.keeper);
-	keeper_free(STEAL(env.keeper));
+	podres_unsubscribe(env.podres, env.tracker);
+	tracker_free(STEAL(env.tracker));
 	podres_close(STEAL(env.podres));
 	holders_free(STEAL(env.holders));
-	truth_free(STEAL(env.truth));
+	vfprobe_free(STEAL(env.vfprobe));
 	rundir_free(STEAL(env.rundir));
 	drop(&k.hung);
 	drop(&gpu.hung);
@@ -490,7 +491,7 @@ static struct bytes preferred_request(const char *available, const char *must, i
 	struct preferred_container c = { ids_of(available), ids_of(must), size };
 	const struct preferred_request r = { &c, 1 };
 
-	return msg_encode_preferred(&r, a);
+	return kubemsg_encode_preferred(&r, a);
 }
 
 static size_t index_of(const char *id)
@@ -512,7 +513,7 @@ static const char *preferred_in(struct reply r)
 	const char *copy;
 
 	assert_int_equal(r.status, RPC_OK);
-	assert_int_equal(msg_decode_preferred_reply(r.body, a, &l, NULL), 0);
+	assert_int_equal(kubemsg_decode_preferred_reply(r.body, a, &l, NULL), 0);
 	for (size_t i = 0; i < l.v[0].n; i++)
 		chosen[index_of(l.v[0].v[i])] = true;
 	for (size_t i = 0; i < VFS; i++) {
@@ -539,14 +540,14 @@ static void allocate(const char *vfs)
 	struct ids ids = ids_of(vfs);
 	const struct id_lists l = { &ids, 1 };
 
-	assert_int_equal(call(PATH_ALLOCATE, msg_encode_allocate(&l, a)).status, RPC_OK);
+	assert_int_equal(call(PATH_ALLOCATE, kubemsg_encode_allocate(&l, a)).status, RPC_OK);
 }
 
 static struct reply start(const char *vfs)
 {
 	struct ids ids = ids_of(vfs);
 
-	return call(PATH_PRE_START, msg_encode_pre_start(&ids, a));
+	return call(PATH_PRE_START, kubemsg_encode_pre_start(&ids, a));
 }
 
 static struct plugin_stats stats_copy;
@@ -1126,7 +1127,8 @@ static void unknown_device_is_refused_for_good(void **state)
 	struct ids ids = { bad, 1 };
 
 	(void)state;
-	assert_int_equal(call(PATH_PRE_START, msg_encode_pre_start(&ids, a)).status, RPC_NOT_FOUND);
+	assert_int_equal(call(PATH_PRE_START, kubemsg_encode_pre_start(&ids, a)).status,
+			 RPC_NOT_FOUND);
 }
 
 static void container_starts_though_pod_resources_fail(void **state)
@@ -1171,7 +1173,8 @@ static bool list_hangs(void)
 static void plugin_can_go_while_a_container_starts(void **state)
 {
 	struct ids ids = ids_of("8");
-	struct client_call c = { .path = PATH_PRE_START, .request = msg_encode_pre_start(&ids, a) };
+	struct client_call c = { .path = PATH_PRE_START,
+				 .request = kubemsg_encode_pre_start(&ids, a) };
 
 	(void)state;
 	admit("p", "g5", "8");
@@ -1185,7 +1188,8 @@ static void plugin_can_go_while_a_container_starts(void **state)
 static void plugin_can_go_while_a_start_waits_for_a_quiet_moment(void **state)
 {
 	struct ids ids = ids_of("8");
-	struct client_call c = { .path = PATH_PRE_START, .request = msg_encode_pre_start(&ids, a) };
+	struct client_call c = { .path = PATH_PRE_START,
+				 .request = kubemsg_encode_pre_start(&ids, a) };
 
 	(void)state;
 	allocate("8");
@@ -1246,7 +1250,7 @@ static void answer_as_it_was(void *arg)
 	k.held = arg;
 	l = held_now(a);
 	k.held = now;
-	rpc_reply(STEAL(k.hung), RPC_OK, NULL, msg_encode_pod_list(&l, true, a));
+	rpc_reply(STEAL(k.hung), RPC_OK, NULL, kubemsg_encode_pod_list(&l, true, a));
 }
 
 static unsigned lists_before;
@@ -1260,7 +1264,7 @@ static void an_older_list_that_comes_later_does_not_hide_the_gpus(void **state)
 {
 	struct ids eight = ids_of("8");
 	struct client_call starts = { .path = PATH_PRE_START,
-				      .request = msg_encode_pre_start(&eight, a) };
+				      .request = kubemsg_encode_pre_start(&eight, a) };
 	struct client_call prefers = { .path = PATH_PREFERRED,
 				       .request = preferred_request("0-15", "", 1) };
 
@@ -1285,10 +1289,10 @@ static void an_older_list_that_comes_later_does_not_hide_the_gpus(void **state)
 
 static void look_first(void *arg)
 {
-	const struct truth_env with = { .rpc = rpc, .root = m.dir, .look = fake_look };
+	const struct vfprobe_env with = { .rpc = rpc, .root = m.dir, .look = fake_look };
 
 	(void)arg;
-	env.truth = truth_new(&with);
+	env.vfprobe = vfprobe_new(&with);
 	env.rundir = rundir_new(arena_printf(a, "%s/run", m.dir));
 }
 
@@ -1385,7 +1389,8 @@ static void the_files_of_a_container_that_still_has_them_are_left_alone(void **s
 static void a_start_that_looks_while_the_plugin_goes_is_answered(void **state)
 {
 	struct ids ids = ids_of("4");
-	struct client_call c = { .path = PATH_PRE_START, .request = msg_encode_pre_start(&ids, a) };
+	struct client_call c = { .path = PATH_PRE_START,
+				 .request = kubemsg_encode_pre_start(&ids, a) };
 	struct reply r;
 
 	(void)state;

@@ -33,14 +33,14 @@ static void begin_on_disk(void *arg)
 	assert_int_equal(ledger_file_open(folder, 0, &file, NULL), 0);
 	assert_int_equal(ledger_file_load(file, &ledger, &note, NULL), 0);
 	assert_null(note);
-	make_keeper(ledger ? ledger : ledger_new(), file);
+	make_tracker(ledger ? ledger : ledger_new(), file);
 }
 
 static void save_one(void *arg)
 {
 	(void)arg;
 	give(0, "p1", NULL);
-	keeper_save(k, on_saved, NULL);
+	tracker_save(k, on_saved, NULL);
 	assert_int_equal(saved.times, 0); /* never before the return */
 }
 
@@ -71,7 +71,7 @@ static void save_many(void *arg)
 	(void)arg;
 	for (size_t i = 0; i < N_VFS; i++) {
 		give(i, "p1", NULL);
-		keeper_save(k, on_saved, NULL);
+		tracker_save(k, on_saved, NULL);
 	}
 	end(NULL);
 	assert_int_equal(saved.times, N_VFS);
@@ -135,16 +135,16 @@ static void hang(void *arg)
 {
 	(void)arg;
 	give(0, "p1", NULL);
-	holds_storing(k->holds, 1, keeper_now());
+	holds_storing(k->holds, 1, tracker_now());
 	k->store = (struct store *)(void *)k; /* as if one were under way */
-	keeper_save(k, on_saved, NULL);
+	tracker_save(k, on_saved, NULL);
 }
 
 static void unhang(void *arg)
 {
 	(void)arg;
 	k->store = NULL;
-	keeper_save(k, NULL, NULL);
+	tracker_save(k, NULL, NULL);
 }
 
 static void a_disk_that_hangs_stops_no_container(void **state)
@@ -180,9 +180,9 @@ static void begin_without_directory(void *arg)
 	assert_non_null(f);
 	fclose(f);
 	end(NULL);
-	make_keeper(NULL, NULL);
+	make_tracker(NULL, NULL);
 	told(SAYS({ "p9", "mlx5_0" }));
-	keeper_reopen(k, state_dir());
+	tracker_reopen(k, state_dir());
 	give(1, "p2", "u2");
 }
 

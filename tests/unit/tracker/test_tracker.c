@@ -1,4 +1,4 @@
-/* The keeper's edge: what the machine shows → facts, what the kubelet says → answers, its
+/* The tracker's edge: what the machine shows → facts, what the kubelet says → answers, its
  * checkpoint → UIDs.
  */
 #include "unit/tracker/tracking.h"
@@ -22,10 +22,10 @@ static void of_the_machine(void *arg)
 	assert_string_equal(facts_of(0).away,
 			    "its RDMA device is in a container's network namespace");
 	assert_non_null(strstr(facts_of(1).open, "is open (2 contexts)"));
-	assert_true(keeper_is_open(k, vf[1]));
+	assert_true(tracker_is_open(k, vf[1]));
 	assert_null(facts_of(2).away);
 	assert_null(facts_of(2).open);
-	assert_false(keeper_is_open(k, vf[2]));
+	assert_false(tracker_is_open(k, vf[2]));
 }
 
 static void a_vf_that_is_away_or_open_is_in_use(void **state)
@@ -82,7 +82,7 @@ static void netdev_away(void *arg)
 
 	(void)arg;
 	give(0, "p1", NULL);
-	keeper_complete(k);
+	tracker_complete(k);
 	assert_string_equal(hold_of(0)->netdev, "vf0");
 	assert_string_equal(hold_of(0)->rdma, rdma_of(0));
 	fn_of(inv, 0)->netdev = NULL;
@@ -107,7 +107,7 @@ static void other_driver(void *arg)
 	(void)arg;
 	for (size_t i = 0; i < 3; i++)
 		give(i, "p1", NULL);
-	keeper_complete(k);
+	tracker_complete(k);
 	fn_of(inv, 0)->netdev = NULL;
 	fn_of(inv, 0)->driver = "vfio-pci";
 	fn_of(inv, 1)->netdev = NULL;
@@ -172,7 +172,7 @@ static void of_cgroups(void *arg)
 	(void)arg;
 	assert_int_equal(facts_of(0).cgroup, HOLDS_CGROUP_OFF);
 	give(0, "p1", "u1");
-	keeper_follow(k, NULL, runs, NULL);
+	tracker_follow(k, NULL, runs, NULL);
 	running = "u1";
 	assert_int_equal(facts_of(0).cgroup, HOLDS_CGROUP_RUNS);
 	assert_string_equal(facts_of(0).uid, "u1");
@@ -194,12 +194,12 @@ static void before_a_scan(void *arg)
 {
 	(void)arg;
 	end(NULL);
-	k = keeper_new(rpc, holds_new(ledger_new(), &holds_default_pace, keeper_now()), NULL, root,
-		       users, NULL);
+	k = tracker_new(rpc, holds_new(ledger_new(), &holds_default_pace, tracker_now()), NULL,
+			root, users, NULL);
 	assert_string_equal(facts_of(0).unreadable, "the node has not been scanned yet");
-	assert_false(keeper_is_open(k, vf[0]));
+	assert_false(tracker_is_open(k, vf[0]));
 	told(SAYS({ "p1", vf[0] }));
-	assert_int_equal(ledger_holds(keeper_ledger(k)), 0);
+	assert_int_equal(ledger_holds(tracker_ledger(k)), 0);
 }
 
 static void before_the_first_scan_nothing_is_known(void **state)
@@ -253,10 +253,10 @@ static void rebuild(void *arg)
 {
 	(void)arg;
 	told(SAYS({ "p1", vf[0] }, { "p2", vf[3] }, { "p3", "mlx5_0" }));
-	assert_int_equal(ledger_holds(keeper_ledger(k)), 2);
+	assert_int_equal(ledger_holds(tracker_ledger(k)), 2);
 	assert_string_equal(hold_of(3)->owner.pod, "p2");
 	assert_string_equal(hold_of(3)->owner.container, "main");
-	keeper_complete(k);
+	tracker_complete(k);
 	assert_string_equal(hold_of(3)->rdma, rdma_of(3));
 	assert_string_equal(hold_of(3)->netdev, "vf3");
 }
@@ -278,7 +278,7 @@ static void slots_and_others(void *arg)
 	slots = holds_slots(k->holds, a);
 	assert_int_equal(slots.n_uses, 1);
 	assert_string_equal(slots.uses[0].slot, "rdma_vf-n0-3");
-	assert_int_equal(ledger_holds(keeper_ledger(k)), 0);
+	assert_int_equal(ledger_holds(tracker_ledger(k)), 0);
 }
 
 static void ids_are_vfs_or_slots_and_other_resources_are_not_ours(void **state)
@@ -296,7 +296,7 @@ static void foreign(void *arg)
 	const char *why;
 
 	(void)arg;
-	assert_true(holds_start(k->holds, &v, 1, &o, 0, false, keeper_now(), a, &why));
+	assert_true(holds_start(k->holds, &v, 1, &o, 0, false, tracker_now(), a, &why));
 	list.v[0].containers[0].held[0].resource = "rdma/renamed";
 	told(list);
 	assert_non_null(hold_of(0));
@@ -313,10 +313,10 @@ static void holds_of_a_resource_that_is_configured_no_more_live_as_long_as_their
 /* A Get. */
 static void told_of(const char *pod, struct pod_list list)
 {
-	keeper_hear(k, &(struct pods_said) { .ns = "default",
-					     .name = pod,
-					     .pods = &list,
-					     .asked_ms = clock_mono_ms() });
+	tracker_hear(k, &(struct pods_said) { .ns = "default",
+					      .name = pod,
+					      .pods = &list,
+					      .asked_ms = clock_mono_ms() });
 }
 
 static void one_pod(void *arg)
@@ -362,7 +362,7 @@ static void start_with_away(size_t n)
 	node = node_unref(node);
 	set_node(inv);
 	n_unlisted = 0;
-	keeper_listen_unlisted(k, on_unlisted, NULL);
+	tracker_listen_unlisted(k, on_unlisted, NULL);
 }
 
 static void see_unlisted(const struct node_seed *seeds, size_t n)
@@ -373,7 +373,7 @@ static void see_unlisted(const struct node_seed *seeds, size_t n)
 	take_rdma_away(inv, 0);
 	node = node_new_seeded(inv, cfg, before, seeds, n);
 	node_unref(before);
-	keeper_update(k, node);
+	tracker_update(k, node);
 }
 
 static void held_out_of_sight(void *arg)
@@ -384,12 +384,12 @@ static void held_out_of_sight(void *arg)
 	start_with_away(1);
 	assert_null(pool_find(&node->pools[0], vf[0]));
 	told(SAYS({ "p1", vf[0] }, { "p2", vf[1] }));
-	keeper_complete(k);
+	tracker_complete(k);
 	assert_int_equal(n_unlisted, 1);
 	assert_string_equal(unlisted_vf, vf[0]);
 	assert_string_equal(hold_of(0)->owner.pod, "p1");
 	told(SAYS({ "p1", vf[0] }, { "p2", vf[1] }));
-	keeper_complete(k);
+	tracker_complete(k);
 	assert_int_equal(n_unlisted, 1); /* once is enough */
 
 	see_unlisted(&(struct node_seed) { "rdma/vf", unlisted_vf, NULL, unlisted_driver }, 1);
@@ -422,9 +422,9 @@ static void no_vf_of_ours(void *arg)
 	set_node(inv);
 	n_unlisted = 0;
 	told(SAYS({ "p1", vf[0] })); /* nobody listens */
-	keeper_listen_unlisted(k, on_unlisted, NULL);
+	tracker_listen_unlisted(k, on_unlisted, NULL);
 	told(SAYS({ "p1", vf[0] }, { "p2", "0000:77:00.1" }, { "p3", "mlx5_0" }, { "p4", pf }));
-	keeper_complete(k);
+	tracker_complete(k);
 	assert_int_equal(n_unlisted, 0);
 }
 
@@ -459,7 +459,7 @@ static void follow(const char *first_uid, const char *second_uid)
 	}
 	fputs("]}}", f);
 	fclose(f);
-	keeper_follow(k, path, runs, NULL);
+	tracker_follow(k, path, runs, NULL);
 }
 
 static void hold_and_follow(void *arg)
@@ -525,16 +525,16 @@ static void read_checkpoint(void *arg)
 	const struct holds_entry *v;
 
 	(void)arg;
-	assert_int_equal(keeper_checkpoint(k, &v), 0);
+	assert_int_equal(tracker_checkpoint(k, &v), 0);
 	follow("uid-1", NULL);
-	assert_int_equal(keeper_checkpoint(k, &v), 1);
+	assert_int_equal(tracker_checkpoint(k, &v), 1);
 	assert_string_equal(v[0].uid, "uid-1");
 	assert_string_equal(v[0].id, vf[0]);
-	assert_string_equal(keeper_uid_of(k, "rdma/vf", vf[0]), "uid-1");
-	assert_string_equal(keeper_uid_of(k, "rdma/vf", vf[1]), "");
+	assert_string_equal(tracker_uid_of(k, "rdma/vf", vf[0]), "uid-1");
+	assert_string_equal(tracker_uid_of(k, "rdma/vf", vf[1]), "");
 	follow("uid-1", "uid-2"); /* written again */
-	assert_int_equal(keeper_checkpoint(k, &v), 2);
-	assert_string_equal(keeper_uid_of(k, "rdma/vf", vf[0]), "");
+	assert_int_equal(tracker_checkpoint(k, &v), 2);
+	assert_string_equal(tracker_uid_of(k, "rdma/vf", vf[0]), "");
 }
 
 static void the_checkpoint_is_read_as_it_is_now(void **state)

@@ -1,4 +1,4 @@
-/* When the keeper asks the kubelet by itself: Get of each pod, a List where that does not help. */
+/* When the tracker asks the kubelet by itself: Get of each pod, a List where that does not help. */
 #include "unit/tracker/tracking.h"
 
 #include "kubeclient/podres.h"
@@ -36,7 +36,7 @@ static void on_get(void *ctx, struct rpc_call *call, struct bytes request)
 	const char *ns, *pod_name;
 
 	(void)ctx;
-	assert_int_equal(msg_decode_pod_get_request(request, mine, &ns, &pod_name, NULL), 0);
+	assert_int_equal(kubemsg_decode_pod_get_request(request, mine, &ns, &pod_name, NULL), 0);
 	world.gets += *pod_name != '\0';
 	if (world.hangs)
 		world.hung = call;
@@ -47,7 +47,7 @@ static void on_get(void *ctx, struct rpc_call *call, struct bytes request)
 		rpc_reply(call, RPC_UNKNOWN, "PodResources API Get method disabled",
 			  (struct bytes) { NULL, 0 });
 	else if (str_eq(pod_name, world.alive))
-		rpc_reply(call, RPC_OK, NULL, msg_encode_pod_get_reply(&pod, true, mine));
+		rpc_reply(call, RPC_OK, NULL, kubemsg_encode_pod_get_reply(&pod, true, mine));
 	else
 		rpc_reply(call, RPC_UNKNOWN, world_says_no, (struct bytes) { NULL, 0 });
 }
@@ -60,7 +60,8 @@ static void on_list(void *ctx, struct rpc_call *call, struct bytes request)
 	(void)request;
 	world.lists++;
 	rpc_reply(call, RPC_OK, NULL,
-		  msg_encode_pod_list(&(struct pod_list) { &pod, 1 }, true, rpc_call_arena(call)));
+		  kubemsg_encode_pod_list(&(struct pod_list) { &pod, 1 }, true,
+					  rpc_call_arena(call)));
 }
 
 static void begin_world(void *arg)
@@ -75,7 +76,7 @@ static void begin_world(void *arg)
 	world.alive = "p1";
 	assert_int_equal(rpc_server_open(rpc, path, methods, 2, NULL, &world.server, NULL), 0);
 	world.podres = podres_open(rpc, path);
-	keeper_watch(k, world.podres);
+	tracker_watch(k, world.podres);
 }
 
 static void end_world(void *arg)

@@ -1,4 +1,5 @@
-/* A keeper over a synthetic machine; the bodies of tests run on the rpc thread, as the keeper does.
+/* A tracker over a synthetic machine; the bodies of tests run on the rpc thread, as the tracker
+ * does.
  */
 #ifndef RAILMATE_TESTS_UNIT_TRACKER_TRACKING_H
 #define RAILMATE_TESTS_UNIT_TRACKER_TRACKING_H
@@ -29,12 +30,12 @@
 static struct config *cfg;
 static struct node *node;
 static struct sysroot *root; /* an empty folder: what the node does not show is not there */
-static struct keeper *k;
+static struct tracker *k;
 static struct arena *a;
 static const char *vf[N_VFS];
 static char *folder;
 
-/* What the keeper says and asks. */
+/* What the tracker says and asks. */
 static unsigned changes, notes, bad_notes;
 static char last_note[640];
 static const char *open_device; /* with so many users */
@@ -99,7 +100,7 @@ static inline void set_node(struct hw_inventory *inv)
 
 	node = node_new(inv, cfg, before);
 	node_unref(before);
-	keeper_update(k, node);
+	tracker_update(k, node);
 }
 
 static inline const char *rdma_of(size_t i)
@@ -121,13 +122,13 @@ static inline void take_rdma_away(struct hw_inventory *inv, size_t i)
 	fn_of(inv, i)->netdev = NULL;
 }
 
-static inline void make_keeper(struct ledger *ledger, struct ledger_file *file)
+static inline void make_tracker(struct ledger *ledger, struct ledger_file *file)
 {
 	static const struct holds_pace pace = { .apart_ms = 1,
 						.mature_ms = 600000,
 						.store_ms = 300 };
 
-	k = keeper_new(rpc, holds_new(ledger, &pace, keeper_now()), file, root, users, NULL);
+	k = tracker_new(rpc, holds_new(ledger, &pace, tracker_now()), file, root, users, NULL);
 	k->pace.retry_ms = 20;
 	k->pace.drain_ms = 5;
 	k->pace.look_ms = 20;
@@ -135,21 +136,21 @@ static inline void make_keeper(struct ledger *ledger, struct ledger_file *file)
 	k->pace.list_ms = 30;
 	k->pace.quiet_ms = 1;
 	k->pace.uids_ms = 1;
-	keeper_listen(k, on_note, on_change, NULL);
-	holds_claims_read(k->holds, true, keeper_now());
+	tracker_listen(k, on_note, on_change, NULL);
+	holds_claims_read(k->holds, true, tracker_now());
 	set_node(inventory());
 }
 
 static inline void begin(void *arg)
 {
 	(void)arg;
-	make_keeper(ledger_new(), NULL);
+	make_tracker(ledger_new(), NULL);
 }
 
 static inline void end(void *arg)
 {
 	(void)arg;
-	keeper_free(k);
+	tracker_free(k);
 	k = NULL;
 }
 
@@ -213,14 +214,14 @@ static inline struct pod_list list_of(const struct says *says, size_t n)
 static inline void told(struct pod_list list)
 {
 	usleep(2000);
-	keeper_hear(
+	tracker_hear(
 		k, &(struct pods_said) { .all = true, .pods = &list, .asked_ms = clock_mono_ms() });
 	usleep(2000);
 }
 
 static inline const struct ledger_hold *hold_of(size_t i)
 {
-	return ledger_find(keeper_ledger(k), vf[i]);
+	return ledger_find(tracker_ledger(k), vf[i]);
 }
 
 static inline bool is_draining(size_t i)
@@ -230,7 +231,7 @@ static inline bool is_draining(size_t i)
 
 static inline struct holds_facts facts_of(size_t i)
 {
-	return keeper_facts(k, vf[i], a);
+	return tracker_facts(k, vf[i], a);
 }
 
 /* What the plugin does when it gives a VF, and when the container starts. */
@@ -244,9 +245,9 @@ static inline void give(size_t i, const char *pod, const char *uid)
 	uint64_t number = holds_decide(k->holds, &d);
 	const char *why;
 
-	holds_allocated(k->holds, &v, 1, &o, number, keeper_now());
-	assert_true(holds_start(k->holds, &v, 1, &o, number, false, keeper_now(), a, &why));
-	keeper_save(k, NULL, NULL);
+	holds_allocated(k->holds, &v, 1, &o, number, tracker_now());
+	assert_true(holds_start(k->holds, &v, 1, &o, number, false, tracker_now(), a, &why));
+	tracker_save(k, NULL, NULL);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
