@@ -1,5 +1,6 @@
 # The rooms of pkg/ and what each may use: the link order is the layering (HACKING.md, "Rooms").
-# A room is every .c file of its folder. railmate_room(NAME USES rooms… FOREIGN targets…)
+# A room is every .c file of its folder. railmate_room(NAME [PURE] USES rooms… FOREIGN targets…)
+# PURE: data in, data out; hack/check-layers holds it to that.
 find_package(PkgConfig REQUIRED)
 foreach(dep IN ITEMS grpc_unsecure libprotobuf-c libpci numa libuv libmnl jansson libcurl)
 	string(REPLACE "-" "_" var ${dep})
@@ -7,7 +8,7 @@ foreach(dep IN ITEMS grpc_unsecure libprotobuf-c libpci numa libuv libmnl jansso
 endforeach()
 
 function(railmate_room name)
-	cmake_parse_arguments(ROOM "" "" "USES;FOREIGN" ${ARGN})
+	cmake_parse_arguments(ROOM "PURE" "" "USES;FOREIGN" ${ARGN})
 	file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/pkg/${name}/*.c)
 	if(NOT sources)
 		add_library(rm_${name} INTERFACE)

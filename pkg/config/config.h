@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "hw/bdf.h"
-#include "discover/discover.h" /* struct gpu_match */
+#include "hw/gpumatch.h"
 
 struct arena;
 struct err;

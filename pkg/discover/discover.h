@@ -8,18 +8,15 @@
 #include <stdint.h>
 
 #include "hw/bdf.h"
+#include "hw/gpumatch.h"
 #include "hw/inventory.h"
+#include "hw/vfstate.h"
 
 struct err;
 struct strbuf;
 struct sysroot;
 
-/* One row of the GPU match table; tables end by n. A class is the upper 16 bits (0x0302). */
-struct gpu_match {
-	uint16_t vendor;
-	uint16_t class_hi;
-	const char *name; /* "NVIDIA" */
-};
+/* GPUs, when the configuration names none. */
 extern const struct gpu_match gpu_match_default[];
 extern const size_t gpu_match_default_n;
 
@@ -53,14 +50,7 @@ struct function_now {
 int discover_function_now(const struct sysroot *root, struct bdf bdf, struct function_now *ret,
 			  struct err *err);
 
-/* How user space reaches a function that a user-space driver is bound to. */
-struct user_io {
-	bool vfio;     /* needs /dev/vfio/vfio, too; else a uio driver */
-	char node[32]; /* "/dev/vfio/12", "/dev/uio3", as the container sees it; "": the kernel
-			  shows none */
-	char host[32]; /* the same on the host: "/dev/vfio/noiommu-12" without an IOMMU */
-};
-/* false: the driver (NULL: none) is no user-space driver. */
+/* How user space reaches a function. false: the driver (NULL: none) is no user-space driver. */
 bool discover_user_io(const struct sysroot *root, struct bdf bdf, const char *driver,
 		      struct user_io *ret);
 
@@ -71,13 +61,6 @@ size_t discover_umads(const struct sysroot *root, struct bdf bdf, const char *rd
 		      char ret[UMADS_MAX][UMAD_NAME_MAX]);
 
 /* The GID table of a port, without empty slots. Entries whose type cannot be read have type "". */
-struct gid_entry {
-	int index;
-	uint8_t gid[16];
-	char type[16]; /* "IB/RoCE v1", "RoCE v2" */
-	char ndev[64];
-};
-#define GID_TABLE_MAX 256
 int discover_gids(const struct sysroot *root, const char *rdma, int port,
 		  struct gid_entry ret[GID_TABLE_MAX], size_t *ret_n, struct err *err);
 /* The P_Key table of a port: non-zero entries in index order; returns their number (at most max).

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "config/config.h"
-#include "discover/discover.h"
+#include "hw/vfstate.h"
 
 struct arena;
 struct err;

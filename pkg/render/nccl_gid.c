@@ -7,8 +7,8 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "discover/vfstate.h"
 #include "hw/inventory.h"
+#include "hw/vfstate.h"
 #include "pool/node.h"
 #include "render/render-internal.h"
 

@@ -5,8 +5,8 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "discover/vfstate.h"
 #include "hw/inventory.h"
+#include "hw/vfstate.h"
 #include "pool/node.h"
 #include "render/render-internal.h"
 

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "discover/vfstate.h"
+#include "hw/vfstate.h"
 #include "pool/node.h"
 #include "render/render-internal.h"
 

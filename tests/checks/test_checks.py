@@ -9,7 +9,7 @@ HACK = pathlib.Path(__file__).resolve().parents[2] / "hack"
 
 ROOMS = """railmate_room(base)
 railmate_room(hw USES base FOREIGN PkgConfig::libpci PkgConfig::numa)
-railmate_room(config USES base FOREIGN PkgConfig::jansson)
+railmate_room(config PURE USES base FOREIGN PkgConfig::jansson)
 railmate_room(rpc USES base FOREIGN PkgConfig::grpc_unsecure)
 railmate_room(kubelet USES base rpc FOREIGN rm_protobuf)
 railmate_room(kubeapi USES base rpc kubelet FOREIGN PkgConfig::libcurl)
@@ -62,6 +62,17 @@ class Layers(Tree):
         self.expect("pkg/hw/hw.c: includes base/base-internal.h, which is for the files of base alone")
         self.expect("cmd/x/main.c: includes base/base-internal.h")
         self.assertNotIn("hw/hw-internal.h", self.run_check("check-layers")[1])
+
+    def test_finds_an_edge_in_a_pure_room(self):
+        self.write("pkg/config/x.c", '#include "base/base.h"\n#include <string.h>\n#include <sys/queue.h>\n')
+        self.assertEqual(self.run_check("check-layers"), (0, ""))
+        self.write("pkg/config/y.c", '#include "base/clock.h"\n#include <unistd.h>\n')
+        self.expect("pkg/config/y.c: includes base/clock.h, but config is pure")
+        self.expect("pkg/config/y.c: includes unistd.h, but config is pure")
+
+    def test_finds_a_pure_room_that_uses_an_edge(self):
+        self.write("pkg/CMakeLists.txt", ROOMS.replace("config PURE USES base", "config PURE USES base hw"))
+        self.expect("room config is pure and uses hw, which is not")
 
     def test_finds_a_foreign_header_outside_its_room(self):
         self.write("pkg/hw/json.c", "#include <jansson.h>\n")
