@@ -242,14 +242,6 @@ int latebind_spec_write(struct latebind *b, const struct ids *slots, const char 
 	return r;
 }
 
-void latebind_spec_remove(struct latebind *b, const char *slot)
-{
-	for (size_t i = b->n_specs; i-- > 0;) {
-		if (has_slot(&b->specs[i], slot))
-			remove_at(b, i);
-	}
-}
-
 static bool is_needed(const struct latebind *b, const struct spec_file *s)
 {
 	for (size_t i = 0; i < s->n_slots; i++) {

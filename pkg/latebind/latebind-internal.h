@@ -91,8 +91,6 @@ bool latebind_probes_first(const struct request *r);
 bool latebind_is_away_now(const struct latebind *b, const struct pool_dev *dev, struct arena *a);
 
 struct holds *latebind_holds(const struct latebind *b);
-/* In the order of names. */
-struct pod_list latebind_sorted_pods(const struct pod_list *pods, struct arena *a);
 const struct ledger_hold *latebind_live_hold(const struct latebind *b,
 					     const char *slot); /* NULL: nothing is bound to it */
 bool latebind_is_late(const struct latebind *b, const char *resource);
@@ -135,7 +133,6 @@ struct spec_file {
 int latebind_spec_write(struct latebind *b, const struct ids *slots, const char *text,
 			bool *ret_written, struct err *err);
 bool latebind_spec_exists(const struct latebind *b, const char *slot);
-void latebind_spec_remove(struct latebind *b, const char *slot); /* the spec that has this slot */
 /* Every spec of ours in the directory; false: some could not be read. */
 bool latebind_spec_scan(struct latebind *b,
 			void (*found)(struct latebind *b, const struct claims *record,

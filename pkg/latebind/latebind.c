@@ -371,6 +371,18 @@ static void note_checkpoint(struct latebind *b)
 	holds_checkpoint(latebind_holds(b), v, n, tracker_now());
 }
 
+/* In the order of names. */
+static struct pod_list sorted_pods(const struct pod_list *pods, struct arena *a)
+{
+	struct pod_list sorted = { arena_array(a, pods->n, sizeof(*sorted.v)), pods->n };
+
+	if (!pods->n)
+		return sorted;
+	memcpy(sorted.v, pods->v, pods->n * sizeof(*sorted.v));
+	identify_sort(sorted.v, sorted.n);
+	return sorted;
+}
+
 static void answered(void *arg, enum podres_result result, const struct pod_list *pods,
 		     const char *why)
 {
@@ -392,7 +404,7 @@ static void answered(void *arg, enum podres_result result, const struct pod_list
 		finish(r, &err);
 		return;
 	}
-	by_name = latebind_sorted_pods(result == PODRES_OK ? pods : &nobody, r->arena);
+	by_name = sorted_pods(result == PODRES_OK ? pods : &nobody, r->arena);
 	pods = &by_name;
 	note_checkpoint(r->b);
 	if (!r->by_get)
@@ -498,17 +510,6 @@ void latebind_update(struct latebind *b, struct node *node)
 void latebind_tidy(struct latebind *b)
 {
 	latebind_specs_tidy(b);
-}
-
-struct pod_list latebind_sorted_pods(const struct pod_list *pods, struct arena *a)
-{
-	struct pod_list sorted = { arena_array(a, pods->n, sizeof(*sorted.v)), pods->n };
-
-	if (!pods->n)
-		return sorted;
-	memcpy(sorted.v, pods->v, pods->n * sizeof(*sorted.v));
-	identify_sort(sorted.v, sorted.n);
-	return sorted;
 }
 
 /* --- */

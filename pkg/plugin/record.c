@@ -38,8 +38,8 @@ const char *const *plugin_record_gpus(const struct hw_inventory *inv, const int 
 	return v;
 }
 
-const char *const *plugin_record_vfs(const struct pool *pool, const int *devs, size_t n,
-				     struct arena *a)
+static const char *const *vfs_of(const struct pool *pool, const int *devs, size_t n,
+				 struct arena *a)
 {
 	const char **v = arena_array(a, n, sizeof(*v));
 
@@ -116,7 +116,7 @@ static void explain(const struct choice *c, const struct pool *pool, struct ledg
 	d->pairs = pairs_of(c->node, pool, &out, a);
 	d->n_pairs = out.n_pairs;
 	d->cost = out.cost;
-	d->alternative = plugin_record_vfs(pool, out.runner_up, out.n_runner_up, a);
+	d->alternative = vfs_of(pool, out.runner_up, out.n_runner_up, a);
 	d->n_alternative = out.n_runner_up;
 	d->alternative_cost = out.runner_up_cost;
 }

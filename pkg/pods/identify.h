@@ -105,9 +105,7 @@ const struct ids *identify_held(const struct pod_container *c, const char *resou
 size_t identify_gpus(const struct pod_container *c, const char *except,
 		     const struct hw_inventory *inv, struct arena *a, int **ret);
 size_t identify_unique(int *v, size_t n); /* sorts; how many are left when each is there once */
-/* NULL: not in it. The kubelet lists pods in any order, another one each time; sorted: only of what
- * identify_sort() has sorted. */
-const struct pod *identify_pod(const struct pod_list *pods, const char *ns, const char *name);
+/* NULL: not in it; of what identify_sort() has sorted. */
 const struct pod *identify_sorted_pod(const struct pod_list *pods, const char *ns,
 				      const char *name);
 const struct pod_container *identify_named(const struct pod *pod,

@@ -125,15 +125,6 @@ const struct ids *identify_held(const struct pod_container *c, const char *resou
 	return NULL;
 }
 
-const struct pod *identify_pod(const struct pod_list *pods, const char *ns, const char *name)
-{
-	for (size_t i = 0; i < pods->n; i++) {
-		if (str_eq(pods->v[i].ns, ns) && str_eq(pods->v[i].name, name))
-			return &pods->v[i];
-	}
-	return NULL;
-}
-
 const struct pod *identify_sorted_pod(const struct pod_list *pods, const char *ns, const char *name)
 {
 	const struct pod key = { .ns = ns, .name = name };

@@ -67,14 +67,6 @@ size_t tracker_checkpoint(struct tracker *k, const struct holds_entry **ret)
 	return k->n_entries;
 }
 
-const char *tracker_uid_of(struct tracker *k, const char *resource, const char *id)
-{
-	const struct holds_entry *v;
-	size_t n = tracker_checkpoint(k, &v);
-
-	return holds_checkpoint_uid(v, n, resource, id);
-}
-
 /* An idle daemon keeps no copy of it. */
 void tracker_checkpoint_done(struct tracker *k)
 {

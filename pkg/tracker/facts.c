@@ -230,37 +230,6 @@ void tracker_drain_later(struct tracker *k)
 
 /* --- a picture of the node --- */
 
-void tracker_complete(struct tracker *k)
-{
-	const struct ledger *l = tracker_ledger(k);
-
-	if (!k->node || k->completed == ledger_generation(l))
-		return;
-	for (size_t i = 0; i < ledger_holds(l); i++) {
-		const struct ledger_hold *hold = ledger_hold_at(l, i);
-		struct view v = view_of(k->node, hold->vf);
-
-		if (v.fn)
-			holds_devices(k->holds, hold->vf, v.rdma, v.fn->netdev, v.fn->driver);
-	}
-	tracker_tell_unlisted(k);
-	k->completed = ledger_generation(l);
-}
-
-void tracker_update(struct tracker *k, struct node *node)
-{
-	struct node *before = k->node;
-
-	k->node = node_ref(node);
-	node_unref(before);
-	k->completed = UINT64_MAX;
-	rpc_timer_cancel(STEAL(k->drain));
-	if (wants_some(k))
-		look_at_all(k);
-	tracker_complete(k);
-	tracker_save(k, NULL, NULL);
-}
-
 /* --- holds of VFs that no pool lists --- */
 
 void tracker_listen_unlisted(struct tracker *k,
@@ -283,7 +252,7 @@ static bool is_told(struct tracker *k, const char *vf)
 }
 
 /* Its driver is bound, and it was in the pool once, for a container has it. */
-void tracker_tell_unlisted(struct tracker *k)
+static void tell_unlisted(struct tracker *k)
 {
 	const struct ledger *l = tracker_ledger(k);
 
@@ -301,4 +270,37 @@ void tracker_tell_unlisted(struct tracker *k)
 								   .rdma = hold->rdma,
 								   .driver = v.fn->driver });
 	}
+}
+
+/* --- a new picture of the node --- */
+
+void tracker_complete(struct tracker *k)
+{
+	const struct ledger *l = tracker_ledger(k);
+
+	if (!k->node || k->completed == ledger_generation(l))
+		return;
+	for (size_t i = 0; i < ledger_holds(l); i++) {
+		const struct ledger_hold *hold = ledger_hold_at(l, i);
+		struct view v = view_of(k->node, hold->vf);
+
+		if (v.fn)
+			holds_devices(k->holds, hold->vf, v.rdma, v.fn->netdev, v.fn->driver);
+	}
+	tell_unlisted(k);
+	k->completed = ledger_generation(l);
+}
+
+void tracker_update(struct tracker *k, struct node *node)
+{
+	struct node *before = k->node;
+
+	k->node = node_ref(node);
+	node_unref(before);
+	k->completed = UINT64_MAX;
+	rpc_timer_cancel(STEAL(k->drain));
+	if (wants_some(k))
+		look_at_all(k);
+	tracker_complete(k);
+	tracker_save(k, NULL, NULL);
 }

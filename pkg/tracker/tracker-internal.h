@@ -92,8 +92,6 @@ struct tracker {
 
 void tracker_uids_later(struct tracker *k);  /* if a hold lacks the UID of its pod */
 void tracker_drain_later(struct tracker *k); /* if holds wants to know of a VF */
-/* Holds of VFs that no pool lists. */
-void tracker_tell_unlisted(struct tracker *k);
 void tracker_complete(struct tracker *k); /* fills in what holds do not know of their VFs, as far as
 					   the node shows it */
 
@@ -102,6 +100,5 @@ size_t tracker_count_ids(const struct pod_list *pods); /* that all their contain
 void tracker_watch_wake(struct tracker *k); /* something is held */
 void tracker_watch_done(struct tracker *k);
 void tracker_checkpoint_done(struct tracker *k);
-void tracker_reopen_done(struct tracker *k);
 
 #endif

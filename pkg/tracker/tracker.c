@@ -418,7 +418,7 @@ void tracker_reopen(struct tracker *k, const char *dir)
 	reopen_later(k);
 }
 
-void tracker_reopen_done(struct tracker *k)
+static void reopen_done(struct tracker *k)
 {
 	rpc_timer_cancel(STEAL(k->reopen_timer));
 	if (k->reopen)
@@ -470,7 +470,7 @@ void tracker_free(struct tracker *k)
 	rpc_timer_cancel(STEAL(k->drain));
 	rpc_timer_cancel(STEAL(k->tell));
 	rpc_timer_cancel(STEAL(k->uids));
-	tracker_reopen_done(k);
+	reopen_done(k);
 	tracker_watch_done(k);
 	flush(k);
 	tracker_checkpoint_done(k);

@@ -83,8 +83,6 @@ struct holds_facts tracker_facts(struct tracker *k, const char *vf, struct arena
 bool tracker_is_open(struct tracker *k, const char *vf);
 /* The kubelet's checkpoint as it is now, read again only when it changed; until the next call. */
 size_t tracker_checkpoint(struct tracker *k, const struct holds_entry **ret);
-/* The UID of the pod that has this id, by the checkpoint; "": not known. */
-const char *tracker_uid_of(struct tracker *k, const char *resource, const char *id);
 
 /* For podres_subscribe(); tracker_watch() does. */
 void tracker_hear(void *tracker, const struct pods_said *said);

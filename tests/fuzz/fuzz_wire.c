@@ -54,6 +54,15 @@ static const struct hw_inventory inv = {
 	.pci = pci, .n_pci = ARRAY_LEN(pci), .gpu = gpus, .n_gpu = ARRAY_LEN(gpus)
 };
 
+static const struct pod *find_pod(const struct pod_list *pods, const char *ns, const char *name)
+{
+	for (size_t i = 0; i < pods->n; i++) {
+		if (str_eq(pods->v[i].ns, ns) && str_eq(pods->v[i].name, name))
+			return &pods->v[i];
+	}
+	return NULL;
+}
+
 static struct bytes take(struct bytes *in)
 {
 	struct bytes part = { NULL, 0 };
@@ -84,7 +93,7 @@ static void check_identified(const struct identified *who, const struct pod_list
 	if (!who->found)
 		return;
 	assert(!who->ambiguous && who->ns && who->pod && who->container);
-	pod = identify_pod(held, who->ns, who->pod);
+	pod = find_pod(held, who->ns, who->pod);
 	assert(who->spec || (pod && identify_named(pod, who->container)));
 }
 
@@ -170,7 +179,7 @@ static void check_checkpoint(struct bytes text, struct arena *a)
 	for (size_t i = 0; i < pods.n; i++) {
 		const struct pod *pod = &pods.v[i];
 
-		assert(pod->name && !*pod->ns && identify_pod(&pods, "", pod->name) == pod);
+		assert(pod->name && !*pod->ns && find_pod(&pods, "", pod->name) == pod);
 		for (size_t k = 0; k < pod->n_containers; k++) {
 			size_t n;
 			int *found;
