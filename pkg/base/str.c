@@ -219,9 +219,25 @@ size_t str_printable_sequence(const char *s, size_t len)
 	return n && !is_hidden(str_utf8_code_point(s, n)) ? n : 0;
 }
 
+/* Eight bytes at the front that are printable ASCII: most of what is shown is nothing else. */
+static bool printable_word(const char *s)
+{
+	const uint64_t each = UINT64_C(0x0101010101010101), high = each << 7;
+	uint64_t word;
+
+	memcpy(&word, s, sizeof(word));
+	/* No high bit, none after one is added (0x7f), and one in each when 0x60 is (0x20 and up).
+	 */
+	return !((word | (word + each)) & high) && ((word + 0x60 * each) & high) == high;
+}
+
 void str_printable(char *s, size_t len, const char *keep)
 {
 	for (size_t i = 0, n; i < len; i += n ? n : 1) {
+		if (len - i >= 8 && printable_word(s + i)) {
+			n = 8;
+			continue;
+		}
 		n = str_printable_sequence(s + i, len - i);
 		if (n || (s[i] && strchr(keep, s[i])))
 			continue;

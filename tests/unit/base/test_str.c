@@ -245,6 +245,25 @@ static void shows_no_control_and_nothing_hidden(void **state)
 	}
 }
 
+static void shows_every_byte_alike_wherever_it_stands(void **state)
+{
+	(void)state;
+	for (int c = 1; c < 256; c++) {
+		char alone[] = { (char)c, '\0' };
+
+		str_printable(alone, 1, "");
+		for (size_t at = 0; at < 20; at++) {
+			char text[] = "0123456789 abcdef ~}", want[sizeof(text)];
+
+			strcpy(want, text);
+			text[at] = (char)c;
+			want[at] = *alone;
+			str_printable(text, strlen(text), "");
+			assert_string_equal(text, want);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -259,6 +278,7 @@ int main(void)
 		cmocka_unit_test(knows_utf8),
 		cmocka_unit_test(trims_only_an_incomplete_end),
 		cmocka_unit_test(shows_no_control_and_nothing_hidden),
+		cmocka_unit_test(shows_every_byte_alike_wherever_it_stands),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
