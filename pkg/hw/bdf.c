@@ -10,11 +10,9 @@ static int hex_field(const char **p, int min, int max, uint32_t *ret)
 	uint32_t v = 0;
 	int n = 0;
 
-	for (; n < max && isxdigit((unsigned char)**p); n++, (*p)++) {
-		int c = tolower((unsigned char)**p);
-
-		v = v << 4 | (uint32_t)(c <= '9' ? c - '0' : c - 'a' + 10);
-	}
+	/* The low half of a letter's code is 1 to 6, and only letters have the bit 0x40. */
+	for (; n < max && isxdigit((unsigned char)**p); n++, (*p)++)
+		v = v << 4 | ((uint32_t)(**p & 15) + (uint32_t)(**p >> 6) * 9);
 	if (n < min)
 		return -EINVAL;
 	*ret = v;
