@@ -87,7 +87,7 @@ int discover_host_again(const struct sysroot *root, const struct gpu_match *gpus
 	if (top < 0)
 		return err_set(err, -top, "root directory '%s': %s", sysroot_path(root),
 			       strerror(-top));
-	s.arena = arena_new(64 * 1024);
+	s.arena = arena_new(8 * 1024);
 	scan_numa(&s);
 	scan_classes(&s);
 	r = scan_pci(&s, err);

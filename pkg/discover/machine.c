@@ -198,18 +198,35 @@ static bool is_default_route(const char *line, char name[64])
 
 #define ROUTES_MAX (1 << 20)
 
+/* Piece by piece: few lines on most machines, many on a router. */
+static int read_routes(const struct sysroot *root, struct strbuf *ret)
+{
+	_cleanup_close_ int fd = sysroot_openat(root, O_RDONLY | O_NONBLOCK, "proc/net/route");
+	char piece[4096];
+	ssize_t n;
+
+	if (fd < 0)
+		return fd;
+	do {
+		n = read(fd, piece, sizeof(piece));
+		if (n > 0)
+			strbuf_add(ret, piece, (size_t)n);
+	} while ((n > 0 && ret->len < ROUTES_MAX) || (n < 0 && errno == EINTR));
+	return n < 0 ? -errno : ret->len < ROUTES_MAX ? 0 : -EFBIG;
+}
+
 void scan_default_route(struct scan *s)
 {
-	_cleanup_free_ char *text = xcalloc(ROUTES_MAX, 1);
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
 	char *save = NULL, name[64];
-	int n = sysroot_read(s->root, text, ROUTES_MAX, "proc/net/route");
+	int r = read_routes(s->root, &text);
 
-	if (n < 0 && n != -ENOENT)
+	if (r < 0 && r != -ENOENT)
 		scan_note(s, "proc/net/route cannot be read: %s; no default route is known",
-			  strerror(-n));
-	if (n < 0)
+			  strerror(-r));
+	if (r < 0 || !text.len)
 		return;
-	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+	for (char *line = strtok_r(text.s, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		if (!is_default_route(line, name))
 			continue;
 		for (size_t i = 0; i < s->n_pci; i++) {

@@ -993,6 +993,45 @@ static void ignores_a_uuid_the_driver_does_not_know_yet(void **state)
 	leave(&m);
 }
 
+#define ROUTE(name, destination)                                                                   \
+	name "\\x09" destination "\\x090100000A\\x090003\\x090\\x090\\x090\\x09"
+
+static void finds_the_default_route_behind_many_others(void **state)
+{
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	struct machine m;
+
+	(void)state;
+	strbuf_puts(&text, BRIDGE PF_ONLY VALUE(PF "/net/ens1/carrier", "1"));
+	strbuf_puts(&text, "f proc/net/route = ");
+	for (int i = 0; i < 1000; i++)
+		strbuf_puts(&text, ROUTE("eth0", "0000000A") "000000FF\\n");
+	strbuf_puts(&text, ROUTE("ens1", "00000000") "00000000\\n\n");
+	m = look_at(strbuf_str(&text));
+	assert_true(at(&m, "0000:3b:00.0")->default_route);
+	leave(&m);
+}
+
+static void says_that_a_table_of_routes_is_too_long(void **state)
+{
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+	struct machine m;
+
+	(void)state;
+	strbuf_puts(&text, BRIDGE PF_ONLY VALUE(PF "/net/ens1/carrier", "1"));
+	strbuf_puts(&text, "f proc/net/route = ");
+	strbuf_puts(&text, ROUTE("ens1", "00000000") "00000000\\n");
+	while (text.len < 2 << 20)
+		strbuf_puts(&text, ROUTE("eth0", "0000000A") "000000FF\\n");
+	strbuf_puts(&text, "\n");
+	m = look_at(strbuf_str(&text));
+	assert_false(at(&m, "0000:3b:00.0")->default_route);
+	assert_int_equal(m.inv->n_notes, 1);
+	assert_string_equal(m.inv->notes[0], "proc/net/route cannot be read: File too large; no "
+					     "default route is known");
+	leave(&m);
+}
+
 static void tells_virtual_machines(void **state)
 {
 	static const struct {
@@ -1219,6 +1258,8 @@ int main(void)
 		cmocka_unit_test(notes_port_values_that_make_no_sense),
 		cmocka_unit_test(knows_gpus_by_vendor_and_class),
 		cmocka_unit_test(ignores_a_uuid_the_driver_does_not_know_yet),
+		cmocka_unit_test(finds_the_default_route_behind_many_others),
+		cmocka_unit_test(says_that_a_table_of_routes_is_too_long),
 		cmocka_unit_test(tells_virtual_machines),
 		cmocka_unit_test(reads_the_acs_word_of_a_bridge),
 		cmocka_unit_test(drops_distances_that_do_not_fit_the_nodes),
