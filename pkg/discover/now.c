@@ -48,16 +48,15 @@ static void find_soft(const struct sysroot *root, const struct dir *dev, struct 
 }
 
 /* The uverbs device among those of a directory that says it serves this RDMA device. */
-static bool find_uverbs(const struct dir *verbs, struct function_now *ret)
+static bool find_uverbs(const struct dir *verbs, const struct names *names,
+			struct function_now *ret)
 {
-	_cleanup_names_ struct names names = NAMES_EMPTY;
 	char path[NAME_MAX + 8], text[80];
 
-	names_of(verbs, &names);
-	for (size_t i = 0; i < names.n; i++) {
-		snprintf(path, sizeof(path), "%s/ibdev", names.v[i]);
+	for (size_t i = 0; i < names->n; i++) {
+		snprintf(path, sizeof(path), "%s/ibdev", names->v[i]);
 		if (dir_read(verbs, path, text, sizeof(text)) < 0 || !str_eq(text, ret->rdma) ||
-		    !copy_text(ret->uverbs, sizeof(ret->uverbs), names.v[i]))
+		    !copy_text(ret->uverbs, sizeof(ret->uverbs), names->v[i]))
 			continue;
 		return true;
 	}
@@ -65,35 +64,35 @@ static bool find_uverbs(const struct dir *verbs, struct function_now *ret)
 }
 
 /* A function with one uverbs device without an ibdev file: there is no other it could be. */
-static void take_only_uverbs(const struct dir *verbs, struct function_now *ret)
+static void take_only_uverbs(const struct dir *verbs, const struct names *names,
+			     struct function_now *ret)
 {
-	_cleanup_names_ struct names names = NAMES_EMPTY;
 	char path[NAME_MAX + 8], text[80];
 
-	if (names_of(verbs, &names) < 0 || names.n != 1)
+	if (names->n != 1)
 		return;
-	snprintf(path, sizeof(path), "%s/ibdev", names.v[0]);
+	snprintf(path, sizeof(path), "%s/ibdev", names->v[0]);
 	if (dir_read(verbs, path, text, sizeof(text)) == -ENOENT)
-		copy_text(ret->uverbs, sizeof(ret->uverbs), names.v[0]);
+		copy_text(ret->uverbs, sizeof(ret->uverbs), names->v[0]);
 }
 
 void find_class_uverbs(const struct sysroot *root, struct function_now *ret)
 {
+	_cleanup_names_ struct names names = NAMES_EMPTY;
 	_cleanup_dir_ struct dir class = DIR_CLOSED;
 
-	if (!dir_open_path(root, VERBS_DIR, &class))
-		find_uverbs(&class, ret);
+	if (!dir_open_path(root, VERBS_DIR, &class) && names_of(&class, &names) >= 0)
+		find_uverbs(&class, &names, ret);
 }
 
 static void read_uverbs(const struct sysroot *root, const struct dir *dev, struct function_now *ret)
 {
+	_cleanup_names_ struct names names = NAMES_EMPTY;
 	_cleanup_dir_ struct dir own = DIR_CLOSED;
 
-	if (!dir_open(dev, "infiniband_verbs", &own)) {
-		if (find_uverbs(&own, ret))
-			return;
-		take_only_uverbs(&own, ret);
-	}
+	if (!dir_open(dev, "infiniband_verbs", &own) && names_of(&own, &names) >= 0 &&
+	    !find_uverbs(&own, &names, ret))
+		take_only_uverbs(&own, &names, ret);
 	if (!*ret->uverbs)
 		find_class_uverbs(root, ret);
 }

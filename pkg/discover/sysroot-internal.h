@@ -42,6 +42,7 @@ int dir_read(const struct dir *d, const char *name, char *buf, size_t size);
 /* The text of a link, whole; its length or -errno (-EINVAL: not a link). */
 int dir_link(const struct dir *d, const char *name, char *buf, size_t size);
 int dir_link_name(const struct dir *d, const char *name, char *buf, size_t size);
+/* Once: another listing of the same open directory would go on where this one ended. */
 int dir_each(const struct dir *d, int (*fn)(void *arg, const char *name), void *arg);
 
 /* Opens path below root->fd by walking it component by component: what RESOLVE_IN_ROOT does in the

@@ -353,9 +353,6 @@ int dir_each(const struct dir *d, int (*fn)(void *arg, const char *name), void *
 	ssize_t n;
 	int r;
 
-	/* A second listing of the same descriptor starts anew. */
-	if (lseek(d->fd, 0, SEEK_SET) < 0)
-		return -errno;
 	while ((n = getdents64(d->fd, buf, sizeof(buf))) > 0) {
 		for (ssize_t at = 0; at < n;) {
 			const struct dirent64 *e = (const struct dirent64 *)(buf + at);
