@@ -36,12 +36,18 @@ static bool has_rdma_cm(const struct scan *s)
 	return !told && s->n_rdma;
 }
 
-/* A captured machine shows no devices: then they are taken to be there. */
 static bool has_misc(const struct scan *s, const char *node, const char *class)
 {
 	return sysroot_exists(s->root, "dev/%s", node) ||
-	       sysroot_exists(s->root, "sys/class/misc/%s", class) ||
-	       (!sysroot_is_live(s->root) && !sysroot_exists(s->root, "dev"));
+	       sysroot_exists(s->root, "sys/class/misc/%s", class);
+}
+
+/* A captured machine shows no devices: then they are taken to be there. */
+static bool has_vhost_net(const struct scan *s)
+{
+	if (!sysroot_is_live(s->root) && !sysroot_exists(s->root, "dev"))
+		return true;
+	return has_misc(s, "vhost-net", "vhost-net") && has_misc(s, "net/tun", "tun");
 }
 
 static struct hw_inventory *finish(struct scan *s)
@@ -52,7 +58,7 @@ static struct hw_inventory *finish(struct scan *s)
 	inv->hypervisor = scan_hypervisor(s);
 	inv->cpu = scan_cpu(s);
 	inv->has_rdma_cm = has_rdma_cm(s);
-	inv->has_vhost_net = has_misc(s, "vhost-net", "vhost-net") && has_misc(s, "net/tun", "tun");
+	inv->has_vhost_net = has_vhost_net(s);
 	inv->n_pci = s->n_pci;
 	inv->n_rdma = s->n_rdma;
 	inv->n_gpu = s->n_gpu;
