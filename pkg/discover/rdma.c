@@ -17,6 +17,7 @@
 #define RDMA_DIR  "sys/class/infiniband"
 #define VERBS_DIR "sys/class/infiniband_verbs"
 #define MAX_PORTS 32
+#define MAX_PATH  (2 * NAME_MAX) /* of a device's file, from its function's directory */
 
 /* A directory "<dir>/<prefix>ports", or that of a PF whose single port a VF shares. */
 struct port_source {
@@ -26,14 +27,14 @@ struct port_source {
 };
 
 static void port_file(const struct port_source *src, int port, const char *file,
-		      char path[PATH_MAX])
+		      char path[MAX_PATH])
 {
-	snprintf(path, PATH_MAX, "%sports/%d%s%s", src->prefix, port, *file ? "/" : "", file);
+	snprintf(path, MAX_PATH, "%sports/%d%s%s", src->prefix, port, *file ? "/" : "", file);
 }
 
 static enum hw_link read_link_layer(struct scan *s, const struct port_source *src, int port)
 {
-	char text[32], path[PATH_MAX];
+	char text[32], path[MAX_PATH];
 
 	if (src->shared && src->shared->link != HW_LINK_UNKNOWN)
 		return src->shared->link;
@@ -51,7 +52,7 @@ static enum hw_link read_link_layer(struct scan *s, const struct port_source *sr
 /* "400 Gb/sec (4X NDR)" */
 static int read_rate(struct scan *s, const struct port_source *src, int port)
 {
-	char text[64], path[PATH_MAX];
+	char text[64], path[MAX_PATH];
 	int mbps = 0;
 
 	if (src->shared && src->shared->rate_mbps)
@@ -67,7 +68,7 @@ static int read_rate(struct scan *s, const struct port_source *src, int port)
 static const char *read_phys_state(struct scan *s, const struct port_source *src, int port)
 {
 	const char *word = NULL;
-	char path[PATH_MAX];
+	char path[MAX_PATH];
 
 	if (src->shared && src->shared->phys_state)
 		return src->shared->phys_state;
@@ -79,7 +80,7 @@ static const char *read_phys_state(struct scan *s, const struct port_source *src
 static bool has_port(const struct port_source *src, int port)
 {
 	_cleanup_close_ int fd = -1;
-	char path[PATH_MAX];
+	char path[MAX_PATH];
 
 	port_file(src, port, "", path);
 	fd = dir_openat(src->dir, path, O_PATH | O_DIRECTORY);
@@ -89,7 +90,7 @@ static bool has_port(const struct port_source *src, int port)
 static bool read_port(struct scan *s, const struct port_source *src, int number,
 		      struct hw_port *ret)
 {
-	char path[PATH_MAX];
+	char path[MAX_PATH];
 
 	*ret = (struct hw_port) { .number = number };
 	port_file(src, number, "state", path);
@@ -119,7 +120,7 @@ void rdma_read_ports(const struct sysroot *root, const char *rdma, struct arena 
 {
 	struct scan s = { .root = root, .arena = arena };
 	_cleanup_dir_ struct dir ib = DIR_CLOSED;
-	char path[PATH_MAX];
+	char path[MAX_PATH];
 
 	*ret = (struct hw_rdma) { .name = rdma, .pci = -1 };
 	snprintf(path, sizeof(path), RDMA_DIR "/%s", rdma);
@@ -143,7 +144,7 @@ static struct hw_rdma *add_rdma(struct scan *s, const char *name, int pci)
 static struct hw_rdma *match_uverbs(const struct dir *verbs, const char *prefix, const char *name,
 				    struct hw_rdma *recs, size_t n)
 {
-	char path[PATH_MAX], text[NAME_MAX + 2];
+	char path[MAX_PATH], text[NAME_MAX + 2];
 
 	snprintf(path, sizeof(path), "%s%s/ibdev", prefix, name);
 	if (dir_read(verbs, path, text, sizeof(text)) < 0)
@@ -187,7 +188,7 @@ static const struct hw_port *single_port(const struct scan *s, int pf)
 static bool has_rdma_folder(const struct dir *dev, const char *name)
 {
 	_cleanup_close_ int fd = -1;
-	char path[PATH_MAX];
+	char path[MAX_PATH];
 
 	snprintf(path, sizeof(path), "infiniband/%s", name);
 	fd = dir_openat(dev, path, O_PATH | O_DIRECTORY);
