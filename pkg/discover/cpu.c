@@ -21,6 +21,19 @@ static const char *value_of(const char *line, const char *key)
 	return *line == ':' ? line + 1 + (line[1] == ' ') : NULL; /* "  Shanghai  " is a vendor */
 }
 
+static bool has_word(const char *list, const char *word)
+{
+	size_t len;
+
+	for (; *list; list += len) {
+		list += strspn(list, " \t");
+		len = strcspn(list, " \t");
+		if (len == strlen(word) && !strncmp(list, word, len))
+			return true;
+	}
+	return false;
+}
+
 static void read_line(struct scan *s, const char *line, struct hw_cpu *cpu)
 {
 	const char *value = value_of(line, "vendor_id");
@@ -37,6 +50,9 @@ static void read_line(struct scan *s, const char *line, struct hw_cpu *cpu)
 	value = value_of(line, "model");
 	if (value && str_to_int(value, &cpu->model) < 0)
 		cpu->model = -1;
+	value = value_of(line, "flags");
+	if (value && has_word(value, "hypervisor"))
+		s->is_virtual = true;
 }
 
 struct hw_cpu scan_cpu(struct scan *s)

@@ -55,8 +55,8 @@ static struct hw_inventory *finish(struct scan *s)
 	struct hw_inventory *inv = arena_alloc(s->arena, sizeof(*inv));
 
 	inv->arena = s->arena;
-	inv->hypervisor = scan_hypervisor(s);
 	inv->cpu = scan_cpu(s);
+	inv->hypervisor = scan_hypervisor(s);
 	inv->has_rdma_cm = has_rdma_cm(s);
 	inv->has_vhost_net = has_vhost_net(s);
 	inv->n_pci = s->n_pci;

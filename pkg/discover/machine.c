@@ -106,38 +106,6 @@ void scan_numa(struct scan *s)
 	}
 }
 
-/* Is `word` one of the blank-separated words of the first line that starts with `key`? */
-static bool line_has_word(char *text, const char *key, const char *word)
-{
-	char *line = str_starts(text, key) ? text : NULL, *save = NULL;
-	char before[32];
-
-	snprintf(before, sizeof(before), "\n%s", key);
-	if (!line)
-		line = strstr(text, before);
-	if (!line)
-		return false;
-	line[1 + strcspn(line + 1, "\n")] = '\0';
-	for (char *w = strtok_r(line, " \t\n", &save); w; w = strtok_r(NULL, " \t\n", &save)) {
-		if (!strcmp(w, word))
-			return true;
-	}
-	return false;
-}
-
-/* The first processor tells; the whole file is long and slow to make on a large machine. */
-static bool cpu_says_hypervisor(const struct sysroot *root)
-{
-	_cleanup_close_ int fd = sysroot_openat(root, O_RDONLY | O_NONBLOCK, "proc/cpuinfo");
-	char text[8192];
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-
-	if (n <= 0)
-		return false;
-	text[n] = '\0';
-	return line_has_word(text, "flags", "hypervisor");
-}
-
 /* DMI strings of virtual machines; NULL matches anything, `metal` marks vendors whose bare machines
  * say so.
  */
@@ -177,11 +145,11 @@ static bool dmi_says_hypervisor(const struct sysroot *root)
 	return false;
 }
 
-bool scan_hypervisor(struct scan *s)
+bool scan_hypervisor(const struct scan *s)
 {
 	char type[32];
 
-	return s->saw_vmbus || cpu_says_hypervisor(s->root) ||
+	return s->is_virtual ||
 	       sysroot_read(s->root, type, sizeof(type), "sys/hypervisor/type") > 0 ||
 	       dmi_says_hypervisor(s->root);
 }

@@ -42,7 +42,7 @@ static void read_components(struct scan *s, int i, char *path, struct bdf *above
 			above[(*ret_n)++] = bdf;
 		}
 		if (str_starts(c, "VMBUS") || str_starts(c, "MSFT1000"))
-			s->saw_vmbus = true;
+			s->is_virtual = true;
 	}
 }
 

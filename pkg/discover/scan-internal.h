@@ -59,7 +59,7 @@ struct scan {
 	struct arena *arena;
 	const struct gpu_match *gpus;
 	size_t n_gpus;
-	bool saw_vmbus;
+	bool is_virtual; /* a VMBus or the processor says so */
 	struct class_map classes[CLASS_MAX];
 
 	struct hw_pci *pci;
@@ -107,8 +107,8 @@ int parse_thousandths(const char *text, const char *unit, int *ret);
 
 void scan_numa(struct scan *s);
 bool scan_numa_exists(const struct scan *s, int node);
-bool scan_hypervisor(struct scan *s);
 struct hw_cpu scan_cpu(struct scan *s);
+bool scan_hypervisor(const struct scan *s); /* after scan_cpu() and scan_place() */
 void scan_default_route(struct scan *s);
 
 /*
