@@ -115,10 +115,10 @@ static void put(size_t target, const uint8_t *data, size_t size)
 
 	if (value->len == size && !memcmp(strbuf_str(value), data, size))
 		return;
+	assert(pwrite(kept.files[target], data, size, 0) == (ssize_t)size);
+	assert(value->len <= size || !ftruncate(kept.files[target], (off_t)size));
 	value->len = 0;
 	strbuf_add(value, (const char *)data, size);
-	assert(pwrite(kept.files[target], data, size, 0) == (ssize_t)size);
-	assert(!ftruncate(kept.files[target], (off_t)size));
 }
 
 /* Lines in turn; an input of one line is the value of all. */
@@ -137,7 +137,7 @@ static void put_all(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct gid_entry gids[GID_TABLE_MAX];
+	static struct gid_entry gids[GID_TABLE_MAX];
 	struct function_now now;
 	struct hw_inventory *inv = NULL;
 	uint16_t pkeys[4];
