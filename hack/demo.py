@@ -13,7 +13,6 @@ import sys
 
 TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests")
 sys.path.insert(0, os.path.join(TESTS, "integration"))
-os.environ.setdefault("FIXTURES", os.path.join(TESTS, "fixtures"))
 # pylint: disable=wrong-import-position
 from harness import VF, Node, container, gpus_of, program, vfs_of  # noqa: E402
 from optimum import CLASS, assignment, best_total  # noqa: E402
@@ -39,7 +38,7 @@ def machines():
 
 def about(name):
     """The first sentence of its about.md."""
-    path = os.path.join(os.environ["FIXTURES"], name, "about.md")
+    path = os.path.join(TESTS, "fixtures", name, "about.md")
     if not os.path.exists(path):
         return ""
     with open(path, encoding="utf-8") as f:

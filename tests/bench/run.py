@@ -9,6 +9,7 @@ for figures that no machine changes: numbers of system calls.
 """
 
 import argparse
+import glob
 import contextlib
 import functools
 import json
@@ -515,12 +516,8 @@ def stream_verify(b, size):
 
 # --- doctor ---
 
-FIXTURES = os.path.join(HERE, "..", "fixtures")
-
-
-def largest_fixture():
-    trees = [os.path.join(FIXTURES, name, "host.tree") for name in os.listdir(FIXTURES)]
-    return max(filter(os.path.exists, trees), key=lambda tree: sum(1 for _ in open(tree, "rb")))
+def largest_fixture(build):
+    return max(glob.glob(os.path.join(build, "tests/fixtures/*/host.tree")), key=lambda tree: sum(1 for _ in open(tree, "rb")))
 
 
 def examined(root):
@@ -536,7 +533,7 @@ def examined(root):
 def bench_doctor(b):
     import harness
 
-    tree = largest_fixture()
+    tree = largest_fixture(b.build)
     for name, what in (("doctor", f"doctor on the largest fixture, {os.path.basename(os.path.dirname(tree))}, p50"),
                        ("doctor-large", "doctor, 16 PFs × 127 VFs + 16 GPUs, p50")):
         with harness.Node(None) as node:

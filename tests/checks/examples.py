@@ -2,7 +2,9 @@
 """deploy/examples: every file parses, has the fields that its kind has, asks for what its pools offer, and types no
 variable of a communication library by hand; and the programs themselves take the configurations in them.
 
-    examples.py RAILMATED RAILMATECTL
+    examples.py RAILMATED RAILMATECTL FIXTURES
+
+FIXTURES is a build's folder of machines.
 """
 import ast
 import json
@@ -17,7 +19,7 @@ import yaml
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLES = TOP / "deploy/examples"
-RAILMATED = RAILMATECTL = None
+RAILMATED = RAILMATECTL = FIXTURES = None
 
 GPU = re.compile(r"(nvidia|amd)\.com/gpu")
 BY_HAND = re.compile(r"\b(NCCL|RCCL|UCX|NVSHMEM|MSCCLPP|FI|CCL|PSM3)_[A-Z]\w*")
@@ -454,7 +456,7 @@ class Programs(unittest.TestCase):
         """The fixture, unpacked."""
         root = self.top / name
         if not root.exists():
-            subprocess.run([RAILMATECTL, "snapshot", "unpack", TOP / "tests/fixtures" / name / "host.tree", root], check=True,
+            subprocess.run([RAILMATECTL, "snapshot", "unpack", FIXTURES / name / "host.tree", root], check=True,
                            capture_output=True, timeout=60)
         return root
 
@@ -527,6 +529,7 @@ class Programs(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    FIXTURES = pathlib.Path(sys.argv.pop(3))
     RAILMATECTL = sys.argv.pop(2)
     RAILMATED = sys.argv.pop(1)
     unittest.main()

@@ -3,9 +3,9 @@
 rows of the operator's variables say what the code's own table says, and each variable has tests that exist (nccl_proofs.json).
 docs/nccl.md, the guide, is short.
 
-    nccl_doc.py POLICY_TABLE RAILMATECTL
+    nccl_doc.py POLICY_TABLE RAILMATECTL FIXTURES
 
-UPDATE_GOLDEN=1 writes the rows that come from the code's table.
+FIXTURES is a build's folder of machines. UPDATE_GOLDEN=1 writes the rows that come from the code's table.
 """
 import json
 import os
@@ -26,7 +26,7 @@ SET = re.compile(rf'\b(?:env_put|add_env|add_index)\([^,();]*,\s*"((?:{PREFIXES}
 
 OURS = "What railmate sets"
 GENERATED = {"free": "What only you can know", "risky": "What is right without you", "gone": "What is no longer read"}
-TABLE = POLICY_TABLE = RAILMATECTL = None
+TABLE = POLICY_TABLE = RAILMATECTL = FIXTURES = None
 
 
 def section(text, heading):
@@ -168,7 +168,7 @@ class Container(unittest.TestCase):
         folder = tempfile.TemporaryDirectory(prefix="railmate-variables-")
         cls.addClassCleanup(folder.cleanup)
         cls.root, cls.config = pathlib.Path(folder.name) / "root", pathlib.Path(folder.name) / "config.json"
-        subprocess.run([RAILMATECTL, "snapshot", "unpack", TOP / "tests/fixtures/l40s-no-affinity/host.tree", cls.root],
+        subprocess.run([RAILMATECTL, "snapshot", "unpack", FIXTURES / "l40s-no-affinity/host.tree", cls.root],
                        check=True, capture_output=True, timeout=60)
 
     def plan(self, railmate, vfs=1):
@@ -203,6 +203,7 @@ class Container(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    FIXTURES = pathlib.Path(sys.argv.pop(3))
     RAILMATECTL = sys.argv.pop(2)
     POLICY_TABLE = sys.argv.pop(1)
     TABLE = json.loads(subprocess.run([POLICY_TABLE], capture_output=True, check=True, timeout=60).stdout)

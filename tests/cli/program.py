@@ -8,7 +8,8 @@ import subprocess
 import tempfile
 import unittest
 
-FIXTURES = pathlib.Path(__file__).resolve().parent.parent / "fixtures"
+TOP = pathlib.Path(__file__).resolve().parents[2]
+FIXTURES = pathlib.Path(os.environ["FIXTURES"])  # the machines' trees
 CTL = os.environ["RAILMATECTL"]
 DAEMON = os.environ["RAILMATED"]
 

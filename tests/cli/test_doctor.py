@@ -11,7 +11,7 @@ import unittest
 
 import yaml
 
-from program import CTL, FIXTURES, ProgramTest, machine, run
+from program import CTL, FIXTURES, TOP, ProgramTest, machine, run
 
 SOUND, UNWELL, VIRTUAL, AMD = "hgx-h100", "odd-unwell", "azure-nd-h100-v5", "mi300x-baremetal"
 PASS, WARN, FAIL, UNKNOWN = 0, 5, 6, 7
@@ -238,12 +238,12 @@ class CommandLine(DoctorTest):
         self.assertEqual([c["id"] for c in listed], checks())
 
     def test_every_check_is_in_the_manual(self):
-        manual = (FIXTURES.parent.parent / "deploy/man/railmatectl.1").read_text(encoding="utf-8")
+        manual = (TOP / "deploy/man/railmatectl.1").read_text(encoding="utf-8")
         section = manual.split(".Sh DOCTOR\n")[1].split("\n.Sh ")[0]
         self.assertEqual(re.findall(r"(?m)^\.It Li ([a-z0-9-]+)", section), checks())
 
     def test_the_documents_show_what_it_prints(self):
-        page = (FIXTURES.parent.parent / "docs/troubleshooting.md").read_text(encoding="utf-8")
+        page = (TOP / "docs/troubleshooting.md").read_text(encoding="utf-8")
         args, shown = re.search(r"(?ms)^```\n# railmatectl doctor (.*?)\n(.*?)^```$", page).groups()
         self.assertEqual(doctor(machine(UNWELL), *args.split()).stdout, shown)
 

@@ -15,14 +15,14 @@ import tempfile
 import unittest
 import zlib
 
-from program import CTL, FIXTURES, ProgramTest, machine, run
+from program import CTL, FIXTURES, TOP, ProgramTest, machine, run
 
-sys.path[:0] = str(FIXTURES), str(FIXTURES.parent / "support")
+sys.path[:0] = str(TOP / "tests/fixtures"), str(TOP / "tests/support")
 import picture
 from ledger import ledger_text
 
 HGX = "hgx-h100"
-HELD = ("--control-socket=none", "--state-dir", FIXTURES / HGX)
+HELD = ("--control-socket=none", "--state-dir", TOP / "tests/fixtures" / HGX)
 CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
          "--disable-sync", "--no-first-run", "--hide-scrollbars")

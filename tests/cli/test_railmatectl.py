@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import unittest
 
-from program import CTL, FIXTURES, ProgramTest, machine, run
+from program import CTL, FIXTURES, TOP, ProgramTest, machine, run
 
 HGX = "hgx-h100"
 
@@ -95,7 +95,7 @@ class Simulate(ProgramTest):
         self.assertNotEqual(self.simulate("--load", "30").stdout, first.stdout)
 
     def test_every_policy_is_in_the_manual(self):
-        page = (FIXTURES.parent.parent / "deploy/man/railmatectl.1").read_text(encoding="utf-8")
+        page = (TOP / "deploy/man/railmatectl.1").read_text(encoding="utf-8")
         for p in self.one_object(self.simulate("--json"))["policies"]:
             self.assertRegex(page, rf"(?m)^\.It Li (\S+ , )?{p['name']} ")
 

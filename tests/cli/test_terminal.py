@@ -8,9 +8,9 @@ import tempfile
 import unicodedata
 import unittest
 
-from program import CTL, FIXTURES, ProgramTest, run
+from program import CTL, FIXTURES, TOP, ProgramTest, run
 
-sys.path.insert(0, str(FIXTURES.parent / "support"))
+sys.path.insert(0, str(TOP / "tests/support"))
 from ledger import ledger_text
 
 # Clears the screen, sets the title; the same with one byte of C1 in UTF-8; turns the order of what follows around.

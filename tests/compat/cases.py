@@ -174,7 +174,7 @@ def odd_cases():
 def machine_cases():
     """One general configuration on each machine."""
     general = pools(pool("rdma", {"isRdma": True}), pool("vf", [{"drivers": ["vfio-pci", "iavf", "ixgbevf"]}, {"pfNames": ["none"]}]), pool("rest", {}))
-    for path in sorted(FIXTURES.glob("*/host.tree")):
+    for path in sorted(FIXTURES.glob("*/about.md")):
         yield path.parent.name, case("machine: general", general)
 
 

@@ -40,7 +40,7 @@ def build_programs(build):
     quietly(TOP / "hack/install-deps", "test", "image")
     if not (build / "build.ninja").exists():
         quietly("cmake", "-S", TOP, "-B", build, "-G", "Ninja")
-    quietly("ninja", "-C", build, "railmated", "railmatectl", "railmate-cni", "fakegpu", "podres", "podspecs", "hanging_disk")
+    quietly("ninja", "-C", build, "railmated", "railmatectl", "railmate-cni", "fakegpu", "podres", "podspecs", "hanging_disk", "fixtures")
     image = build / "railmate.oci.tar"
     made_of = [*(build / "cmd").glob("railmate*"), TOP / "hack/image", TOP / "hack/image-root"]
     if image.exists() and all(file.stat().st_mtime < image.stat().st_mtime for file in made_of):

@@ -35,7 +35,7 @@ from scenarios import until
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parent.parent.parent
 UNIT = TOP / "deploy/systemd/railmated.service"
-FIXTURE = HERE.parent.parent / "fixtures/hgx-h100/host.tree"
+MACHINE = "tests/fixtures/hgx-h100/host.tree"
 KUBELET_ROOT = pathlib.Path("/var/lib/kubelet")
 PLUGINS = KUBELET_ROOT / "device-plugins"
 POD_RESOURCES = KUBELET_ROOT / "pod-resources"
@@ -214,7 +214,7 @@ class Node:
         memory_folders(self.work)
         machine = self.work / "machine"
         machine.mkdir()
-        call(self.program("railmatectl"), "snapshot", "unpack", FIXTURE, machine)
+        call(self.program("railmatectl"), "snapshot", "unpack", self.args.build / MACHINE, machine)
         private_dev(machine)
         call("mount", "--make-rshared", "/")
         return machine

@@ -341,8 +341,7 @@ static void a_modalias_says_what_the_single_files_say(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(machines); i++) {
-		_cleanup_free_ char *tree =
-			xasprintf(TEST_DATA "/fixtures/%s/host.tree", machines[i]);
+		_cleanup_free_ char *tree = xasprintf(FIXTURES "/%s/host.tree", machines[i]);
 		struct sysroot *root = fixture_open(tree);
 		struct hw_inventory *files = fixture_discover(root), *both;
 
