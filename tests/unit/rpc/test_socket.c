@@ -1,6 +1,8 @@
 /* The listening socket: whose it is, what is in its way, and what happens when the kubelet wipes
  * its folder.
  */
+#include <sys/stat.h>
+
 #include "peer.h"
 
 static int file_mode(const char *path)
