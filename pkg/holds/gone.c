@@ -1,6 +1,7 @@
 /* When a holder is gone and its VF free: the only place that frees one. */
 #include "holds/holds-internal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -86,18 +87,47 @@ static void end(struct holds *h, const char *vf, struct holds_now now)
 {
 	ledger_drop(h->ledger, vf);
 	h->ended_ms = now.mono_ms;
-	holds_relist(h);
+}
+
+/* One sentence for all VFs of one container that are free for one reason: it has eight, as a rule.
+ */
+static void say_free(struct holds *h, const struct ledger_hold *hold, const char *because)
+{
+	char name[HOLDS_NAME_MAX], start[HOLDS_NAME_MAX + 128];
+	struct holds_action *said;
+	size_t len;
+
+	snprintf(start, sizeof(start),
+		 "%s is gone, and %s; free: ", holds_name(&hold->owner, name, sizeof(name)),
+		 because);
+	said = holds_queued(h, HOLDS_SAY, start);
+	len = said ? strlen(said->text) : 0;
+	if (said && len + strlen(hold->vf) + 2 < sizeof(said->text))
+		snprintf(said->text + len, sizeof(said->text) - len, ", %s", hold->vf);
+	else
+		holds_say(h, false, "%s%s", start, hold->vf);
 }
 
 void holds_drop(struct holds *h, const char *vf, const char *because, struct holds_now now)
 {
 	const struct ledger_hold *hold = ledger_find(h->ledger, vf);
-	char name[HOLDS_NAME_MAX];
 
 	if (!hold)
 		return;
-	holds_say(h, false, "%s is free: %s, which held it, %s", hold->vf,
-		  holds_name(&hold->owner, name, sizeof(name)), because);
+	say_free(h, hold, because);
+	end(h, vf, now);
+	holds_relist(h);
+}
+
+void holds_pass_on(struct holds *h, const char *vf, const char *because, struct holds_now now)
+{
+	const struct ledger_hold *hold = ledger_find(h->ledger, vf);
+
+	if (!hold)
+		return;
+	if (hold->draining || hold->slot) /* else the next one's looks the same to the kubelet */
+		holds_relist(h);
+	say_free(h, hold, because);
 	end(h, vf, now);
 }
 
@@ -128,7 +158,7 @@ void holds_looked(struct holds *h, const char *vf, const struct holds_facts *f,
 		return;
 	why = holds_in_use(hold, f, false);
 	if (holds_is_gone(h, hold, s, f, false, false, now))
-		holds_drop(h, vf, "is gone, and the VF is idle", now);
+		holds_drop(h, vf, "nothing uses what it held", now);
 	else if (!hold->draining && s->gone && s->missed_twice && !s->passed_on && why)
 		drain(h, hold, why);
 }
@@ -162,5 +192,6 @@ bool holds_release(struct holds *h, const char *vf, struct holds_now now)
 	holds_say(h, true, "%s was held by %s, and an operator has released it", hold->vf,
 		  holds_name(&hold->owner, name, sizeof(name)));
 	end(h, vf, now);
+	holds_relist(h);
 	return true;
 }

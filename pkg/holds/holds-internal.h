@@ -106,6 +106,8 @@ const char *holds_name(const struct ledger_owner *o, char *buf, size_t size);
 
 void holds_say(struct holds *h, bool bad, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* An action that was not fetched yet, by the beginning of its text; NULL: none. */
+struct holds_action *holds_queued(struct holds *h, enum holds_action_kind kind, const char *start);
 void holds_relist(struct holds *h);
 void holds_want_look(struct holds *h, const char *vf);
 
@@ -124,6 +126,8 @@ bool holds_is_gone(const struct holds *h, const struct ledger_hold *hold, const 
 		   const struct holds_facts *f, bool given, bool moves, struct holds_now now);
 void holds_note_cgroup(struct holds *h, const char *vf, const struct holds_facts *f);
 void holds_drop(struct holds *h, const char *vf, const char *because, struct holds_now now);
+/* Likewise, and another hold of the VF, without a slot, takes its place in the same call. */
+void holds_pass_on(struct holds *h, const char *vf, const char *because, struct holds_now now);
 
 void holds_note_two(struct two_pods *two, const struct holds_entry *v, size_t n,
 		    const char *resource, const char *id);

@@ -156,13 +156,14 @@ static struct holds_action *add_action(struct holds *h, enum holds_action_kind k
 	return a;
 }
 
-static bool is_queued(const struct holds *h, enum holds_action_kind kind, const char *text)
+/* The newest. */
+struct holds_action *holds_queued(struct holds *h, enum holds_action_kind kind, const char *start)
 {
-	for (size_t i = h->first_action; i < h->n_actions; i++) {
-		if (h->actions[i].kind == kind && !strcmp(h->actions[i].text, text))
-			return true;
+	for (size_t i = h->n_actions; i-- > h->first_action;) {
+		if (h->actions[i].kind == kind && str_starts(h->actions[i].text, start))
+			return &h->actions[i];
 	}
-	return false;
+	return NULL;
 }
 
 void holds_say(struct holds *h, bool bad, const char *fmt, ...)
@@ -177,13 +178,13 @@ void holds_say(struct holds *h, bool bad, const char *fmt, ...)
 
 void holds_relist(struct holds *h)
 {
-	if (!is_queued(h, HOLDS_RELIST, ""))
+	if (!holds_queued(h, HOLDS_RELIST, ""))
 		add_action(h, HOLDS_RELIST, false);
 }
 
 void holds_want_look(struct holds *h, const char *vf)
 {
-	if (!is_queued(h, HOLDS_LOOK, vf))
+	if (!holds_queued(h, HOLDS_LOOK, vf))
 		snprintf(add_action(h, HOLDS_LOOK, false)->text, sizeof(h->actions->text), "%s",
 			 vf);
 }

@@ -421,7 +421,7 @@ bool holds_may_give(struct holds *h, const char *vf, const char *resource,
 	hold = ledger_find(h->ledger, vf);
 	why = holds_in_use(hold, f, false);
 	if (hold && holds_is_gone(h, hold, holds_sight(h, vf, now), f, false, false, now)) {
-		holds_drop(h, vf, "is gone, and the VF is idle", now);
+		holds_drop(h, vf, "nothing uses what it held", now);
 		return true;
 	}
 	if (!hold && !why)

@@ -66,8 +66,8 @@ static void give(struct holds *h, const struct holds_vf *v, const struct ledger_
 		return;
 	}
 	if (hold)
-		holds_drop(h, v->vf, "is gone, and the kubelet has given it to another container",
-			   now);
+		holds_pass_on(h, v->vf, "the kubelet has given what it held to another container",
+			      now);
 	put(h, v, owner, decision, true, now);
 }
 
@@ -225,8 +225,8 @@ bool holds_start(struct holds *h, const struct holds_vf *v, size_t n,
 		const struct ledger_hold *hold = ledger_find(h->ledger, v[i].vf);
 
 		if (hold && !hold->pending && !is_own(hold, owner) && !may_be_own(hold, owner))
-			holds_drop(h, v[i].vf, "is gone, and another container starts with it",
-				   now);
+			holds_pass_on(h, v[i].vf, "another container starts with what it held",
+				      now);
 		put(h, &v[i], owner, decision, false, now);
 		if (holds_text(owner->pod)) /* the kubelet has just named the container */
 			holds_sight(h, v[i].vf, now)->shown_ms = now.mono_ms;

@@ -214,7 +214,8 @@ class Away(LedgerCase):
         daemon.child.send_signal(signal.SIGHUP)
         until(lambda: not self.unhealthy(kubelet), "that it is free again")
         self.await_holds(node, q)
-        until(lambda: f"{p[0]} is free: container main of pod default/p" in daemon.stderr(), "a line about it")
+        until(lambda: any("container main of pod default/p (" in line and p[0] in line.partition("; free: ")[2]
+                          for line in daemon.stderr().splitlines()), "a line about it")
 
     def test_it_drains_over_a_restart(self):
         node = self.node()

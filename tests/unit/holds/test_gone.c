@@ -13,7 +13,25 @@ static void a_pod_that_was_shown_and_is_then_missed_is_gone(void **state)
 	kubelet_lists({ "web-1", V1 });
 	assert_null(hold_of(V0));
 	assert_true(is_held_by(V1, "web-1#u2"));
-	assert_true(says(V0 " is free"));
+	assert_true(says("free: " V0));
+}
+
+static void one_sentence_says_what_the_end_of_a_container_frees(void **state)
+{
+	(void)state;
+	begin_pod("web-0#u1", V0);
+	begin_pod("web-0#u1", V1);
+	begin_pod("web-1#u2", V2);
+	kubelet_lists({ "web-0", V0 }, { "web-0", V1 }, { "web-1", V2 });
+	end_pod("web-0#u1");
+	w.said = 0;
+	kubelet_lists({ "web-1", V2 });
+	assert_null(hold_of(V0));
+	assert_null(hold_of(V1));
+	assert_int_equal(w.said, 1);
+	assert_true(
+		says("pod default/web-0 (UID u1) is gone, and nothing uses what it held; free: "));
+	assert_true(says(V0) && says(V1));
 }
 
 static void a_name_alone_frees_no_started_hold(void **state)
@@ -685,6 +703,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_pod_that_was_shown_and_is_then_missed_is_gone),
+		TEST(one_sentence_says_what_the_end_of_a_container_frees),
 		TEST(a_name_alone_frees_no_started_hold),
 		TEST(a_get_that_finds_no_pod_counts_like_a_list),
 		TEST(an_answer_about_one_pod_says_nothing_of_others),

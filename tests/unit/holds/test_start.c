@@ -14,6 +14,23 @@ static void what_allocate_gave_is_pending_until_its_container_starts(void **stat
 	assert_int_equal(hold_of(V0)->decision, number);
 }
 
+static void vfs_that_pass_to_another_container_look_the_same_to_the_kubelet(void **state)
+{
+	const struct ledger_owner nobody = { NULL };
+	const struct holds_vf vfs[] = { vf_of(V0), vf_of(V1) };
+
+	(void)state;
+	allocate("", V0);
+	allocate("", V1);
+	w.relists = w.said = 0;
+	holds_allocated(w.h, vfs, 2, &nobody, decide("", V0), w.now);
+	settle();
+	assert_int_equal(w.relists, 0);
+	assert_int_equal(w.said, 1);
+	assert_true(
+		says("the kubelet has given what it held to another container; free: " V0 ", " V1));
+}
+
 static void a_container_starts_with_what_its_own_decision_took_even_if_its_pod_uses_it(void **state)
 {
 	uint64_t number = allocate("web-0#u1", V0);
@@ -388,6 +405,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(what_allocate_gave_is_pending_until_its_container_starts),
+		TEST(vfs_that_pass_to_another_container_look_the_same_to_the_kubelet),
 		TEST(a_container_starts_with_what_its_own_decision_took_even_if_its_pod_uses_it),
 		TEST(a_container_of_the_same_pod_starts_again),
 		TEST(a_vf_of_a_pending_hold_passes_to_the_container_that_the_kubelet_names),
