@@ -1,7 +1,8 @@
 /*
  * Device-info files of the Network Plumbing Working Group, one per device, for Multus and friends.
- * Written in slices beside the kubelet's calls; after Allocate's reply, long before a CNI plugin
- * comes, it is looked whether they are there. They stay when we stop: pods that run use them.
+ * Written in slices beside the kubelet's calls; soon after Allocate's reply, and long before a CNI
+ * plugin comes, it is looked whether they are there. They stay when we stop: pods that run use
+ * them.
  */
 #include "plugin/plugin-internal.h"
 
@@ -21,17 +22,19 @@
 
 #define SLICE	 32
 #define SLICE_MS 1
+#define GIVEN_MS 10
 
 struct file {
 	char *path;
 	uint64_t hash; /* of the content on disk; 0: none of ours yet */
+	bool given;    /* is it there, for a container that comes? */
 };
 
 struct devinfo {
 	struct plugin *plugin;
 	struct file *files; /* in the order of the pool: by address */
 	size_t n, next;
-	struct rpc_timer *timer;
+	struct rpc_timer *timer, *given_timer;
 };
 
 static int make_dir(const char *dir)
@@ -127,6 +130,7 @@ static void follow_pool(struct devinfo *d, const struct pool *pool)
 		if (at == n_old)
 			continue;
 		d->files[i].hash = old[at].hash;
+		d->files[i].given = old[at].given;
 		k = at + 1;
 	}
 	files_free(old, n_old);
@@ -148,16 +152,30 @@ void plugin_devinfo_update(struct devinfo *d)
 		d->timer = rpc_after(d->plugin->env->rpc, SLICE_MS, write_slice, d);
 }
 
+static void ensure_given(void *arg)
+{
+	struct devinfo *d = arg;
+	const struct pool *pool = plugin_pool(d->plugin);
+
+	d->given_timer = NULL;
+	for (size_t i = 0; i < d->n; i++) {
+		struct file *file = &d->files[i];
+
+		if (file->given && pool->devs[i].pci >= 0 &&
+		    (!file->hash || access(file->path, F_OK) < 0))
+			write_file(d, file, &pool->devs[i], true);
+		file->given = false;
+	}
+}
+
 void plugin_devinfo_ensure(struct devinfo *d, const struct pool_dev *const *devs, size_t n)
 {
 	const struct pool *pool = plugin_pool(d->plugin);
 
-	for (size_t i = 0; i < n; i++) {
-		struct file *file = &d->files[devs[i] - pool->devs];
-
-		if (!file->hash || access(file->path, F_OK) < 0)
-			write_file(d, file, devs[i], true);
-	}
+	for (size_t i = 0; i < n; i++)
+		d->files[devs[i] - pool->devs].given = true;
+	if (!d->given_timer && n)
+		d->given_timer = rpc_after(d->plugin->env->rpc, GIVEN_MS, ensure_given, d);
 }
 
 void plugin_devinfo_free(struct devinfo *d)
@@ -165,6 +183,7 @@ void plugin_devinfo_free(struct devinfo *d)
 	if (!d)
 		return;
 	rpc_timer_cancel(d->timer);
+	rpc_timer_cancel(d->given_timer);
 	files_free(d->files, d->n);
 	free(d);
 }

@@ -1,6 +1,6 @@
 /*
  * The files of containers of pools that bind early. Allocate makes the directory, which is all that
- * the kubelet has to wait for, and fills it after the reply with what is known by then;
+ * the kubelet has to wait for; a moment after the reply it is filled with what is known by then;
  * PreStartContainer writes the truth. A directory that cannot be made, or a file that cannot be
  * written, fails nobody.
  */
@@ -10,12 +10,17 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/mem.h"
 #include "base/str.h"
 #include "grant/contents.h"
 #include "plugin/record.h"
 #include "pool/node.h"
 #include "render/topofile.h"
 #include "tracker/tracker.h"
+
+/* Long before the container starts, and not between an answer and the next call. */
+#define FILL_MS	     20
+#define FILL_NEXT_MS 1
 
 /* --- Allocate --- */
 
@@ -79,40 +84,102 @@ static struct ids vfs_of(const struct record *r, struct arena *a)
 	return vfs;
 }
 
-/* Somebody else may still have them: then his files stay until PreStartContainer has decided. */
-static bool is_given(const struct plugin *p, const struct record *r)
+/*
+ * Does its directory wait for what Allocate knows? Not if somebody else may still have the VFs:
+ * then his files stay until PreStartContainer has decided. Not if that has come already, or the VFs
+ * were given again.
+ */
+static bool waits(const struct plugin *p, const struct given *g)
 {
-	const struct ledger_hold *hold = ledger_find(plugin_ledger(p), r->devs[0]->id);
+	const struct record *r = &g->record;
+	const struct ledger_hold *hold =
+		r->n_devs && r->decision ? ledger_find(plugin_ledger(p), r->devs[0]->id) : NULL;
 
-	return r->decision && hold && hold->decision == r->decision;
+	return hold && hold->pending && hold->decision == r->decision && p->env->rundir &&
+	       contents_has_files(g->grant.pool);
 }
 
-void plugin_files_given(struct plugin *p, const struct record *r, const struct grant *grant,
-			const int *gpus, size_t n_gpus)
+static void fill(struct plugin *p, const struct given *g)
 {
 	_cleanup_arena_ struct arena *a = arena_new(16 * 1024);
-	const struct pool *pool = node_pool(r->node, p->resource);
-	struct share share = { pool, vfs_of(r, a) };
-	struct contents_in in = { .node = r->node,
+	struct share share = { g->grant.pool, vfs_of(&g->record, a) };
+	struct contents_in in = { .node = g->record.node,
 				  .root = p->env->root,
 				  .ledger = plugin_ledger(p),
 				  .rundir = p->env->rundir,
-				  .gpus = gpus,
-				  .n_gpus = n_gpus,
+				  .gpus = g->gpus,
+				  .n_gpus = g->n_gpus,
 				  .shares = &share,
 				  .n_shares = 1,
-				  .looked = grant->devs,
-				  .n_looked = grant->n_devs,
+				  .looked = g->grant.devs,
+				  .n_looked = g->grant.n_devs,
 				  .why = "the container has not started yet" };
 	struct contents c;
 	struct err err = { 0 };
 
-	if (!r->n_devs || !p->env->rundir || !contents_has_files(pool) || !is_given(p, r))
-		return;
 	if (contents_render(&in, a, &c, &err) < 0 ||
 	    contents_write(p->env->rundir, &share, 1, &c, &err) < 0)
 		plugin_warn(p, WARN_FILES, "the files of a container are not complete: %s",
 			    err.msg);
+}
+
+/* Takes all that no directory waits for any more off the list. */
+static void forget_given(struct plugin *p)
+{
+	struct grants *g, *next;
+
+	for (g = TAILQ_FIRST(&p->given); g; g = next) {
+		size_t n = 0;
+
+		next = TAILQ_NEXT(g, link);
+		while (n < g->n && !waits(p, &g->v[n]))
+			n++;
+		if (n < g->n)
+			continue;
+		TAILQ_REMOVE(&p->given, g, link);
+		plugin_grants_free(g);
+	}
+}
+
+static void fill_first(struct plugin *p)
+{
+	struct grants *g = TAILQ_FIRST(&p->given);
+
+	for (size_t i = 0; i < g->n; i++) {
+		if (waits(p, &g->v[i]))
+			fill(p, &g->v[i]);
+	}
+	TAILQ_REMOVE(&p->given, g, link);
+	plugin_grants_free(g);
+}
+
+/* One Allocate at a time: calls come in between. */
+static void fill_next(void *arg)
+{
+	struct plugin *p = arg;
+
+	p->given_timer = NULL;
+	forget_given(p);
+	if (!TAILQ_EMPTY(&p->given))
+		fill_first(p);
+	if (!TAILQ_EMPTY(&p->given))
+		p->given_timer = rpc_after(p->env->rpc, FILL_NEXT_MS, fill_next, p);
+}
+
+void plugin_files_later(struct plugin *p, struct grants *grants)
+{
+	TAILQ_INSERT_TAIL(&p->given, grants, link);
+	forget_given(p);
+	if (!p->given_timer && !TAILQ_EMPTY(&p->given))
+		p->given_timer = rpc_after(p->env->rpc, FILL_MS, fill_next, p);
+}
+
+void plugin_files_done(struct plugin *p)
+{
+	rpc_timer_cancel(STEAL(p->given_timer));
+	forget_given(p);
+	while (!TAILQ_EMPTY(&p->given))
+		fill_first(p);
 }
 
 /* --- PreStartContainer --- */

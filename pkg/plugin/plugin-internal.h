@@ -22,6 +22,7 @@ struct devinfo;
 struct edits;
 struct err;
 struct grant;
+struct grants;
 struct late;
 struct preferred_request;
 struct holders;
@@ -119,6 +120,8 @@ struct plugin {
 	/* files.c */
 	const char *topology; /* which topology file of the node containers are shown, if it is
 				 there; NULL: none */
+	TAILQ_HEAD(, grants) given; /* their files are not written yet */
+	struct rpc_timer *given_timer;
 
 	/* devinfo.c */
 	struct devinfo *devinfo;
@@ -185,21 +188,21 @@ int plugin_late_allocate(struct plugin *p, const struct ids *ids, struct arena *
 void plugin_late_pre_start(struct plugin *p, struct rpc_call *call, struct bytes request);
 void plugin_late_done(struct plugin *p);
 
-/* The files of containers, for pools that bind early. plugin_files_update(): the node is another
- * one. Allocate: the answer, with the mount if the directory could be made; and, after the reply,
- * what is in it. */
+/* The files of containers, for pools that bind early. plugin_files_update(): the node is another one.
+ * Allocate: the answer, with the mount if the directory could be made; and, some time after the
+ * reply, what is in it (grants is taken). */
 void plugin_files_update(struct plugin *p);
 int plugin_files_allocate(struct plugin *p, struct grant *grant, struct arena *a, struct edits *ret,
-			  struct err *err);
-void plugin_files_given(struct plugin *p, const struct record *r, const struct grant *grant,
-			const int *gpus, size_t n_gpus);
+		   struct err *err);
+void plugin_files_later(struct plugin *p, struct grants *grants);
+void plugin_files_done(struct plugin *p); /* what is left is written now */
 /* Of a container that starts. -EINVAL: it must not, with a sentence. */
 int plugin_files_start(struct plugin *p, const struct contents_in *in, struct arena *a,
 		       struct err *err);
 
 struct devinfo *plugin_devinfo_new(struct plugin *p);
 void plugin_devinfo_update(struct devinfo *d); /* write what changed, a little at a time */
-/* These now, unless they are there: devices of the pool. */
+/* These soon, unless they are there: devices of the pool. */
 void plugin_devinfo_ensure(struct devinfo *d, const struct pool_dev *const *devs, size_t n);
 void plugin_devinfo_free(struct devinfo *d);
 

@@ -197,19 +197,6 @@ static void list_closed(void *ctx, struct rpc_stream *stream)
 		plugin_register_event(p, REG_EV_CLOSED);
 }
 
-/* What was given, for the ledger and the container's files. */
-struct given {
-	struct record record;
-	struct grant grant;
-	int *gpus;
-	size_t n_gpus;
-};
-struct grants {
-	struct arena *arena; /* beyond the reply */
-	struct given *v;
-	size_t n;
-};
-
 static int allocate_one(struct plugin *p, const struct pool *pool, const struct ids *ids,
 			struct arena *a, struct grants *grants, struct edits *ret, struct err *err)
 {
@@ -273,38 +260,34 @@ static int allocate_all(struct plugin *p, struct bytes request, struct arena *a,
 }
 
 /* The kubelet does not wait for this. */
-static void record_all(struct plugin *p, struct grants *grants, bool given)
+static void record_all(struct plugin *p, struct grants *grants)
 {
 	for (size_t i = 0; i < grants->n; i++) {
-		struct given *g = &grants->v[i];
+		struct record *r = &grants->v[i].record;
 
-		if (given) {
-			plugin_record_commit(&g->record, p);
-			plugin_files_given(p, &g->record, &g->grant, g->gpus, g->n_gpus);
-			if (p->devinfo)
-				plugin_devinfo_ensure(p->devinfo, g->record.devs, g->record.n_devs);
-		}
-		plugin_record_end(&g->record);
+		plugin_record_commit(r, p);
+		if (p->devinfo)
+			plugin_devinfo_ensure(p->devinfo, r->devs, r->n_devs);
 	}
 }
 
 static void allocate(void *ctx, struct rpc_call *call, struct bytes request)
 {
-	_cleanup_arena_ struct arena *a = arena_new(512);
-	struct grants grants = { .arena = a };
+	struct grants *grants = plugin_grants_new();
 	struct plugin *p = ctx;
 	struct err err = { 0 };
 	struct bytes body;
 
 	p->stats.allocates++;
-	if (allocate_all(p, request, rpc_call_arena(call), &grants, &body, &err) == 0) {
+	if (allocate_all(p, request, rpc_call_arena(call), grants, &body, &err) == 0) {
 		rpc_reply(call, RPC_OK, NULL, body);
-		record_all(p, &grants, true);
+		record_all(p, grants);
+		plugin_files_later(p, grants);
 	} else {
 		p->stats.allocate_errors++;
 		plugin_warn(p, WARN_REFUSED, "Allocate refused: %s", err.msg);
 		plugin_refuse(call, &err);
-		record_all(p, &grants, false);
+		plugin_grants_free(grants);
 	}
 	if (!p->shared)
 		p->admission_ms = clock_mono_ms();
@@ -495,6 +478,7 @@ static struct plugin *new (const struct plugin_env *env, const char *resource)
 	LIST_INIT(&p->listeners);
 	LIST_INIT(&p->looks);
 	LIST_INIT(&p->starts);
+	TAILQ_INIT(&p->given);
 	return p;
 }
 
@@ -599,6 +583,7 @@ void plugin_free(struct plugin *p)
 	plugin_pods_done(p);
 	plugin_preferred_done(p);
 	plugin_start_done(p);
+	plugin_files_done(p);
 	plugin_late_done(p);
 	plugin_devinfo_free(STEAL(p->devinfo));
 	if (p->servers)

@@ -232,3 +232,19 @@ void plugin_record_end(struct record *r)
 	choice_free(r->choice);
 	node_unref(r->node);
 }
+
+struct grants *grants_new(void)
+{
+	struct arena *a = arena_new(512);
+	struct grants *grants = arena_alloc(a, sizeof(*grants));
+
+	grants->arena = a;
+	return grants;
+}
+
+void grants_free(struct grants *grants)
+{
+	for (size_t i = 0; i < grants->n; i++)
+		record_end(&grants->v[i].record);
+	arena_free(grants->arena);
+}

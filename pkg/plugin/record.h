@@ -4,6 +4,7 @@
 
 #include "plugin/plugin-internal.h"
 #include "plugin/recent_answers.h"
+#include "render/render.h"
 
 struct edits;
 struct holds_vf;
@@ -27,8 +28,25 @@ void plugin_record_answer(struct record *r, const struct edits *edits,
 void plugin_record_commit(struct record *r, struct plugin *p);
 void plugin_record_end(struct record *r);
 
+/* What one Allocate gave. */
+struct given {
+	struct record record;
+	struct grant grant;
+	int *gpus;
+	size_t n_gpus;
+};
+struct grants {
+	TAILQ_ENTRY(grants) link;
+	struct arena *arena; /* this is in it, and all that is beyond the reply */
+	struct given *v;
+	size_t n;
+};
+struct grants *plugin_grants_new(void);
+void plugin_grants_free(struct grants *grants);
+
 const char *const *plugin_record_gpus(const struct hw_inventory *inv, const int *gpus, size_t n,
-				      struct arena *a);
+			       struct arena *a);
+const char *const *plugin_record_vfs(const struct pool *pool, const int *devs, size_t n, struct arena *a);
 /* These VFs, as the machine shows them now. */
 struct holds_vf *plugin_record_facts(struct plugin *p, const struct pool_dev *const *devs, size_t n,
 				     struct arena *a);

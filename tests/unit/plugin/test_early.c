@@ -1319,12 +1319,17 @@ static const char *file_of(size_t i, const char *name)
 	return text;
 }
 
+static bool are_files_of_4_there(void)
+{
+	return *file_of(4, "map.json");
+}
+
 static void files_tell_what_the_vfs_are_when_their_container_starts(void **state)
 {
 	(void)state;
 	pool_cfg.gid = GID_AUTO;
 	allocate("4,5");
-	stats(); /* what comes after the reply has been done */
+	wait_until(are_files_of_4_there);
 	assert_non_null(
 		strstr(file_of(4, "nccl.conf"), m.node->inv->rdma[m.pool->devs[4].rdma].name));
 	k.held = "p: g4 v4,v5";
@@ -1334,6 +1339,34 @@ static void files_tell_what_the_vfs_are_when_their_container_starts(void **state
 	assert_non_null(strstr(file_of(4, "map.json"), "\"pod\": \"default/p\""));
 	assert_string_equal(file_of(5, "map.json"), "");
 	assert_int_equal(warnings, 0);
+}
+
+static void files_of_allocate_do_not_replace_those_of_a_start_that_came_first(void **state)
+{
+	(void)state;
+	allocate("4,5");
+	k.held = "p: g4 v4,v5";
+	assert_int_equal(start("4,5").status, RPC_OK);
+	usleep(60000);
+	assert_non_null(strstr(file_of(4, "map.json"), "\"pod\": \"default/p\""));
+}
+
+static void files_of_many_containers_that_were_allocated_at_once_are_all_written(void **state)
+{
+	(void)state;
+	for (size_t i = 5; i-- > 0;)
+		allocate(arena_printf(a, "%zu", 4 + i));
+	wait_until(are_files_of_4_there);
+	for (size_t i = 4; i < 9; i++)
+		assert_non_null(strstr(file_of(i, "map.json"), "has not started yet"));
+}
+
+static void files_are_written_at_once_when_the_plugin_goes(void **state)
+{
+	(void)state;
+	allocate("4,5");
+	on_rpc(free_plugin_fn, NULL);
+	assert_true(are_files_of_4_there());
 }
 
 static void what_cannot_be_known_stops_nobody_and_is_told_once(void **state)
@@ -1382,7 +1415,7 @@ static void the_files_of_a_container_that_still_has_them_are_left_alone(void **s
 	users = 1; /* p is gone for the kubelet, and still at work */
 	k.held = "";
 	allocate("8");
-	stats();
+	usleep(60000);
 	assert_string_equal(file_of(8, "map.json"), before);
 }
 
@@ -1411,6 +1444,9 @@ int main(void)
 #define T(f)	 cmocka_unit_test_setup_teardown(f, setup, teardown)
 #define TRUTH(f) cmocka_unit_test_setup_teardown(f, setup_truth, teardown)
 		TRUTH(files_tell_what_the_vfs_are_when_their_container_starts),
+		TRUTH(files_of_allocate_do_not_replace_those_of_a_start_that_came_first),
+		TRUTH(files_of_many_containers_that_were_allocated_at_once_are_all_written),
+		TRUTH(files_are_written_at_once_when_the_plugin_goes),
 		TRUTH(what_cannot_be_known_stops_nobody_and_is_told_once),
 		TRUTH(a_fixed_gid_that_is_not_there_is_refused_until_it_is),
 		TRUTH(the_files_of_a_container_that_still_has_them_are_left_alone),
