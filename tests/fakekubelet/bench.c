@@ -1,8 +1,10 @@
 /*
  * bench: Allocate or GetPreferredAllocation of a registered plugin, one call at a time, in turn
- * with the floor: GetDevicePluginOptions, a handler of the same server that does nothing. The calls
- * come from the process that the plugin registered with, so that limits for other peers do not
- * apply. Nanoseconds, from the call to its answer.
+ * with the floor: GetDevicePluginOptions, a handler of the same server that does nothing, and the
+ * first to be called, since that opens the connection. Allocate: "allocate" and "paced" give the
+ * same ids again and again, "fresh" gives each id once, as to containers that come and stay. The
+ * calls come from the process that the plugin registered with, so that limits for other peers do
+ * not apply. Nanoseconds, from the call to its answer.
  */
 #include "kubelet.h"
 
@@ -21,7 +23,8 @@
 
 struct series {
 	const char *name, *path;
-	struct bytes request;
+	struct bytes *requests; /* in turn */
+	size_t n_requests;
 	int64_t *ns;
 	size_t n;
 };
@@ -39,6 +42,11 @@ struct bench {
 };
 
 static void next_call(void *arg);
+
+static struct series *series_of_turn(struct bench *b)
+{
+	return &b->series[1 - b->turn % 2];
+}
 
 /* The answer is out. */
 static void end(struct bench *b)
@@ -91,7 +99,7 @@ static int64_t ns_since(const struct timespec *t)
 static void on_answer(void *arg, enum rpc_status status, const char *message, struct bytes body)
 {
 	struct bench *b = arg;
-	struct series *s = &b->series[b->turn % 2];
+	struct series *s = series_of_turn(b);
 
 	(void)body;
 	if (status != RPC_OK) {
@@ -114,54 +122,89 @@ static void on_answer(void *arg, enum rpc_status status, const char *message, st
 static void next_call(void *arg)
 {
 	struct bench *b = arg;
-	struct series *s = &b->series[b->turn % 2];
+	struct series *s = series_of_turn(b);
 
 	clock_gettime(CLOCK_MONOTONIC, &b->began);
-	rpc_call_unary(b->channel, s->path, s->request, TIMEOUT_MS, on_answer, b);
+	rpc_call_unary(b->channel, s->path, s->requests[s->n % s->n_requests], TIMEOUT_MS,
+		       on_answer, b);
 }
 
-static struct bytes request_of(const struct command *cmd, bool preferred, struct arena *a)
+static struct ids ids_of(const struct command *cmd, size_t first, struct arena *a)
 {
-	size_t first = preferred ? 5 : 4;
 	struct ids ids = { arena_array(a, cmd->argc, sizeof(*ids.v)), 0 };
-	struct preferred_container c = { 0 };
 
 	for (size_t i = first; i < cmd->argc; i++)
 		ids.v[ids.n++] = arena_strdup(a, cmd->argv[i]);
-	if (!ids.n)
-		return (struct bytes) { NULL, 0 };
-	if (!preferred)
-		return kubemsg_encode_allocate(&(struct id_lists) { &ids, 1 }, a);
-	c.available = ids;
-	if (str_to_int(cmd->argv[4], &c.size) < 0)
-		return (struct bytes) { NULL, 0 };
-	return kubemsg_encode_preferred(&(struct preferred_request) { &c, 1 }, a);
+	return ids;
+}
+
+/* Requests for so many ids each; what is left over is not asked for. */
+static void allocate(struct bench *b, const struct ids *ids, size_t each)
+{
+	struct series *s = &b->series[0];
+
+	s->path = PATH_ALLOCATE;
+	s->requests = arena_array(b->arena, ids->n, sizeof(*s->requests));
+	for (size_t i = 0; each && i + each <= ids->n; i += each)
+		s->requests[s->n_requests++] = kubemsg_encode_allocate(
+			&(struct id_lists) { &(struct ids) { ids->v + i, each }, 1 }, b->arena);
+}
+
+static void prefer(struct bench *b, const struct ids *ids, const char *size)
+{
+	struct preferred_container c = { .available = *ids };
+	struct series *s = &b->series[0];
+
+	s->path = PATH_PREFERRED;
+	if (!ids->n || str_to_int(size, &c.size) < 0)
+		return;
+	s->requests = arena_array(b->arena, 1, sizeof(*s->requests));
+	s->requests[s->n_requests++] =
+		kubemsg_encode_preferred(&(struct preferred_request) { &c, 1 }, b->arena);
+}
+
+/* False: that is no bench. */
+static bool plan(struct bench *b, const struct command *cmd)
+{
+	const char *what = cmd->argv[2];
+	bool preferred = !strcmp(what, "preferred");
+	struct ids ids = ids_of(cmd, preferred ? 5 : 4, b->arena);
+	uint64_t number;
+
+	if (str_to_u64(cmd->argv[3], 10, ROUNDS_MAX, &number) < 0 || !number)
+		return false;
+	b->rounds = (size_t)number;
+	if (preferred)
+		prefer(b, &ids, cmd->argv[4]);
+	else if (!strcmp(what, "fresh"))
+		allocate(b, &ids, (size_t)number);
+	else if (!strcmp(what, "paced") || !strcmp(what, "allocate"))
+		allocate(b, &ids, ids.n);
+	if (!strcmp(what, "fresh"))
+		b->rounds = b->series[0].n_requests;
+	b->pause_ms = !strcmp(what, "paced") || !strcmp(what, "fresh") ? PAUSE_MS : 0;
+	return b->series[0].n_requests > 0;
 }
 
 void bench(struct command *cmd, const char *socket)
 {
-	bool preferred = !strcmp(cmd->argv[2], "preferred"), paced = !strcmp(cmd->argv[2], "paced");
+	static struct bytes nothing;
 	struct bench *b = xcalloc(1, sizeof(*b));
-	uint64_t rounds = 0;
 
 	b->cmd = cmd;
 	b->arena = arena_new(65536);
-	b->pause_ms = paced ? PAUSE_MS : 0;
-	b->series[0] = (struct series) { .name = "call",
-					 .path = preferred ? PATH_PREFERRED : PATH_ALLOCATE };
-	b->series[1] = (struct series) { .name = "floor", .path = PATH_OPTIONS };
-	if (preferred || paced || !strcmp(cmd->argv[2], "allocate"))
-		b->series[0].request = request_of(cmd, preferred, b->arena);
-	if (!b->series[0].request.len || str_to_u64(cmd->argv[3], 10, ROUNDS_MAX, &rounds) < 0 ||
-	    !rounds) {
-		answer_error(
-			cmd,
-			"bench: allocate|paced COUNT ID… or preferred COUNT N ID… is expected");
+	b->series[0] = (struct series) { .name = "call" };
+	b->series[1] = (struct series) {
+		.name = "floor", .path = PATH_OPTIONS, .requests = &nothing, .n_requests = 1
+	};
+	if (!plan(b, cmd)) {
+		answer_error(cmd,
+			     "bench: allocate|paced COUNT ID…, fresh N ID… or preferred COUNT N "
+			     "ID… is expected");
 		arena_free(b->arena);
 		free(b);
 		return;
 	}
-	b->rounds = (size_t)rounds;
 	for (size_t i = 0; i < 2; i++)
 		b->series[i].ns = xcalloc(b->rounds, sizeof(*b->series[i].ns));
 	b->channel = rpc_channel_open(cmd->k->rpc, socket, BYTES_MAX);

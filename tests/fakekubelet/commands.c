@@ -504,7 +504,7 @@ static const struct {
 	{ "runtime", 3, 5, run_runtime, "runtime SOCKET NAME VERSION [CONFIG [CNI]]" },
 	{ "call", 2, 3, run_call, "call RESOURCE METHOD [HEX]" },
 	{ "bench", 4, SIZE_MAX, run_bench,
-	  "bench RESOURCE allocate|paced COUNT ID… | RESOURCE preferred COUNT N ID…" },
+	  "bench RESOURCE allocate|paced COUNT ID… | RESOURCE fresh N ID… | RESOURCE preferred COUNT N ID…" },
 	{ "sleep", 1, 1, run_sleep, "sleep MS" },
 	{ "quit", 0, 0, run_quit, "quit" },
 };
