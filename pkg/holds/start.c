@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/mem.h"
 #include "base/str.h"
 
 /* The same container, as far as can be told: it keeps what it has. */
@@ -47,22 +48,32 @@ static void put(struct holds *h, const struct holds_vf *v, const struct ledger_o
 	holds_note_cgroup(h, v->vf, v->facts);
 }
 
+/* May the new container have it? Else it waits in PreStartContainer. */
+static bool is_left(struct holds *h, const struct holds_vf *v, const struct ledger_owner *owner,
+		    struct holds_now now)
+{
+	const struct ledger_hold *hold = ledger_find(h->ledger, v->vf);
+	char name[HOLDS_NAME_MAX];
+	struct sight *s;
+
+	if (!hold || is_own(hold, owner))
+		return true;
+	s = holds_sight(h, v->vf, now);
+	if (holds_is_gone(h, hold, s, v->facts, true, false, now))
+		return true;
+	s->given_away = true;
+	holds_say(h, false, "%s: the kubelet has given it to another container; %s holds it still",
+		  v->vf, holds_name(&hold->owner, name, sizeof(name)));
+	return false;
+}
+
 static void give(struct holds *h, const struct holds_vf *v, const struct ledger_owner *owner,
 		 uint64_t decision, struct holds_now now)
 {
 	const struct ledger_hold *hold = ledger_find(h->ledger, v->vf);
-	struct sight *s = holds_sight(h, v->vf, now);
-	char name[HOLDS_NAME_MAX];
 
 	if (hold && is_own(hold, owner)) { /* what its init container had */
 		put(h, v, owner, decision, hold->pending, now);
-		return;
-	}
-	if (hold && !holds_is_gone(h, hold, s, v->facts, true, false, now)) {
-		s->given_away = true;
-		holds_say(h, false,
-			  "%s: the kubelet has given it to another container; %s holds it still",
-			  v->vf, holds_name(&hold->owner, name, sizeof(name)));
 		return;
 	}
 	if (hold)
@@ -71,11 +82,18 @@ static void give(struct holds *h, const struct holds_vf *v, const struct ledger_
 	put(h, v, owner, decision, true, now);
 }
 
+/* Judged first, then changed: after each change all sights would be sorted anew for the next VF. */
 void holds_allocated(struct holds *h, const struct holds_vf *v, size_t n,
 		     const struct ledger_owner *owner, uint64_t decision, struct holds_now now)
 {
+	_cleanup_free_ bool *left = xcalloc(n, sizeof(*left));
+
 	for (size_t i = 0; i < n; i++)
-		give(h, &v[i], owner, decision, now);
+		left[i] = is_left(h, &v[i], owner, now);
+	for (size_t i = 0; i < n; i++) {
+		if (left[i])
+			give(h, &v[i], owner, decision, now);
+	}
 	holds_sync(h, now);
 }
 

@@ -215,8 +215,10 @@ static void look_at_all(void *arg)
 
 static bool wants_some(struct tracker *k)
 {
+	struct holds_now now = tracker_now();
+
 	for (size_t i = 0; i < ledger_holds(tracker_ledger(k)); i++) {
-		if (holds_wants_look(k->holds, i, tracker_now()))
+		if (holds_wants_look(k->holds, i, now))
 			return true;
 	}
 	return holds_unknown(k->holds, 0, NULL) != NULL;
