@@ -207,15 +207,37 @@ static bool is_sight_of(const struct sight *s, const struct ledger_hold *hold)
 	       !strcmp(s->vf, hold->vf);
 }
 
+static struct sight sight_new(char *vf, const struct ledger_hold *hold, struct holds_now now)
+{
+	return (struct sight) { .vf = vf,
+				.since_ms = hold->since_ms,
+				.decision = hold->decision,
+				.noted_ms = now.mono_ms };
+}
+
+/* As a rule no VF came or went. False: some did. */
+static bool sync_same_vfs(struct holds *h, struct holds_now now)
+{
+	if (h->n_sights != ledger_holds(h->ledger))
+		return false;
+	for (size_t i = 0; i < h->n_sights; i++) {
+		const struct ledger_hold *hold = ledger_hold_at(h->ledger, i);
+		struct sight *s = &h->sights[i];
+
+		if (strcmp(s->vf, hold->vf) != 0)
+			return false;
+		if (!is_sight_of(s, hold))
+			*s = sight_new(s->vf, hold, now);
+	}
+	return true;
+}
+
 /* Both are in the order of addresses. */
-void holds_sync(struct holds *h, struct holds_now now)
+static void sync_all(struct holds *h, struct holds_now now)
 {
 	size_t n = ledger_holds(h->ledger), at = 0;
-	struct sight *sights;
+	struct sight *sights = xcalloc(n, sizeof(*sights));
 
-	if (h->synced == ledger_generation(h->ledger))
-		return;
-	sights = xcalloc(n, sizeof(*sights));
 	for (size_t i = 0; i < n; i++) {
 		const struct ledger_hold *hold = ledger_hold_at(h->ledger, i);
 
@@ -224,16 +246,21 @@ void holds_sync(struct holds *h, struct holds_now now)
 		if (at < h->n_sights && is_sight_of(&h->sights[at], hold))
 			sights[i] = h->sights[at++];
 		else
-			sights[i] = (struct sight) { .vf = xstrdup(hold->vf),
-						     .since_ms = hold->since_ms,
-						     .decision = hold->decision,
-						     .noted_ms = now.mono_ms };
+			sights[i] = sight_new(xstrdup(hold->vf), hold, now);
 	}
 	while (at < h->n_sights)
 		free(h->sights[at++].vf);
 	free(h->sights);
 	h->sights = sights;
 	h->n_sights = n;
+}
+
+void holds_sync(struct holds *h, struct holds_now now)
+{
+	if (h->synced == ledger_generation(h->ledger))
+		return;
+	if (!sync_same_vfs(h, now))
+		sync_all(h, now);
 	h->synced = ledger_generation(h->ledger);
 }
 
