@@ -259,7 +259,7 @@ struct holds_vf vf_of(const char *vf)
 	return (struct holds_vf) { vf, RES, NULL, f };
 }
 
-static uint64_t decide(const char *pod, const char *vf)
+uint64_t decide(const char *pod, const char *vf)
 {
 	const struct ledger_decision d = { .at_ms = w.now.wall_ms,
 					   .resource = RES,

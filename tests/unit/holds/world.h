@@ -104,6 +104,7 @@ void checkpoint(const char *uid, const char *id);
 
 struct holds_vf vf_of(const char *vf);
 /* Allocate; returns the decision. */
+uint64_t decide(const char *pod, const char *vf); /* what Allocate writes down first */
 uint64_t allocate(const char *pod, const char *vf);
 /* PreStartContainer: may it start? w.why if not. */
 bool starts_by(const char *pod, const char *vf, uint64_t decision, bool moves);
