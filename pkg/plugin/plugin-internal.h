@@ -188,12 +188,12 @@ int plugin_late_allocate(struct plugin *p, const struct ids *ids, struct arena *
 void plugin_late_pre_start(struct plugin *p, struct rpc_call *call, struct bytes request);
 void plugin_late_done(struct plugin *p);
 
-/* The files of containers, for pools that bind early. plugin_files_update(): the node is another one.
- * Allocate: the answer, with the mount if the directory could be made; and, some time after the
- * reply, what is in it (grants is taken). */
+/* The files of containers, for pools that bind early. plugin_files_update(): the node is another
+ * one. Allocate: the answer, with the mount if the directory could be made; and, some time after
+ * the reply, what is in it (grants is taken). */
 void plugin_files_update(struct plugin *p);
 int plugin_files_allocate(struct plugin *p, struct grant *grant, struct arena *a, struct edits *ret,
-		   struct err *err);
+			  struct err *err);
 void plugin_files_later(struct plugin *p, struct grants *grants);
 void plugin_files_done(struct plugin *p); /* what is left is written now */
 /* Of a container that starts. -EINVAL: it must not, with a sentence. */

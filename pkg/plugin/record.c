@@ -233,7 +233,7 @@ void plugin_record_end(struct record *r)
 	node_unref(r->node);
 }
 
-struct grants *grants_new(void)
+struct grants *plugin_grants_new(void)
 {
 	struct arena *a = arena_new(512);
 	struct grants *grants = arena_alloc(a, sizeof(*grants));
@@ -242,9 +242,9 @@ struct grants *grants_new(void)
 	return grants;
 }
 
-void grants_free(struct grants *grants)
+void plugin_grants_free(struct grants *grants)
 {
 	for (size_t i = 0; i < grants->n; i++)
-		record_end(&grants->v[i].record);
+		plugin_record_end(&grants->v[i].record);
 	arena_free(grants->arena);
 }

@@ -45,8 +45,7 @@ struct grants *plugin_grants_new(void);
 void plugin_grants_free(struct grants *grants);
 
 const char *const *plugin_record_gpus(const struct hw_inventory *inv, const int *gpus, size_t n,
-			       struct arena *a);
-const char *const *plugin_record_vfs(const struct pool *pool, const int *devs, size_t n, struct arena *a);
+				      struct arena *a);
 /* These VFs, as the machine shows them now. */
 struct holds_vf *plugin_record_facts(struct plugin *p, const struct pool_dev *const *devs, size_t n,
 				     struct arena *a);
