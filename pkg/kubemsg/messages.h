@@ -6,8 +6,7 @@
  * MESSAGE_IDS_MAX; results live in the arena. A preference must not fail:
  * kubemsg_decode_preferred() takes an id that is no text for one nobody has ('?' for each bad
  * byte). Encoders cannot fail: strings that are not UTF-8 are an assertion (render and node
- * guarantee it). Both directions of every message exist: the fake kubelet and the fake GPU plugin
- * of the tests speak through this header too.
+ * guarantee it). What only the kubelet or a runtime sends is in tests/kubepeer.
  */
 #ifndef RAILMATE_KUBEMSG_MESSAGES_H
 #define RAILMATE_KUBEMSG_MESSAGES_H
@@ -136,29 +135,19 @@ struct runtime_status {
 
 int kubemsg_decode_options(struct bytes in, struct arena *a, struct plugin_options *ret,
 			   struct err *err);
-int kubemsg_decode_register(struct bytes in, struct arena *a, struct register_request *ret,
-			    struct err *err);
-int kubemsg_decode_device_list(struct bytes in, struct arena *a, struct device_list *ret,
-			       struct err *err);
 int kubemsg_decode_preferred(struct bytes in, struct arena *a, struct preferred_request *ret,
 			     struct err *err);
 int kubemsg_decode_preferred_reply(struct bytes in, struct arena *a, struct id_lists *ret,
 				   struct err *err);
 int kubemsg_decode_allocate(struct bytes in, struct arena *a, struct id_lists *ret,
 			    struct err *err);
-int kubemsg_decode_allocate_reply(struct bytes in, struct arena *a, struct edits **ret,
-				  size_t *ret_n, struct err *err);
 int kubemsg_decode_pre_start(struct bytes in, struct arena *a, struct ids *ret, struct err *err);
 int kubemsg_decode_pod_list(struct bytes in, struct arena *a, struct pod_list *ret,
 			    struct err *err);
-int kubemsg_decode_pod_get_request(struct bytes in, struct arena *a, const char **ns,
-				   const char **name, struct err *err);
 int kubemsg_decode_pod_get_reply(struct bytes in, struct arena *a, struct pod *ret,
 				 struct err *err);
 int kubemsg_decode_allocatable(struct bytes in, struct arena *a, struct pod_container *ret,
 			       struct err *err); /* name "" */
-int kubemsg_decode_plugin_info(struct bytes in, struct arena *a, struct plugin_info *ret,
-			       struct err *err);
 int kubemsg_decode_registration_status(struct bytes in, struct arena *a,
 				       struct registration_status *ret, struct err *err);
 
@@ -175,23 +164,9 @@ struct bytes kubemsg_encode_register(const struct register_request *m, struct ar
 struct bytes kubemsg_encode_device_list(const struct device_list *m, struct arena *a);
 struct bytes kubemsg_encode_preferred(const struct preferred_request *m, struct arena *a);
 struct bytes kubemsg_encode_preferred_reply(const struct id_lists *m, struct arena *a);
-struct bytes kubemsg_encode_allocate(const struct id_lists *m, struct arena *a);
 struct bytes kubemsg_encode_allocate_reply(const struct edits *v, size_t n, struct arena *a);
-struct bytes kubemsg_encode_pre_start(const struct ids *m, struct arena *a);
-/* one_entry_per_id: as kubelet 1.36, else as 1.20 */
-struct bytes kubemsg_encode_pod_list(const struct pod_list *m, bool one_entry_per_id,
-				     struct arena *a);
 struct bytes kubemsg_encode_pod_get_request(const char *ns, const char *name, struct arena *a);
-struct bytes kubemsg_encode_pod_get_reply(const struct pod *m, bool one_entry_per_id,
-					  struct arena *a);
-struct bytes kubemsg_encode_allocatable(const struct pod_container *m, bool one_entry_per_id,
-					struct arena *a);
 struct bytes kubemsg_encode_plugin_info(const struct plugin_info *m, struct arena *a);
-struct bytes kubemsg_encode_registration_status(const struct registration_status *m,
-						struct arena *a);
-struct bytes kubemsg_encode_pod_specs(const struct spec_list *m, struct arena *a);
-struct bytes kubemsg_encode_runtime_version(const struct runtime_version *m, struct arena *a);
 struct bytes kubemsg_encode_runtime_status_request(struct arena *a); /* verbose */
-struct bytes kubemsg_encode_runtime_status(const struct runtime_status *m, struct arena *a);
 
 #endif

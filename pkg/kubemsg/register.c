@@ -40,19 +40,6 @@ struct bytes kubemsg_encode_options(const struct plugin_options *o, struct arena
 	return kubemsg_pack(options_to(o, a), a);
 }
 
-int kubemsg_decode_register(struct bytes in, struct arena *a, struct register_request *ret,
-			    struct err *err)
-{
-	V1beta1__RegisterRequest *m =
-		kubemsg_unpack(&v1beta1__register_request__descriptor, in, a, err);
-
-	if (!m)
-		return -EBADMSG;
-	*ret = (struct register_request) { m->version, m->endpoint, m->resource_name,
-					   options_from(m->options) };
-	return 0;
-}
-
 struct bytes kubemsg_encode_register(const struct register_request *r, struct arena *a)
 {
 	V1beta1__RegisterRequest m = V1BETA1__REGISTER_REQUEST__INIT;
@@ -62,22 +49,6 @@ struct bytes kubemsg_encode_register(const struct register_request *r, struct ar
 	m.resource_name = (char *)r->resource;
 	m.options = options_to(&r->options, a);
 	return kubemsg_pack(&m, a);
-}
-
-int kubemsg_decode_plugin_info(struct bytes in, struct arena *a, struct plugin_info *ret,
-			       struct err *err)
-{
-	Pluginregistration__PluginInfo *m =
-		kubemsg_unpack(&pluginregistration__plugin_info__descriptor, in, a, err);
-
-	if (!m)
-		return -EBADMSG;
-	*ret = (struct plugin_info) { m->type,
-				      m->name,
-				      m->endpoint,
-				      { (const char **)m->supported_versions,
-					m->n_supported_versions } };
-	return 0;
 }
 
 struct bytes kubemsg_encode_plugin_info(const struct plugin_info *i, struct arena *a)
@@ -102,14 +73,4 @@ int kubemsg_decode_registration_status(struct bytes in, struct arena *a,
 		return -EBADMSG;
 	*ret = (struct registration_status) { m->plugin_registered, m->error };
 	return 0;
-}
-
-struct bytes kubemsg_encode_registration_status(const struct registration_status *s,
-						struct arena *a)
-{
-	Pluginregistration__RegistrationStatus m = PLUGINREGISTRATION__REGISTRATION_STATUS__INIT;
-
-	m.plugin_registered = s->registered;
-	m.error = (char *)s->error;
-	return kubemsg_pack(&m, a);
 }

@@ -9,15 +9,6 @@
 #define CONFIG "config"
 #define CNI    "cniconfig"
 
-struct bytes kubemsg_encode_runtime_version(const struct runtime_version *v, struct arena *a)
-{
-	Runtime__V1__VersionResponse m = RUNTIME__V1__VERSION_RESPONSE__INIT;
-
-	m.runtime_name = (char *)v->name;
-	m.runtime_version = (char *)v->version;
-	return kubemsg_pack(&m, a);
-}
-
 int kubemsg_decode_runtime_version(struct bytes in, struct arena *a, struct runtime_version *ret,
 				   struct err *err)
 {
@@ -35,24 +26,6 @@ struct bytes kubemsg_encode_runtime_status_request(struct arena *a)
 	Runtime__V1__StatusRequest m = RUNTIME__V1__STATUS_REQUEST__INIT;
 
 	m.verbose = true;
-	return kubemsg_pack(&m, a);
-}
-
-static void add_info(Runtime__V1__StatusResponse *m, const char *key, const char *value)
-{
-	if (!value)
-		return;
-	m->info[m->n_info]->key = (char *)key;
-	m->info[m->n_info++]->value = (char *)value;
-}
-
-struct bytes kubemsg_encode_runtime_status(const struct runtime_status *s, struct arena *a)
-{
-	Runtime__V1__StatusResponse m = RUNTIME__V1__STATUS_RESPONSE__INIT;
-
-	m.info = kubemsg_array(&runtime__v1__status_response__info_entry__descriptor, 2, a);
-	add_info(&m, CONFIG, s->config);
-	add_info(&m, CNI, s->cni);
 	return kubemsg_pack(&m, a);
 }
 

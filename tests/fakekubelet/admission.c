@@ -14,6 +14,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "kubepeer/kubepeer.h"
 
 #define CALL_TIMEOUT_MS 60000 /* the real one has none; a test wants an end */
 
@@ -217,7 +218,7 @@ static void on_allocated(void *arg, enum rpc_status status, const char *message,
 		return;
 	}
 	body = (struct bytes) { .data = arena_copy(a, body.data, body.len), .len = body.len };
-	if (kubemsg_decode_allocate_reply(body, a, &edits, &n, &err) < 0) {
+	if (peer_decode_allocate_reply(body, a, &edits, &n, &err) < 0) {
 		rebuild_allocated(ad->k);
 		UNEXPECTED(ad, "rpc error: code = Internal desc = grpc: failed to unmarshal: %s",
 			   err.msg);
@@ -249,10 +250,9 @@ static enum step allocate(struct admission *ad)
 	ids = ids_copy(&ad->pick.picked, ad->scratch);
 	random_shuffle(&ad->k->random, ids.v, ids.n, sizeof(char *));
 	ad->call_us = now_us();
-	rpc_call_unary(
-		e->channel, PATH_ALLOCATE,
-		kubemsg_encode_allocate(&(struct id_lists) { .v = &ids, .n = 1 }, ad->scratch),
-		CALL_TIMEOUT_MS, on_allocated, ad);
+	rpc_call_unary(e->channel, PATH_ALLOCATE,
+		       peer_encode_allocate(&(struct id_lists) { .v = &ids, .n = 1 }, ad->scratch),
+		       CALL_TIMEOUT_MS, on_allocated, ad);
 	return STEP_WAIT;
 }
 

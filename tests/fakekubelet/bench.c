@@ -15,6 +15,7 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "kubepeer/kubepeer.h"
 
 #define PAUSE_MS   2
 #define TIMEOUT_MS 10000
@@ -146,7 +147,7 @@ static void allocate(struct bench *b, const struct ids *ids, size_t each)
 	s->path = PATH_ALLOCATE;
 	s->requests = arena_array(b->arena, ids->n, sizeof(*s->requests));
 	for (size_t i = 0; each && i + each <= ids->n; i += each)
-		s->requests[s->n_requests++] = kubemsg_encode_allocate(
+		s->requests[s->n_requests++] = peer_encode_allocate(
 			&(struct id_lists) { &(struct ids) { ids->v + i, each }, 1 }, b->arena);
 }
 

@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "kubepeer/kubepeer.h"
 
 #define DIAL_TIMEOUT_MS	  10000
 #define OPTIONS_MAX_BYTES (4u << 20)
@@ -167,7 +168,7 @@ static void on_list(void *arg, struct bytes body)
 	struct device_list list;
 	struct err err = { 0 };
 
-	if (kubemsg_decode_device_list(body, arena, &list, &err) < 0) {
+	if (peer_decode_device_list(body, arena, &list, &err) < 0) {
 		report_connection("bad-list", c->res->name, err.msg);
 		arena_free(arena);
 		rpc_subscription_cancel(c->stream);
@@ -359,7 +360,7 @@ static void on_register(void *ctx, struct rpc_call *call, struct bytes request)
 	struct err err = { 0 };
 	const char *socket;
 
-	if (kubemsg_decode_register(request, a, &req, &err) < 0) {
+	if (peer_decode_register(request, a, &req, &err) < 0) {
 		rpc_reply(call, RPC_INTERNAL, err.msg, (struct bytes) { 0 });
 		return;
 	}

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "kubepeer/kubepeer.h"
 
 #define RATE_PER_SECOND 100.0
 #define RATE_BURST	10.0
@@ -134,7 +135,7 @@ static void answer_list(struct kubelet *k, struct rpc_call *call, struct bytes r
 			list.v[list.n++] = pod_view(k, p, a);
 	}
 	random_shuffle(&k->random, list.v, list.n, sizeof(*list.v));
-	rpc_reply(call, RPC_OK, NULL, kubemsg_encode_pod_list(&list, !k->opt.old, a));
+	rpc_reply(call, RPC_OK, NULL, peer_encode_pod_list(&list, !k->opt.old, a));
 }
 
 static void answer_get(struct kubelet *k, struct rpc_call *call, struct bytes request)
@@ -145,7 +146,7 @@ static void answer_get(struct kubelet *k, struct rpc_call *call, struct bytes re
 	struct err err = { 0 };
 	struct pod view;
 
-	if (kubemsg_decode_pod_get_request(request, a, &ns, &name, &err) < 0) {
+	if (peer_decode_pod_get_request(request, a, &ns, &name, &err) < 0) {
 		reply_error(call, RPC_INTERNAL, err.msg);
 		return;
 	}
@@ -156,7 +157,7 @@ static void answer_get(struct kubelet *k, struct rpc_call *call, struct bytes re
 		return;
 	}
 	view = pod_view(k, p, a);
-	rpc_reply(call, RPC_OK, NULL, kubemsg_encode_pod_get_reply(&view, !k->opt.old, a));
+	rpc_reply(call, RPC_OK, NULL, peer_encode_pod_get_reply(&view, !k->opt.old, a));
 }
 
 static void refuse_get(struct kubelet *k, struct rpc_call *call, struct bytes request)
@@ -191,7 +192,7 @@ static void answer_allocatable(struct kubelet *k, struct rpc_call *call, struct 
 	all.held = arena_array(a, n, sizeof(*all.held));
 	for (struct resource *r = k->resources; r; r = r->next)
 		all.held[all.n_held++] = healthy_of(k, r, a);
-	rpc_reply(call, RPC_OK, NULL, kubemsg_encode_allocatable(&all, true, a));
+	rpc_reply(call, RPC_OK, NULL, peer_encode_allocatable(&all, true, a));
 }
 
 /* --- how it answers --- */

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "kubemsg/messages.h"
+#include "kubepeer/kubepeer.h"
 
 #define FIRST_POD_CREATED 1767225600 /* one pod a second, in the order in which they came */
 
@@ -55,7 +56,7 @@ static void on_list(void *ctx, struct rpc_call *call, struct bytes request)
 			v[list.n++] = pod_of(p, created, a);
 	}
 	random_shuffle(&k->random, v, list.n, sizeof(*v));
-	rpc_reply(call, RPC_OK, NULL, kubemsg_encode_pod_specs(&list, a));
+	rpc_reply(call, RPC_OK, NULL, peer_encode_pod_specs(&list, a));
 }
 
 int pods_api_open(struct kubelet *k, struct err *err)

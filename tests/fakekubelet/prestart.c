@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
+#include "kubepeer/kubepeer.h"
 
 #define PRE_START_TIMEOUT_MS 30000
 
@@ -83,7 +84,7 @@ static void ask_next(struct prestarting *p)
 		return;
 	}
 	p->call_us = now_us();
-	rpc_call_unary(e->channel, PATH_PRE_START, kubemsg_encode_pre_start(&p->asked->ids, a),
+	rpc_call_unary(e->channel, PATH_PRE_START, peer_encode_pre_start(&p->asked->ids, a),
 		       PRE_START_TIMEOUT_MS, on_done, p);
 }
 

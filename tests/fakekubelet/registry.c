@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "kubepeer/kubepeer.h"
 
 #define SCAN_MS		  10
 #define GET_INFO_MS	  1000
@@ -74,8 +75,8 @@ static void notify(struct watched *w, const char *error)
 	struct registration_status status = { .registered = !error, .error = error ? error : "" };
 
 	w->in_flight++;
-	rpc_call_unary(w->channel, PATH_NOTIFY_STATUS,
-		       kubemsg_encode_registration_status(&status, a), NOTIFY_MS, on_notified, w);
+	rpc_call_unary(w->channel, PATH_NOTIFY_STATUS, peer_encode_registration_status(&status, a),
+		       NOTIFY_MS, on_notified, w);
 }
 
 static void on_connected(void *arg, const char *error)
@@ -121,7 +122,7 @@ static void on_info(void *arg, enum rpc_status status, const char *message, stru
 	w->in_flight--;
 	if (w->gone) {
 		release(w);
-	} else if (status != RPC_OK || kubemsg_decode_plugin_info(body, a, &info, &err) < 0) {
+	} else if (status != RPC_OK || peer_decode_plugin_info(body, a, &info, &err) < 0) {
 		report_watched(w, "watcher-failed", status != RPC_OK ? message : err.msg);
 		w->failed_us = now_us();
 	} else {

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "kubemsg/messages.h"
+#include "kubepeer/kubepeer.h"
 
 static void on_version(void *ctx, struct rpc_call *call, struct bytes request)
 {
@@ -14,7 +15,7 @@ static void on_version(void *ctx, struct rpc_call *call, struct bytes request)
 	struct runtime_version v = { k->runtime_says[0], k->runtime_says[1] };
 
 	(void)request;
-	rpc_reply(call, RPC_OK, NULL, kubemsg_encode_runtime_version(&v, rpc_call_arena(call)));
+	rpc_reply(call, RPC_OK, NULL, peer_encode_runtime_version(&v, rpc_call_arena(call)));
 }
 
 static void on_status(void *ctx, struct rpc_call *call, struct bytes request)
@@ -23,7 +24,7 @@ static void on_status(void *ctx, struct rpc_call *call, struct bytes request)
 	const struct runtime_status s = { k->runtime_says[2], k->runtime_says[3] };
 
 	(void)request;
-	rpc_reply(call, RPC_OK, NULL, kubemsg_encode_runtime_status(&s, rpc_call_arena(call)));
+	rpc_reply(call, RPC_OK, NULL, peer_encode_runtime_status(&s, rpc_call_arena(call)));
 }
 
 static void says(struct kubelet *k, size_t i, const char *word)

@@ -20,6 +20,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "document/document.h"
+#include "kubepeer/kubepeer.h"
 
 #define PRE_START_TIMEOUT_MS 30000
 #define AGAIN_MS	     20 /* the real one waits longer */
@@ -419,7 +420,7 @@ static void call_next(struct starting *s)
 		}
 		if (!e)
 			continue;
-		rpc_call_unary(e->channel, PATH_PRE_START, kubemsg_encode_pre_start(&held->ids, a),
+		rpc_call_unary(e->channel, PATH_PRE_START, peer_encode_pre_start(&held->ids, a),
 			       PRE_START_TIMEOUT_MS, on_pre_started, s);
 		return;
 	}

@@ -1,4 +1,4 @@
-/* room: pods */
+/* room: pods kubepeer */
 /*
  * Any bytes as any message: a message or one sentence. What was understood must survive being
  * written and read again, byte for byte from the second time on.
@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "hw/inventory.h"
 #include "kubemsg/messages.h"
+#include "kubepeer/kubepeer.h"
 #include "pods/identify.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -30,31 +31,30 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 	}
 
 FUZZ(fuzz_options, struct plugin_options, kubemsg_decode_options, kubemsg_encode_options(&m, a))
-FUZZ(fuzz_register, struct register_request, kubemsg_decode_register,
-     kubemsg_encode_register(&m, a))
-FUZZ(fuzz_device_list, struct device_list, kubemsg_decode_device_list,
+FUZZ(fuzz_register, struct register_request, peer_decode_register, kubemsg_encode_register(&m, a))
+FUZZ(fuzz_device_list, struct device_list, peer_decode_device_list,
      kubemsg_encode_device_list(&m, a))
 FUZZ(fuzz_preferred, struct preferred_request, kubemsg_decode_preferred,
      kubemsg_encode_preferred(&m, a))
 FUZZ(fuzz_preferred_reply, struct id_lists, kubemsg_decode_preferred_reply,
      kubemsg_encode_preferred_reply(&m, a))
-FUZZ(fuzz_allocate, struct id_lists, kubemsg_decode_allocate, kubemsg_encode_allocate(&m, a))
-FUZZ(fuzz_pre_start, struct ids, kubemsg_decode_pre_start, kubemsg_encode_pre_start(&m, a))
-FUZZ(fuzz_pod_list, struct pod_list, kubemsg_decode_pod_list, kubemsg_encode_pod_list(&m, false, a))
+FUZZ(fuzz_allocate, struct id_lists, kubemsg_decode_allocate, peer_encode_allocate(&m, a))
+FUZZ(fuzz_pre_start, struct ids, kubemsg_decode_pre_start, peer_encode_pre_start(&m, a))
+FUZZ(fuzz_pod_list, struct pod_list, kubemsg_decode_pod_list, peer_encode_pod_list(&m, false, a))
 FUZZ(fuzz_pod_get_reply, struct pod, kubemsg_decode_pod_get_reply,
-     kubemsg_encode_pod_get_reply(&m, false, a))
+     peer_encode_pod_get_reply(&m, false, a))
 FUZZ(fuzz_allocatable, struct pod_container, kubemsg_decode_allocatable,
-     kubemsg_encode_allocatable(&m, false, a))
-FUZZ(fuzz_plugin_info, struct plugin_info, kubemsg_decode_plugin_info,
+     peer_encode_allocatable(&m, false, a))
+FUZZ(fuzz_plugin_info, struct plugin_info, peer_decode_plugin_info,
      kubemsg_encode_plugin_info(&m, a))
 FUZZ(fuzz_status, struct registration_status, kubemsg_decode_registration_status,
-     kubemsg_encode_registration_status(&m, a))
+     peer_encode_registration_status(&m, a))
 
 static int fuzz_allocate_reply(struct bytes in, struct arena *a, struct bytes *ret, struct err *err)
 {
 	struct edits *v;
 	size_t n;
-	int r = kubemsg_decode_allocate_reply(in, a, &v, &n, err);
+	int r = peer_decode_allocate_reply(in, a, &v, &n, err);
 
 	if (r == 0)
 		*ret = kubemsg_encode_allocate_reply(v, n, a);
@@ -65,7 +65,7 @@ static int fuzz_pod_get_request(struct bytes in, struct arena *a, struct bytes *
 				struct err *err)
 {
 	const char *ns, *name;
-	int r = kubemsg_decode_pod_get_request(in, a, &ns, &name, err);
+	int r = peer_decode_pod_get_request(in, a, &ns, &name, err);
 
 	if (r == 0)
 		*ret = kubemsg_encode_pod_get_request(ns, name, a);

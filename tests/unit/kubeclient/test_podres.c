@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "kubeclient/podres.h"
+#include "kubepeer/kubepeer.h"
 
 #define NOTHING	   ((struct bytes) { NULL, 0 })
 #define TIMEOUT_MS 2000
@@ -87,7 +88,7 @@ static void on_get(void *ctx, struct rpc_call *call, struct bytes request)
 
 	(void)ctx;
 	assert_int_equal(
-		kubemsg_decode_pod_get_request(request, rpc_call_arena(call), &ns, &name, NULL), 0);
+		peer_decode_pod_get_request(request, rpc_call_arena(call), &ns, &name, NULL), 0);
 	if (*name)
 		k.gets++;
 	else
@@ -100,7 +101,7 @@ static void on_get(void *ctx, struct rpc_call *call, struct bytes request)
 		rpc_reply(call, RPC_UNKNOWN, "PodResources API Get method disabled", NOTHING);
 	else if (str_eq(ns, "default") && str_eq(name, "p0"))
 		rpc_reply(call, RPC_OK, NULL,
-			  kubemsg_encode_pod_get_reply(&pod, true, rpc_call_arena(call)));
+			  peer_encode_pod_get_reply(&pod, true, rpc_call_arena(call)));
 	else
 		rpc_reply(call, RPC_UNKNOWN, "pod x in namespace y not found", NOTHING);
 }
@@ -115,7 +116,7 @@ static void on_list(void *ctx, struct rpc_call *call, struct bytes request)
 	k.lists++;
 	if (!misbehaves(call))
 		rpc_reply(call, RPC_OK, NULL,
-			  kubemsg_encode_pod_list(&list, true, rpc_call_arena(call)));
+			  peer_encode_pod_list(&list, true, rpc_call_arena(call)));
 }
 
 static void on_allocatable(void *ctx, struct rpc_call *call, struct bytes request)
@@ -127,7 +128,7 @@ static void on_allocatable(void *ctx, struct rpc_call *call, struct bytes reques
 	k.allocatables++;
 	if (!misbehaves(call))
 		rpc_reply(call, RPC_OK, NULL,
-			  kubemsg_encode_allocatable(pod.containers, true, rpc_call_arena(call)));
+			  peer_encode_allocatable(pod.containers, true, rpc_call_arena(call)));
 }
 
 static void serve_fn(void *arg)

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "kubeclient/podsapi.h"
 #include "kubemsg/messages.h"
+#include "kubepeer/kubepeer.h"
 
 #define NOTHING	   ((struct bytes) { NULL, 0 })
 #define TIMEOUT_MS 5000
@@ -64,8 +65,7 @@ static void on_list(void *ctx, struct rpc_call *call, struct bytes request)
 		k.limited--;
 		rpc_reply(call, RPC_RESOURCE_EXHAUSTED, "rejected by rate limit", NOTHING);
 	} else if (k.manners == ANSWER) {
-		rpc_reply(call, RPC_OK, NULL,
-			  kubemsg_encode_pod_specs(&both, rpc_call_arena(call)));
+		rpc_reply(call, RPC_OK, NULL, peer_encode_pod_specs(&both, rpc_call_arena(call)));
 	} else if (k.manners == HANG) {
 		drop_hung();
 		k.hung = call;
@@ -190,8 +190,7 @@ static void both_directions_of_the_message_agree(void **state)
 	struct err err = { 0 };
 
 	(void)state;
-	assert_int_equal(kubemsg_decode_pod_specs(kubemsg_encode_pod_specs(&both, a), a, &l, &err),
-			 0);
+	assert_int_equal(kubemsg_decode_pod_specs(peer_encode_pod_specs(&both, a), a, &l, &err), 0);
 	assert_int_equal(l.n, 2);
 	for (size_t i = 0; i < l.n; i++) {
 		assert_string_equal(l.v[i].ns, pods[i].ns);

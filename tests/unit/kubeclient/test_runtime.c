@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "kubeclient/runtime.h"
 #include "kubemsg/messages.h"
+#include "kubepeer/kubepeer.h"
 
 #define NOTHING	   ((struct bytes) { NULL, 0 })
 #define TIMEOUT_MS 5000
@@ -61,7 +62,7 @@ static void on_version(void *ctx, struct rpc_call *call, struct bytes request)
 		rpc_reply(call, RPC_INTERNAL, "out of order", NOTHING);
 	else
 		rpc_reply(call, RPC_OK, NULL,
-			  kubemsg_encode_runtime_version(&v, rpc_call_arena(call)));
+			  peer_encode_runtime_version(&v, rpc_call_arena(call)));
 }
 
 static void on_status(void *ctx, struct rpc_call *call, struct bytes request)
@@ -74,7 +75,7 @@ static void on_status(void *ctx, struct rpc_call *call, struct bytes request)
 		rpc_reply(call, RPC_OK, NULL, (struct bytes) { (const uint8_t *)"\xff", 1 });
 	else
 		rpc_reply(call, RPC_OK, NULL,
-			  kubemsg_encode_runtime_status(&k.status, rpc_call_arena(call)));
+			  peer_encode_runtime_status(&k.status, rpc_call_arena(call)));
 }
 
 static void serve(void *arg)

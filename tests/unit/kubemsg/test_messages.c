@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "kubemsg/messages.h"
+#include "kubepeer/kubepeer.h"
 
 #include <errno.h>
 
@@ -72,12 +73,12 @@ static void register_request_is_the_kubelets_bytes(void **state)
 
 	(void)state;
 	assert_bytes(kubemsg_encode_register(&r, a), BYTES(wire));
-	assert_int_equal(kubemsg_decode_register(BYTES(wire), a, &back, NULL), 0);
+	assert_int_equal(peer_decode_register(BYTES(wire), a, &back, NULL), 0);
 	assert_string_equal(back.version, "v1beta1");
 	assert_string_equal(back.endpoint, "x.sock");
 	assert_string_equal(back.resource, "rdma/vf");
 	assert_true(back.options.pre_start_required && back.options.preferred_allocation);
-	assert_int_equal(kubemsg_decode_register(BYTES("\x1a\x07rdma/vf"), a, &back, NULL), 0);
+	assert_int_equal(peer_decode_register(BYTES("\x1a\x07rdma/vf"), a, &back, NULL), 0);
 	assert_false(back.options.preferred_allocation);
 	assert_string_equal(back.endpoint, "");
 }
@@ -92,7 +93,7 @@ static void node_zero_is_sent_as_an_empty_node(void **state)
 	(void)state;
 	assert_bytes(wire, BYTES("\x0a\x10\x0a\x01"
 				 "a\x12\x07Healthy\x1a\x02\x0a\x00"));
-	assert_int_equal(kubemsg_decode_device_list(wire, a, &back, NULL), 0);
+	assert_int_equal(peer_decode_device_list(wire, a, &back, NULL), 0);
 	assert_int_equal(back.n, 1);
 	assert_true(back.v[0].healthy);
 	assert_int_equal(back.v[0].n_nodes, 1);
@@ -108,7 +109,7 @@ static void device_without_node_has_no_topology(void **state)
 	(void)state;
 	assert_bytes(wire, BYTES("\x0a\x0e\x0a\x01"
 				 "a\x12\x09Unhealthy"));
-	assert_int_equal(kubemsg_decode_device_list(wire, a, &back, NULL), 0);
+	assert_int_equal(peer_decode_device_list(wire, a, &back, NULL), 0);
 	assert_false(back.v[0].healthy);
 	assert_int_equal(back.v[0].n_nodes, 0);
 }
@@ -119,7 +120,7 @@ static void empty_list_is_no_bytes(void **state)
 
 	(void)state;
 	assert_int_equal(kubemsg_encode_device_list(&list, a).len, 0);
-	assert_int_equal(kubemsg_decode_device_list((struct bytes) { NULL, 0 }, a, &back, NULL), 0);
+	assert_int_equal(peer_decode_device_list((struct bytes) { NULL, 0 }, a, &back, NULL), 0);
 	assert_int_equal(back.n, 0);
 }
 
@@ -158,8 +159,7 @@ static void id_lists_round_trip(void **state)
 	assert_int_equal(back.n, 2);
 	assert_ids(back.v[0], lists[0]);
 	assert_int_equal(back.v[1].n, 0);
-	assert_int_equal(kubemsg_decode_allocate(kubemsg_encode_allocate(&l, a), a, &back, NULL),
-			 0);
+	assert_int_equal(kubemsg_decode_allocate(peer_encode_allocate(&l, a), a, &back, NULL), 0);
 	assert_int_equal(back.n, 2);
 	assert_ids(back.v[0], lists[0]);
 }
@@ -169,8 +169,8 @@ static void pre_start_round_trips(void **state)
 	struct ids ids = IDS("x", "y"), back;
 
 	(void)state;
-	assert_int_equal(
-		kubemsg_decode_pre_start(kubemsg_encode_pre_start(&ids, a), a, &back, NULL), 0);
+	assert_int_equal(kubemsg_decode_pre_start(peer_encode_pre_start(&ids, a), a, &back, NULL),
+			 0);
 	assert_ids(back, ids);
 }
 
@@ -184,8 +184,8 @@ static void allocate_reply_round_trips(void **state)
 	size_t n;
 
 	(void)state;
-	assert_int_equal(kubemsg_decode_allocate_reply(kubemsg_encode_allocate_reply(e, 2, a), a,
-						       &back, &n, NULL),
+	assert_int_equal(peer_decode_allocate_reply(kubemsg_encode_allocate_reply(e, 2, a), a,
+						    &back, &n, NULL),
 			 0);
 	assert_int_equal(n, 2);
 	assert_int_equal(back[0].n_envs, 2);
@@ -222,7 +222,7 @@ static void last_of_two_equal_map_keys_wins(void **state)
 	size_t n;
 
 	(void)state;
-	assert_int_equal(kubemsg_decode_allocate_reply(BYTES(wire), a, &e, &n, NULL), 0);
+	assert_int_equal(peer_decode_allocate_reply(BYTES(wire), a, &e, &n, NULL), 0);
 	assert_int_equal(e[0].n_envs, 3);
 	assert_string_equal(e[0].envs[0].key, "");
 	assert_string_equal(e[0].envs[1].key, "A");
@@ -261,8 +261,8 @@ static void assert_two_pods(const struct pod_list *l)
 static void pod_list_round_trips_in_both_encodings(void **state)
 {
 	struct pod_list l = two_pods(), back;
-	struct bytes merged = kubemsg_encode_pod_list(&l, false, a),
-		     single = kubemsg_encode_pod_list(&l, true, a);
+	struct bytes merged = peer_encode_pod_list(&l, false, a),
+		     single = peer_encode_pod_list(&l, true, a);
 
 	(void)state;
 	assert_true(single.len > merged.len); /* the name of nvidia.com/gpu twice */
@@ -304,7 +304,7 @@ static void devices_of_dra_drivers_round_trip(void **state)
 	struct pod_list l = { &pod, 1 };
 
 	(void)state;
-	assert_int_equal(kubemsg_decode_pod_list(kubemsg_encode_pod_list(&l, true, a), a, &l, NULL),
+	assert_int_equal(kubemsg_decode_pod_list(peer_encode_pod_list(&l, true, a), a, &l, NULL),
 			 0);
 	assert_int_equal(l.v[0].containers[0].n_dynamic, 2);
 	assert_string_equal(l.v[0].containers[0].dynamic[0].driver, "gpu.nvidia.com");
@@ -332,7 +332,7 @@ static void a_dra_device_has_its_own_cdi_names_only(void **state)
 	struct pod_list l = { &pod, 1 };
 
 	(void)state;
-	assert_int_equal(kubemsg_decode_pod_list(kubemsg_encode_pod_list(&l, true, a), a, &l, NULL),
+	assert_int_equal(kubemsg_decode_pod_list(peer_encode_pod_list(&l, true, a), a, &l, NULL),
 			 0);
 	c = l.v[0].containers[0];
 	assert_int_equal(c.n_dynamic, 6);
@@ -354,12 +354,11 @@ static void pod_get_round_trips(void **state)
 	(void)state;
 	assert_bytes(kubemsg_encode_pod_get_request("n", "p", a), BYTES("\x0a\x01p\x12\x01n"));
 	assert_int_equal(
-		kubemsg_decode_pod_get_request(BYTES("\x0a\x01p\x12\x01n"), a, &ns, &name, NULL),
-		0);
+		peer_decode_pod_get_request(BYTES("\x0a\x01p\x12\x01n"), a, &ns, &name, NULL), 0);
 	assert_string_equal(ns, "n");
 	assert_string_equal(name, "p");
-	assert_int_equal(kubemsg_decode_pod_get_reply(
-				 kubemsg_encode_pod_get_reply(&l.v[0], true, a), a, &p, NULL),
+	assert_int_equal(kubemsg_decode_pod_get_reply(peer_encode_pod_get_reply(&l.v[0], true, a),
+						      a, &p, NULL),
 			 0);
 	assert_string_equal(p.name, "p0");
 	assert_ids(p.containers[0].held[0].ids, IDS("GPU-1", "GPU-2"));
@@ -383,7 +382,7 @@ static void allocatable_round_trips(void **state)
 
 	(void)state;
 	assert_int_equal(
-		kubemsg_decode_allocatable(kubemsg_encode_allocatable(&c, true, a), a, &back, NULL),
+		kubemsg_decode_allocatable(peer_encode_allocatable(&c, true, a), a, &back, NULL),
 		0);
 	assert_string_equal(back.name, "");
 	assert_int_equal(back.n_held, 1);
@@ -400,8 +399,8 @@ static void plugin_info_round_trips(void **state)
 	assert_bytes(kubemsg_encode_plugin_info(&i, a),
 		     BYTES("\x0a\x0c"
 			   "DevicePlugin\x12\x07rdma/vf\x22\x07v1beta1"));
-	assert_int_equal(
-		kubemsg_decode_plugin_info(kubemsg_encode_plugin_info(&i, a), a, &back, NULL), 0);
+	assert_int_equal(peer_decode_plugin_info(kubemsg_encode_plugin_info(&i, a), a, &back, NULL),
+			 0);
 	assert_string_equal(back.name, "rdma/vf");
 	assert_string_equal(back.endpoint, "");
 	assert_ids(back.versions, IDS("v1beta1"));
@@ -412,7 +411,7 @@ static void registration_status_round_trips(void **state)
 	struct registration_status s = { false, "no" }, back;
 
 	(void)state;
-	assert_bytes(kubemsg_encode_registration_status(&s, a), BYTES("\x12\x02no"));
+	assert_bytes(peer_encode_registration_status(&s, a), BYTES("\x12\x02no"));
 	assert_int_equal(kubemsg_decode_registration_status(BYTES("\x08\x01"), a, &back, NULL), 0);
 	assert_true(back.registered);
 	assert_string_equal(back.error, "");
@@ -527,18 +526,18 @@ static void every_decoder_refuses_garbage(void **state)
 
 	(void)state;
 	assert_int_equal(kubemsg_decode_options(in, a, &out.options, &err), -EBADMSG);
-	assert_int_equal(kubemsg_decode_register(in, a, &out.reg, &err), -EBADMSG);
-	assert_int_equal(kubemsg_decode_device_list(in, a, &out.devices, &err), -EBADMSG);
+	assert_int_equal(peer_decode_register(in, a, &out.reg, &err), -EBADMSG);
+	assert_int_equal(peer_decode_device_list(in, a, &out.devices, &err), -EBADMSG);
 	assert_int_equal(kubemsg_decode_preferred(in, a, &out.preferred, &err), -EBADMSG);
 	assert_int_equal(kubemsg_decode_preferred_reply(in, a, &out.lists, &err), -EBADMSG);
 	assert_int_equal(kubemsg_decode_allocate(in, a, &out.lists, &err), -EBADMSG);
-	assert_int_equal(kubemsg_decode_allocate_reply(in, a, &e, &n, &err), -EBADMSG);
+	assert_int_equal(peer_decode_allocate_reply(in, a, &e, &n, &err), -EBADMSG);
 	assert_int_equal(kubemsg_decode_pre_start(in, a, &out.ids, &err), -EBADMSG);
 	assert_int_equal(kubemsg_decode_pod_list(in, a, &out.pods, &err), -EBADMSG);
-	assert_int_equal(kubemsg_decode_pod_get_request(in, a, &ns, &name, &err), -EBADMSG);
+	assert_int_equal(peer_decode_pod_get_request(in, a, &ns, &name, &err), -EBADMSG);
 	assert_int_equal(kubemsg_decode_pod_get_reply(in, a, &out.pod, &err), -EBADMSG);
 	assert_int_equal(kubemsg_decode_allocatable(in, a, &out.container, &err), -EBADMSG);
-	assert_int_equal(kubemsg_decode_plugin_info(in, a, &out.info, &err), -EBADMSG);
+	assert_int_equal(peer_decode_plugin_info(in, a, &out.info, &err), -EBADMSG);
 	assert_int_equal(kubemsg_decode_registration_status(in, a, &out.status, &err), -EBADMSG);
 }
 
@@ -555,7 +554,7 @@ static struct bytes many_ids(size_t n)
 {
 	struct ids ids = ids_of(n);
 
-	return kubemsg_encode_pre_start(&ids, a);
+	return peer_encode_pre_start(&ids, a);
 }
 
 static struct bytes many_preferred(size_t n)
@@ -638,7 +637,7 @@ static void number_of_devices_is_bounded(void **state)
 	(void)state;
 	for (size_t i = 0; i < n; i++)
 		wire[2 * i] = 0x0a;
-	assert_int_equal(kubemsg_decode_device_list((struct bytes) { wire, 2 * n }, a, &l, &err),
+	assert_int_equal(peer_decode_device_list((struct bytes) { wire, 2 * n }, a, &l, &err),
 			 -EBADMSG);
 	assert_string_equal(err.msg, "ListAndWatchResponse: more than 65536 devices");
 }

@@ -25,6 +25,7 @@
 #include "holds/holds.h"
 #include "kubeclient/podres.h"
 #include "kubemsg/podspec.h"
+#include "kubepeer/kubepeer.h"
 #include "latebind/latebind-internal.h"
 #include "tracker/tracker-internal.h"
 
@@ -84,7 +85,7 @@ static inline void on_list(void *ctx, struct rpc_call *call, struct bytes reques
 		rpc_reply(call, RPC_INTERNAL, "out of order", NOTHING);
 	else
 		rpc_reply(call, RPC_OK, NULL,
-			  kubemsg_encode_pod_list(&all_pods, true, rpc_call_arena(call)));
+			  peer_encode_pod_list(&all_pods, true, rpc_call_arena(call)));
 }
 
 static inline void on_get(void *ctx, struct rpc_call *call, struct bytes request)
@@ -94,12 +95,12 @@ static inline void on_get(void *ctx, struct rpc_call *call, struct bytes request
 	(void)ctx;
 	gets++;
 	assert_int_equal(
-		kubemsg_decode_pod_get_request(request, rpc_call_arena(call), &ns, &name, NULL), 0);
+		peer_decode_pod_get_request(request, rpc_call_arena(call), &ns, &name, NULL), 0);
 	for (size_t i = 0; i < all_pods.n; i++) {
 		if (!str_eq(pods[i].name, name))
 			continue;
 		rpc_reply(call, RPC_OK, NULL,
-			  kubemsg_encode_pod_get_reply(&pods[i], true, rpc_call_arena(call)));
+			  peer_encode_pod_get_reply(&pods[i], true, rpc_call_arena(call)));
 		return;
 	}
 	rpc_reply(call, RPC_UNKNOWN, "pod x in namespace y not found", NOTHING);

@@ -1,4 +1,5 @@
 /* Which container starts, what it keeps when it starts again, and several at once. */
+#include "kubepeer/kubepeer.h"
 #include "unit/latebind/binding.h"
 
 /* --- again --- */
@@ -535,7 +536,7 @@ static bool is_asked(void)
 static void answer_hung(void *arg)
 {
 	(void)arg;
-	rpc_reply(STEAL(hung), RPC_OK, NULL, kubemsg_encode_pod_list(&all_pods, true, a));
+	rpc_reply(STEAL(hung), RPC_OK, NULL, peer_encode_pod_list(&all_pods, true, a));
 }
 
 /* The answer shows the pods of the moment when it was asked for, and comes when another container

@@ -17,6 +17,7 @@
 #include "kubeclient/podres.h"
 #include "kubemsg/messages.h"
 #include "kubemsg/podspec.h"
+#include "kubepeer/kubepeer.h"
 #include "ledger/ledger.h"
 #include "plugin/plugin.h"
 #include "pods/holders.h"
@@ -155,8 +156,7 @@ static void on_list(void *ctx, struct rpc_call *call, struct bytes request)
 	if (misbehaves(call))
 		return;
 	l = held_now(rpc_call_arena(call));
-	rpc_reply(call, RPC_OK, NULL,
-		  kubemsg_encode_pod_list(&l, !k.grouped, rpc_call_arena(call)));
+	rpc_reply(call, RPC_OK, NULL, peer_encode_pod_list(&l, !k.grouped, rpc_call_arena(call)));
 }
 
 static void on_get(void *ctx, struct rpc_call *call, struct bytes request)
@@ -166,7 +166,7 @@ static void on_get(void *ctx, struct rpc_call *call, struct bytes request)
 	struct pod_list l;
 
 	(void)ctx;
-	assert_int_equal(kubemsg_decode_pod_get_request(request, to, &ns, &name, NULL), 0);
+	assert_int_equal(peer_decode_pod_get_request(request, to, &ns, &name, NULL), 0);
 	k.gets += *name != '\0';
 	if (misbehaves(call))
 		return;
@@ -174,7 +174,7 @@ static void on_get(void *ctx, struct rpc_call *call, struct bytes request)
 	for (size_t i = 0; i < l.n; i++) {
 		if (str_eq(l.v[i].name, name)) {
 			rpc_reply(call, RPC_OK, NULL,
-				  kubemsg_encode_pod_get_reply(&l.v[i], !k.grouped, to));
+				  peer_encode_pod_get_reply(&l.v[i], !k.grouped, to));
 			return;
 		}
 	}
@@ -193,7 +193,7 @@ static void on_allocatable(void *ctx, struct rpc_call *call, struct bytes reques
 		return;
 	for (size_t i = 0; i < 8; i++)
 		held.ids.v[i] = gpu_id(i, to);
-	rpc_reply(call, RPC_OK, NULL, kubemsg_encode_allocatable(&all, true, to));
+	rpc_reply(call, RPC_OK, NULL, peer_encode_allocatable(&all, true, to));
 }
 
 /* --- pod specs --- */
@@ -540,14 +540,14 @@ static void allocate(const char *vfs)
 	struct ids ids = ids_of(vfs);
 	const struct id_lists l = { &ids, 1 };
 
-	assert_int_equal(call(PATH_ALLOCATE, kubemsg_encode_allocate(&l, a)).status, RPC_OK);
+	assert_int_equal(call(PATH_ALLOCATE, peer_encode_allocate(&l, a)).status, RPC_OK);
 }
 
 static struct reply start(const char *vfs)
 {
 	struct ids ids = ids_of(vfs);
 
-	return call(PATH_PRE_START, kubemsg_encode_pre_start(&ids, a));
+	return call(PATH_PRE_START, peer_encode_pre_start(&ids, a));
 }
 
 static struct plugin_stats stats_copy;
@@ -1127,7 +1127,7 @@ static void unknown_device_is_refused_for_good(void **state)
 	struct ids ids = { bad, 1 };
 
 	(void)state;
-	assert_int_equal(call(PATH_PRE_START, kubemsg_encode_pre_start(&ids, a)).status,
+	assert_int_equal(call(PATH_PRE_START, peer_encode_pre_start(&ids, a)).status,
 			 RPC_NOT_FOUND);
 }
 
@@ -1174,7 +1174,7 @@ static void plugin_can_go_while_a_container_starts(void **state)
 {
 	struct ids ids = ids_of("8");
 	struct client_call c = { .path = PATH_PRE_START,
-				 .request = kubemsg_encode_pre_start(&ids, a) };
+				 .request = peer_encode_pre_start(&ids, a) };
 
 	(void)state;
 	admit("p", "g5", "8");
@@ -1189,7 +1189,7 @@ static void plugin_can_go_while_a_start_waits_for_a_quiet_moment(void **state)
 {
 	struct ids ids = ids_of("8");
 	struct client_call c = { .path = PATH_PRE_START,
-				 .request = kubemsg_encode_pre_start(&ids, a) };
+				 .request = peer_encode_pre_start(&ids, a) };
 
 	(void)state;
 	allocate("8");
@@ -1250,7 +1250,7 @@ static void answer_as_it_was(void *arg)
 	k.held = arg;
 	l = held_now(a);
 	k.held = now;
-	rpc_reply(STEAL(k.hung), RPC_OK, NULL, kubemsg_encode_pod_list(&l, true, a));
+	rpc_reply(STEAL(k.hung), RPC_OK, NULL, peer_encode_pod_list(&l, true, a));
 }
 
 static unsigned lists_before;
@@ -1264,7 +1264,7 @@ static void an_older_list_that_comes_later_does_not_hide_the_gpus(void **state)
 {
 	struct ids eight = ids_of("8");
 	struct client_call starts = { .path = PATH_PRE_START,
-				      .request = kubemsg_encode_pre_start(&eight, a) };
+				      .request = peer_encode_pre_start(&eight, a) };
 	struct client_call prefers = { .path = PATH_PREFERRED,
 				       .request = preferred_request("0-15", "", 1) };
 
@@ -1423,7 +1423,7 @@ static void a_start_that_looks_while_the_plugin_goes_is_answered(void **state)
 {
 	struct ids ids = ids_of("4");
 	struct client_call c = { .path = PATH_PRE_START,
-				 .request = kubemsg_encode_pre_start(&ids, a) };
+				 .request = peer_encode_pre_start(&ids, a) };
 	struct reply r;
 
 	(void)state;

@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "kubeclient/podres.h"
 #include "kubemsg/messages.h"
+#include "kubepeer/kubepeer.h"
 #include "plugin/plugin-internal.h"
 #include "plugin/plugin.h"
 #include "pods/holders.h"
@@ -131,7 +132,7 @@ static void got_list(void *arg, struct bytes body)
 	struct device_list l;
 
 	(void)arg;
-	assert_int_equal(kubemsg_decode_device_list(body, tmp, &l, NULL), 0);
+	assert_int_equal(peer_decode_device_list(body, tmp, &l, NULL), 0);
 	k.lists++;
 	k.devices = (unsigned)l.n;
 	k.unhealthy = 0;
@@ -186,7 +187,7 @@ static void handle_register(void *ctx, struct rpc_call *call, struct bytes reque
 	char path[256];
 
 	(void)ctx;
-	assert_int_equal(kubemsg_decode_register(request, rpc_call_arena(call), &r, NULL), 0);
+	assert_int_equal(peer_decode_register(request, rpc_call_arena(call), &r, NULL), 0);
 	assert_string_equal(r.version, "v1beta1");
 	assert_string_equal(r.resource, RESOURCE);
 	assert_true(r.options.preferred_allocation);
@@ -301,7 +302,7 @@ static void handle_list(void *ctx, struct rpc_call *call, struct bytes request)
 		return;
 	case PODS_ANSWER:
 		rpc_reply(call, RPC_OK, NULL,
-			  kubemsg_encode_pod_list(&pods.pods, true, rpc_call_arena(call)));
+			  peer_encode_pod_list(&pods.pods, true, rpc_call_arena(call)));
 		return;
 	case PODS_GARBAGE:
 		rpc_reply(call, RPC_OK, NULL, (struct bytes) { (const uint8_t *)"\xff", 1 });
@@ -550,7 +551,7 @@ static struct bytes allocate_request(const char **v, size_t n)
 	struct ids ids = { v, n };
 	struct id_lists l = { &ids, 1 };
 
-	return kubemsg_encode_allocate(&l, a);
+	return peer_encode_allocate(&l, a);
 }
 
 static const char *env_of(const struct reply *r, const char *key)
@@ -559,7 +560,7 @@ static const char *env_of(const struct reply *r, const char *key)
 	size_t n;
 
 	assert_int_equal(r->status, RPC_OK);
-	assert_int_equal(kubemsg_decode_allocate_reply(r->body, a, &e, &n, NULL), 0);
+	assert_int_equal(peer_decode_allocate_reply(r->body, a, &e, &n, NULL), 0);
 	assert_int_equal(n, 1);
 	for (size_t i = 0; i < e[0].n_envs; i++) {
 		if (!strcmp(e[0].envs[i].key, key))
@@ -943,8 +944,8 @@ static void pre_start_knows_its_devices(void **state)
 
 	(void)state;
 	start_all();
-	assert_int_equal(call(PATH_PRE_START, kubemsg_encode_pre_start(&known, a)).status, RPC_OK);
-	assert_int_equal(call(PATH_PRE_START, kubemsg_encode_pre_start(&unknown, a)).status,
+	assert_int_equal(call(PATH_PRE_START, peer_encode_pre_start(&known, a)).status, RPC_OK);
+	assert_int_equal(call(PATH_PRE_START, peer_encode_pre_start(&unknown, a)).status,
 			 RPC_NOT_FOUND);
 }
 
@@ -1212,7 +1213,7 @@ static void plugin_watcher_registers_it(void **state)
 	start_plugin();
 	assert_true(registry_inode());
 	r = call_registry(PATH_GET_INFO, NOTHING);
-	assert_int_equal(kubemsg_decode_plugin_info(r.body, a, &info, NULL), 0);
+	assert_int_equal(peer_decode_plugin_info(r.body, a, &info, NULL), 0);
 	assert_string_equal(info.type, "DevicePlugin");
 	assert_string_equal(info.name, RESOURCE);
 	assert_string_equal(info.endpoint, "");
@@ -1220,8 +1221,7 @@ static void plugin_watcher_registers_it(void **state)
 	on_rpc(watcher_dial_fn, NULL);
 	wait_until(kubelet_has_list);
 	assert_int_equal(
-		call_registry(PATH_NOTIFY_STATUS, kubemsg_encode_registration_status(&yes, a))
-			.status,
+		call_registry(PATH_NOTIFY_STATUS, peer_encode_registration_status(&yes, a)).status,
 		RPC_OK);
 	assert_int_equal(stats()->registrations, 1);
 	assert_true(holds(registered));
@@ -1242,8 +1242,7 @@ static void refusal_of_the_plugin_watcher_is_told_and_tried_again(void **state)
 	start_plugin();
 	born_before = registry_born();
 	assert_int_equal(
-		call_registry(PATH_NOTIFY_STATUS, kubemsg_encode_registration_status(&no, a))
-			.status,
+		call_registry(PATH_NOTIFY_STATUS, peer_encode_registration_status(&no, a)).status,
 		RPC_OK);
 	wait_until(created_again);
 	assert_int_equal(warnings, 1);

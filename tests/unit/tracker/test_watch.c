@@ -2,6 +2,7 @@
 #include "unit/tracker/tracking.h"
 
 #include "kubeclient/podres.h"
+#include "kubepeer/kubepeer.h"
 
 enum kubelet { HAS_GET, GET_IS_OFF, OLD };
 
@@ -36,7 +37,7 @@ static void on_get(void *ctx, struct rpc_call *call, struct bytes request)
 	const char *ns, *pod_name;
 
 	(void)ctx;
-	assert_int_equal(kubemsg_decode_pod_get_request(request, mine, &ns, &pod_name, NULL), 0);
+	assert_int_equal(peer_decode_pod_get_request(request, mine, &ns, &pod_name, NULL), 0);
 	world.gets += *pod_name != '\0';
 	if (world.hangs)
 		world.hung = call;
@@ -47,7 +48,7 @@ static void on_get(void *ctx, struct rpc_call *call, struct bytes request)
 		rpc_reply(call, RPC_UNKNOWN, "PodResources API Get method disabled",
 			  (struct bytes) { NULL, 0 });
 	else if (str_eq(pod_name, world.alive))
-		rpc_reply(call, RPC_OK, NULL, kubemsg_encode_pod_get_reply(&pod, true, mine));
+		rpc_reply(call, RPC_OK, NULL, peer_encode_pod_get_reply(&pod, true, mine));
 	else
 		rpc_reply(call, RPC_UNKNOWN, world_says_no, (struct bytes) { NULL, 0 });
 }
@@ -60,8 +61,7 @@ static void on_list(void *ctx, struct rpc_call *call, struct bytes request)
 	(void)request;
 	world.lists++;
 	rpc_reply(call, RPC_OK, NULL,
-		  kubemsg_encode_pod_list(&(struct pod_list) { &pod, 1 }, true,
-					  rpc_call_arena(call)));
+		  peer_encode_pod_list(&(struct pod_list) { &pod, 1 }, true, rpc_call_arena(call)));
 }
 
 static void begin_world(void *arg)
