@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "discover/capture-internal.h"
 #include "discover/pciconf.h"
+#include "hw/driver.h"
 #include "hw/vpd.h"
 
 #define CONFIG_MAX 4096
@@ -206,25 +207,35 @@ static void take_links(struct capture *c, const char *dir)
 	}
 }
 
+static void take_rate(struct capture *c, const char *vf, const struct hw_rate_file *file)
+{
+	const struct attribute whole = { file->name, 0 };
+	_cleanup_free_ char *path = xasprintf("%s/%s", vf, file->name);
+	_cleanup_strbuf_ struct strbuf value = STRBUF_INIT;
+	const char *line = NULL;
+
+	if (!file->line) {
+		capture_files(c, vf, &whole, 1);
+		return;
+	}
+	if (capture_bytes(c->root, path, CAPTURE_FILE_MAX, &value) >= 0)
+		line = rate_line(file, strbuf_str(&value));
+	if (line)
+		put_line(c, path, line);
+}
+
 /* What a PF says of its VFs, as far as it is their rate; the rest names them. */
 static void take_rates(struct capture *c, const char *dir)
 {
-	static const struct attribute rate = { "max_tx_rate", 0 };
 	_cleanup_names_ struct names names = NAMES_EMPTY;
 	_cleanup_free_ char *sriov = xasprintf("%s/sriov", dir);
 
 	capture_names(c, sriov, &names);
 	for (size_t i = 0; i < names.n; i++) {
 		_cleanup_free_ char *vf = xasprintf("%s/%s", sriov, names.v[i]);
-		_cleanup_free_ char *config = xasprintf("%s/config", vf);
-		_cleanup_strbuf_ struct strbuf value = STRBUF_INIT;
-		const char *line = NULL;
 
-		if (capture_bytes(c->root, config, CAPTURE_FILE_MAX, &value) >= 0)
-			line = rate_line(strbuf_str(&value));
-		if (line)
-			put_line(c, config, line);
-		capture_files(c, vf, &rate, 1);
+		for (size_t k = 0; k < hw_rate_files_n; k++)
+			take_rate(c, vf, &hw_rate_files[k]);
 	}
 }
 

@@ -6,24 +6,10 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/scan-internal.h"
+#include "hw/driver.h"
 
 #define DEVICES	  "sys/bus/pci/devices"
 #define MAD_CLASS "sys/class/infiniband_mad"
-
-enum io_kind { IO_VFIO, IO_UIO };
-
-static const struct {
-	const char *driver;
-	enum io_kind kind;
-} user_drivers[] = {
-	{ "vfio-pci", IO_VFIO },
-	{ "mlx5_vfio_pci", IO_VFIO },
-	{ "hisi_acc_vfio_pci", IO_VFIO },
-	{ "virtio_vfio_pci", IO_VFIO },
-	{ "igb_uio", IO_UIO },
-	{ "uio_pci_generic", IO_UIO },
-	{ "uio", IO_UIO },
-};
 
 /* A number as the kernel prints it, and nothing else. */
 static bool is_number(const char *s)
@@ -66,16 +52,14 @@ static void find_uio(const struct sysroot *root, const char *addr, struct user_i
 bool discover_user_io(const struct sysroot *root, struct bdf bdf, const char *driver,
 		      struct user_io *ret)
 {
+	const struct hw_driver *known = hw_driver_find(driver);
 	char addr[BDF_STRLEN];
 
-	for (size_t i = 0; driver && i < ARRAY_LEN(user_drivers); i++) {
-		if (strcmp(user_drivers[i].driver, driver) != 0)
-			continue;
-		*ret = (struct user_io) { .vfio = user_drivers[i].kind == IO_VFIO };
-		(ret->vfio ? find_group : find_uio)(root, bdf_format(bdf, addr), ret);
-		return true;
-	}
-	return false;
+	if (!known || (known->kind != HW_DRIVER_VFIO && known->kind != HW_DRIVER_UIO))
+		return false;
+	*ret = (struct user_io) { .vfio = known->kind == HW_DRIVER_VFIO };
+	(ret->vfio ? find_group : find_uio)(root, bdf_format(bdf, addr), ret);
+	return true;
 }
 
 /* Those of a directory of MAD devices that belong to the RDMA device. */

@@ -1,8 +1,7 @@
 /*
  * Rate limits of VFs, which an administrator sets on their PF. Some drivers show them in files of
- * the PF, sriov/<index>/: mlx5 of MLNX_OFED in `config` (its max_tx_rate explains itself instead),
- * Intel's out-of-tree drivers in `max_tx_rate`. The kernel's own drivers have no such files; the
- * running kernel is asked then, once for all VFs of a PF.
+ * the PF, sriov/<index>/ (hw/driver.h). The kernel's own drivers have no such files; the running
+ * kernel is asked then, once for all VFs of a PF.
  */
 #include <errno.h>
 #include <limits.h>
@@ -13,56 +12,60 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/scan-internal.h"
+#include "hw/driver.h"
 #include "netlink/netlink.h"
 
 #define DEVICES "sys/bus/pci/devices"
 
 /* "MaxTxRate  : 25000", among other lines. */
-const char *rate_line(const char *config)
+const char *rate_line(const struct hw_rate_file *file, const char *text)
 {
-	const char *at = str_starts(config, "MaxTxRate") ? config : strstr(config, "\nMaxTxRate");
+	size_t n = strlen(file->line);
+	const char *at = text;
 
-	return at && *at == '\n' ? at + 1 : at;
+	while (at && strncmp(at, file->line, n) != 0) {
+		at = strchr(at, '\n');
+		at += !!at;
+	}
+	return at;
 }
 
 /* -ENOENT: it does not say. */
-static int read_config(struct scan *s, const struct dir *sriov, int index, int *ret)
+static int read_file(struct scan *s, const struct dir *sriov, int index,
+		     const struct hw_rate_file *file, int *ret)
 {
-	char path[32], text[1024], *value;
-	const char *line = NULL;
+	char path[64], text[1024], *value = text;
 
-	snprintf(path, sizeof(path), "%d/config", index);
-	if (dir_read(sriov, path, text, sizeof(text)) >= 0)
-		line = rate_line(text);
-	value = line ? strchr(line, ':') : NULL;
-	if (!value)
+	snprintf(path, sizeof(path), "%d/%s", index, file->name);
+	if (dir_read(sriov, path, text, sizeof(text)) < 0)
 		return -ENOENT;
-	value++;
-	value[strcspn(value, "\n")] = '\0';
+	if (file->line) {
+		const char *line = rate_line(file, text);
+
+		value = line ? strchr(line, ':') : NULL;
+		if (!value)
+			return -ENOENT;
+		value++;
+		value[strcspn(value, "\n")] = '\0';
+	}
 	if (!str_to_int(str_trim(value), ret) && *ret >= 0)
 		return 0;
+	if (!file->line)
+		return -ENOENT; /* explains to a person how to write one */
 	scan_note_value(s, sriov, path, str_trim(value));
 	return -EINVAL;
 }
 
-/* What is no number explains to a person how to write one. */
-static int read_max_tx_rate(const struct dir *sriov, int index, int *ret)
+/* driver: of the PF; NULL: unknown. */
+static bool read_limit(struct scan *s, const struct dir *sriov, const struct hw_driver *driver,
+		       int index, int *ret)
 {
-	char path[32], text[128];
+	int rate, r = -ENOENT;
 
-	snprintf(path, sizeof(path), "%d/max_tx_rate", index);
-	if (dir_read(sriov, path, text, sizeof(text)) < 0 || str_to_int(str_trim(text), ret) < 0 ||
-	    *ret < 0)
-		return -ENOENT;
-	return 0;
-}
-
-static bool read_limit(struct scan *s, const struct dir *sriov, int index, int *ret)
-{
-	int rate, r = read_config(s, sriov, index, &rate);
-
-	if (r == -ENOENT)
-		r = read_max_tx_rate(sriov, index, &rate);
+	for (size_t i = 0; r == -ENOENT && i < hw_rate_files_n; i++) {
+		if (!driver || !driver->rate || driver->rate == &hw_rate_files[i])
+			r = read_file(s, sriov, index, &hw_rate_files[i], &rate);
+	}
 	if (r == 0)
 		*ret = rate;
 	return r != -ENOENT;
@@ -82,6 +85,7 @@ static struct hw_pci *next_vf(struct scan *s, int pf, struct hw_pci *after)
 static bool take_files(struct scan *s, int pf)
 {
 	_cleanup_dir_ struct dir sriov = DIR_CLOSED;
+	const struct hw_driver *driver = hw_driver_find(s->pci[pf].driver);
 	char path[sizeof(DEVICES) + BDF_STRLEN + 16], addr[BDF_STRLEN];
 	bool told = false;
 
@@ -89,7 +93,7 @@ static bool take_files(struct scan *s, int pf)
 	if (dir_open_path(s->root, path, &sriov) < 0)
 		return false;
 	for (struct hw_pci *vf = next_vf(s, pf, NULL); vf; vf = next_vf(s, pf, vf))
-		told |= read_limit(s, &sriov, vf->vf_index, &vf->rate_mbps);
+		told |= read_limit(s, &sriov, driver, vf->vf_index, &vf->rate_mbps);
 	return told;
 }
 

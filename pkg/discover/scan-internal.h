@@ -12,6 +12,8 @@
 #include "discover/discover.h"
 #include "discover/sysroot-internal.h"
 
+struct hw_rate_file;
+
 /* What placing a function needs beyond its record; same index as the record. */
 struct place {
 	const char *path;   /* text of its link in sys/bus/pci/devices; NULL: a plain directory */
@@ -142,7 +144,8 @@ bool card_is_read(
 void scan_cards(struct scan *s, const struct hw_inventory *before);
 /* Rate limits of VFs: after scan_place(). */
 void scan_rates(struct scan *s);
-const char *rate_line(const char *config); /* the line of sriov/<index>/config that says it; NULL */
+/* The line of a file with several that has the limit; NULL: none. */
+const char *rate_line(const struct hw_rate_file *file, const char *text);
 
 /*
  * RDMA devices of the function f whose directory is open, as pci[pci]. pf is its PF's index or -1:

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "doctor/doctor-internal.h"
+#include "hw/driver.h"
 #include "hw/inventory.h"
 
 #define MAX_NEAREST 64
@@ -44,27 +45,13 @@ static const struct doctor_advice drivers_fine = {
 	{ NULL },
 };
 
-static bool is_user_space(const char *driver)
-{
-	static const char *const names[] = {
-		"vfio-pci", "uio_pci_generic", "igb_uio",
-		"pci-stub", "mlx5_vfio_pci",   "nvgrace_gpu_vfio_pci"
-	};
-
-	for (size_t i = 0; driver && i < ARRAY_LEN(names); i++) {
-		if (!strcmp(driver, names[i]))
-			return true;
-	}
-	return false;
-}
-
 static void judge_driver(const struct doctor_facts *f, struct doctor_report *r, int pci,
 			 bool is_gpu)
 {
 	const struct hw_pci *p = &f->inv->pci[pci];
 	const char *who = doctor_address(f, pci), *kind = is_gpu ? "GPU" : "VF";
 
-	if (is_user_space(p->driver))
+	if (hw_driver_is_user_space(p->driver))
 		doctor_find(r, is_gpu ? DOCTOR_WARN : DOCTOR_FAIL,
 			    is_gpu ? &gpu_user_space : &user_space_driver, who,
 			    "%s %s is bound to %s.", kind, who, p->driver);

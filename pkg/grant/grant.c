@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "discover/discover.h"
 #include "discover/sysroot.h"
+#include "hw/driver.h"
 #include "hw/inventory.h"
 #include "pods/identify.h"
 #include "pool/node.h"
@@ -42,23 +43,13 @@ static int refuse_gone(const struct pool_dev *dev, struct err *err)
 		       dev->id);
 }
 
-/* What to bind a VF to: the driver of its PF, but for those whose VFs have one of their own. */
+/* What to bind a VF to. */
 static const char *vf_driver(const struct hw_inventory *inv, const struct pool_dev *dev)
 {
-	static const struct {
-		const char *pf, *vf;
-	} own[] = {
-		{ "ice", "iavf" },	{ "i40e", "iavf" },	{ "igb", "igbvf" },
-		{ "ixgbe", "ixgbevf" }, { "cxgb4", "cxgb4vf" },
-	};
 	int pf = inv->pci[dev->pci].physfn;
 	const char *driver = pf >= 0 ? inv->pci[pf].driver : NULL;
 
-	for (size_t i = 0; driver && i < ARRAY_LEN(own); i++) {
-		if (!strcmp(own[i].pf, driver))
-			return own[i].vf;
-	}
-	return driver ? driver : "its network driver";
+	return driver ? hw_driver_of_vfs(driver) : "its network driver";
 }
 
 /* Bound to something that serves no RDMA: another driver than the VF's own, or one that hands the
@@ -66,14 +57,20 @@ static const char *vf_driver(const struct hw_inventory *inv, const struct pool_d
 static bool bound_elsewhere(const struct hw_inventory *inv, const struct pool_dev *dev,
 			    const char *driver)
 {
-	static const char *const user_space[] = { "vfio-pci", "mlx5_vfio_pci", "uio_pci_generic",
-						  "igb_uio", "pci-stub" };
+	return hw_driver_is_user_space(driver) ||
+	       (inv->pci[dev->pci].physfn >= 0 && strcmp(vf_driver(inv, dev), driver) != 0);
+}
 
-	for (size_t i = 0; i < ARRAY_LEN(user_space); i++) {
-		if (!strcmp(user_space[i], driver))
-			return true;
-	}
-	return inv->pci[dev->pci].physfn >= 0 && strcmp(vf_driver(inv, dev), driver) != 0;
+static int refuse_without_rdma(const struct pool_dev *dev, const char *driver, struct err *err)
+{
+	const struct hw_driver *known = hw_driver_find(driver);
+	const struct hw_driver *example = known && known->rdma_module ? known : &hw_drivers[0];
+
+	return err_set(err, EIO,
+		       "VF %s is bound to %s but has no RDMA device: load the driver's RDMA module "
+		       "(%s for %s), or see whether a container's network namespace holds it "
+		       "(rdma system show)",
+		       dev->id, driver, example->rdma_module, example->name);
 }
 
 static int refuse_unusable(const struct hw_inventory *inv, const struct pool_dev *dev,
@@ -94,12 +91,7 @@ static int refuse_unusable(const struct hw_inventory *inv, const struct pool_dev
 			"select drivers in the pool",
 			dev->id, now->driver, want, dev->id, dev->id, dev->id);
 	if (!now->rdma[0])
-		return err_set(
-			err, EIO,
-			"VF %s is bound to %s but has no RDMA device: load the driver's RDMA module "
-			"(mlx5_ib for mlx5_core), or see whether a container's network namespace holds it "
-			"(rdma system show)",
-			dev->id, now->driver);
+		return refuse_without_rdma(dev, now->driver, err);
 	return err_set(
 		err, EIO,
 		"VF %s has the RDMA device %s but no verbs node: load ib_uverbs (modprobe ib_uverbs)",

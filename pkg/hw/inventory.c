@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "hw/driver.h"
 
 struct hw_pci hw_pci_unknown(struct bdf bdf)
 {
@@ -90,61 +91,6 @@ bool hw_is_pf(const struct hw_pci *f)
 	return hw_is_nic(f) && !f->is_vf && f->sriov_total > 0;
 }
 
-/* NICs that a hypervisor makes up. Vendor and device; ANY stands for every device of the vendor. */
-#define ANY 0xffff
-static const struct nic_id {
-	uint16_t vendor, device;
-} emulated_nics[] = {
-	{ 0x1af4, ANY },			/* virtio-net */
-	{ 0x15ad, 0x07b0 }, { 0x15ad, 0x0720 }, /* vmxnet3, vmxnet */
-	{ 0x8086, 0x100e }, { 0x8086, 0x100f }, /* e1000 of QEMU, of VMware */
-	{ 0x8086, 0x10d3 },			/* e1000e */
-	{ 0x8086, 0x1209 }, { 0x8086, 0x1229 }, /* eepro100 */
-	{ 0x10ec, 0x8139 }, { 0x10ec, 0x8029 }, /* rtl8139, ne2k_pci */
-	{ 0x1022, 0x2000 },			/* pcnet */
-	{ 0x1011, 0x0009 }, { 0x1011, 0x0019 }, /* tulip: Hyper-V generation 1, QEMU */
-	{ 0x5853, ANY },			/* Xen */
-	{ 0x1ae0, 0x0042 },			/* gVNIC */
-};
-
-/* What can only be a VF, wherever it sits and whether or not its PF is to be seen. Facts: pci.ids.
- */
-static const struct nic_id vf_nics[] = {
-	{ 0x15b3, 0x1004 }, { 0x15b3, 0x1012 },
-	{ 0x15b3, 0x1014 }, /* ConnectX-3, Connect-IB, ConnectX-4 */
-	{ 0x15b3, 0x1016 }, { 0x15b3, 0x1018 },
-	{ 0x15b3, 0x101a }, /* ConnectX-4 Lx, ConnectX-5, -5 Ex */
-	{ 0x15b3, 0x101c }, { 0x15b3, 0x101e },
-	{ 0x15b3, 0xa2d3 }, /* ConnectX-6, any later one, BlueField */
-	{ 0x14e4, 0x1606 }, { 0x14e4, 0x1609 },
-	{ 0x14e4, 0x16c1 }, /* NetXtreme-E */
-	{ 0x14e4, 0x16d3 }, { 0x14e4, 0x16dc },
-	{ 0x14e4, 0x1806 }, { 0x14e4, 0x1807 },
-	{ 0x14e4, 0x1808 }, { 0x14e4, 0x1809 },
-	{ 0x8086, 0x154c }, { 0x8086, 0x1571 },
-	{ 0x8086, 0x37cd },			/* 700 series */
-	{ 0x8086, 0x1889 }, { 0x8086, 0x0dd5 }, /* adaptive VF: E810 and later */
-	{ 0x8086, 0x10ca }, { 0x8086, 0x10ed },
-	{ 0x8086, 0x1515 }, /* igb, ixgbe */
-	{ 0x8086, 0x1520 }, { 0x8086, 0x1565 },
-	{ 0x1077, 0x1664 }, { 0x1077, 0x8090 }, /* FastLinQ */
-	{ 0x19e5, 0x375e }, { 0x19e5, 0xa22e },
-	{ 0x19e5, 0xa22f }, /* Hi1822, HNS */
-	{ 0x1dd8, 0x1003 }, /* DSC */
-	{ 0x1d0f, 0xefa0 }, { 0x1d0f, 0xefa1 },
-	{ 0x1d0f, 0xefa2 }, { 0x1d0f, 0xefa3 }, /* EFA */
-};
-
-static bool has_nic_id(const struct nic_id *list, size_t n, const struct hw_pci *f)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (f->vendor == list[i].vendor &&
-		    (list[i].device == ANY || f->device == list[i].device))
-			return true;
-	}
-	return false;
-}
-
 /* The Ethernet controller inside Intel's chipset: on the root bus of every desktop and many a
  * server. */
 static bool is_chipset_nic(const struct hw_pci *f)
@@ -154,6 +100,7 @@ static bool is_chipset_nic(const struct hw_pci *f)
 
 bool hw_is_nic_vf(const struct hw_inventory *inv, int pci)
 {
+	const struct hw_driver *driver;
 	const struct hw_pci *f;
 
 	if (pci < 0 || !hw_is_nic(&inv->pci[pci]))
@@ -163,9 +110,10 @@ bool hw_is_nic_vf(const struct hw_inventory *inv, int pci)
 		return true;
 	if (f->sriov_total > 0)
 		return false;
-	if (has_nic_id(vf_nics, ARRAY_LEN(vf_nics), f))
-		return true;
-	if (has_nic_id(emulated_nics, ARRAY_LEN(emulated_nics), f) || is_chipset_nic(f))
+	driver = hw_driver_of_id(f->vendor, f->device);
+	if (driver)
+		return driver->kind == HW_DRIVER_NIC;
+	if (is_chipset_nic(f))
 		return false;
 	return inv->hypervisor || (f->has_root && f->parent < 0);
 }

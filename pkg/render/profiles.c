@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
+#include "hw/driver.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "render/render-internal.h"
@@ -133,18 +134,19 @@ static void put_ucx(const struct hcas *h, struct edits *ret)
 }
 
 /*
- * A filter on names whose default was "mlx5". Letters only: the same on every node, and a part of a
+ * A filter on names. Letters only: the same on every node, and a part of a
  * name is enough. Which GPU uses which VF NVSHMEM finds out itself, and only the VFs of the
  * container can be opened: NVSHMEM_HCA_LIST would replace its topology by a plain round robin.
  */
 static void put_prefix(const struct hcas *h, struct edits *ret)
 {
 	const char *first = h->v[0].dev->rdma;
+	const struct hw_driver *driver = hw_driver_of_rdma(first);
 	size_t len = common_length(h), letters = 0;
 
 	while (letters < len && !isdigit((unsigned char)first[letters]))
 		letters++;
-	if (letters && !str_starts(first, "mlx5"))
+	if (letters && !(driver && driver->quirks & HW_QUIRK_NVSHMEM_DEFAULT))
 		add_env(ret, "NVSHMEM_HCA_PREFIX",
 			arena_printf(h->arena, "%.*s", (int)letters, first));
 }
