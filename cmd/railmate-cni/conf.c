@@ -223,7 +223,7 @@ static bool is_ours_to_say(const struct conf *c, const char *key)
 static void pass_on(struct json *j, const struct item *item)
 {
 	json_key(j, item->key);
-	json_raw(j, item->text, item->text_len);
+	json_put_raw(j, item->text, item->text_len);
 }
 
 /* With the VF in the slot's place, and only the file that may be one. */

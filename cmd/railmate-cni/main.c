@@ -161,7 +161,7 @@ static int print_version(const struct strbuf *input, struct arena *a)
 	json_key(&j, "supportedVersions");
 	json_begin_array(&j);
 	for (size_t i = 0; conf_versions[i]; i++)
-		json_string(&j, conf_versions[i]);
+		json_put_string(&j, conf_versions[i]);
 	json_end_array(&j);
 	json_end_object(&j);
 	puts(strbuf_str(&out));

@@ -43,7 +43,7 @@ void state_write(const struct state *s, struct strbuf *out)
 	if (s->devinfo)
 		json_kv_string(&j, "devinfo", s->devinfo);
 	json_key(&j, "conf");
-	json_raw(&j, s->conf, s->conf_len);
+	json_put_raw(&j, s->conf, s->conf_len);
 	json_end_object(&j);
 	strbuf_putc(out, '\n');
 }

@@ -254,7 +254,7 @@ static void json_list(struct json *j, const char *key, const char *const *v, siz
 	json_key(j, key);
 	json_begin_array(j);
 	for (size_t i = 0; i < n; i++)
-		json_string(j, v[i]);
+		json_put_string(j, v[i]);
 	json_end_array(j);
 }
 
@@ -300,7 +300,7 @@ static void json_chosen(struct json *j, const struct ledger_decision *d)
 	json_kv_int(j, "cost", d->cost);
 	json_key(j, "runner_up");
 	if (!d->n_alternative) {
-		json_null(j);
+		json_put_null(j);
 		return;
 	}
 	json_begin_object(j);
@@ -313,7 +313,7 @@ static void json_came(struct json *j, const struct ledger_decision *d)
 {
 	json_key(j, "came");
 	if (!d->checked) {
-		json_null(j);
+		json_put_null(j);
 		return;
 	}
 	json_begin_object(j);
@@ -327,7 +327,7 @@ static void json_decision(struct json *j, const struct ledger_decision *d)
 {
 	json_key(j, "decision");
 	if (!d) {
-		json_null(j);
+		json_put_null(j);
 		return;
 	}
 	json_begin_object(j);

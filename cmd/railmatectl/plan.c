@@ -280,7 +280,7 @@ static void json_ids(struct json *j, const char *key, const struct plan *p, cons
 	json_key(j, key);
 	json_begin_array(j);
 	for (size_t i = 0; i < n; i++)
-		json_string(j, p->pool->devs[devs[i]].id);
+		json_put_string(j, p->pool->devs[devs[i]].id);
 	json_end_array(j);
 }
 
@@ -340,7 +340,7 @@ static void print_json(const struct plan *p, struct strbuf *out)
 		json_kv_int(&j, "cost", p->out.runner_up_cost);
 		json_end_object(&j);
 	} else {
-		json_null(&j);
+		json_put_null(&j);
 	}
 	json_variables(&j, "env", p->edits.envs, p->edits.n_envs);
 	json_variables(&j, "nccl_conf", p->conf, p->n_conf);
@@ -348,7 +348,7 @@ static void print_json(const struct plan *p, struct strbuf *out)
 	json_key(&j, "notes");
 	json_begin_array(&j);
 	for (size_t i = 0; i < p->n_notes; i++)
-		json_string(&j, p->notes[i]);
+		json_put_string(&j, p->notes[i]);
 	json_end_array(&j);
 	json_end_object(&j);
 	strbuf_putc(out, '\n');

@@ -221,10 +221,10 @@ static void json_bar(struct json *j, const struct sim_result *r)
 
 	json_key(j, "bar_percent");
 	if (!bar.percent) {
-		json_null(j);
+		json_put_null(j);
 		return;
 	}
-	json_int(j, r->policy->bar);
+	json_put_int(j, r->policy->bar);
 	json_kv_bool(j, "bar_is_bound", bar.proven);
 	json_kv_bool(j, "bar_met", bar.met);
 }
@@ -275,7 +275,7 @@ static void print_json(const struct run *run, struct strbuf *out)
 	json_kv_string(&j, "resource", run->in.pool->cfg->resource);
 	json_kv_int(&j, "pods", (int64_t)day->pods);
 	json_key(&j, "seed");
-	json_int(&j, (int64_t)day->seed);
+	json_put_int(&j, (int64_t)day->seed);
 	json_kv_int(&j, "load_min", day->load_min);
 	json_kv_int(&j, "load_max", day->load_max);
 	json_key(&j, "policies");

@@ -35,7 +35,7 @@ static void put_pools(struct json *j, const struct node *node)
 		json_key(j, "devices");
 		json_begin_array(j);
 		for (size_t k = 0; k < node->pools[i].n_devs; k++)
-			json_string(j, node->pools[i].devs[k].id);
+			json_put_string(j, node->pools[i].devs[k].id);
 		json_end_array(j);
 		json_key(j, "unhealthy");
 		json_begin_object(j);
@@ -91,16 +91,16 @@ static void put_rdma(struct json *j, const struct hw_inventory *inv, int pci)
 	json_kv_string(j, "rdma", r ? r->name : NULL);
 	json_key(j, "port");
 	if (port)
-		json_int(j, port->number);
+		json_put_int(j, port->number);
 	else
-		json_null(j);
+		json_put_null(j);
 	json_kv_string(j, "link", port ? hw_link_name(port->link) : NULL);
 	json_kv_string(j, "state", port ? port->state : NULL);
 	json_key(j, "rate_mbps");
 	if (port && port->rate_mbps)
-		json_int(j, port->rate_mbps);
+		json_put_int(j, port->rate_mbps);
 	else
-		json_null(j);
+		json_put_null(j);
 	json_kv_string(j, "uverbs", r ? r->uverbs : NULL);
 }
 
@@ -144,9 +144,9 @@ static void put_vfs(struct json *j, const struct hw_inventory *inv)
 		kv_bdf(j, "pf", inv, f->physfn);
 		json_key(j, "index");
 		if (f->vf_index >= 0)
-			json_int(j, f->vf_index);
+			json_put_int(j, f->vf_index);
 		else
-			json_null(j);
+			json_put_null(j);
 		json_kv_string(j, "driver", f->driver);
 		put_rdma(j, inv, (int)i);
 		json_kv_int(j, "numa", f->numa);
@@ -166,9 +166,9 @@ static void put_path(struct json *j, const struct machine *m, int gpu, int nic)
 	json_kv_string(j, "class", topo_class_name(path.class));
 	json_key(j, "bridges");
 	if (path.bridges >= 0)
-		json_int(j, path.bridges);
+		json_put_int(j, path.bridges);
 	else
-		json_null(j);
+		json_put_null(j);
 	kv_bdf(j, "data_direct", m->node->inv, path.direct ? topo_direct(m->node->topo, nic) : -1);
 	json_end_object(j);
 }
@@ -193,7 +193,7 @@ static void put_numa(struct json *j, const struct hw_inventory *inv)
 	json_key(j, "numa_nodes");
 	json_begin_array(j);
 	for (size_t i = 0; i < inv->n_numa; i++)
-		json_int(j, inv->numa[i].id);
+		json_put_int(j, inv->numa[i].id);
 	json_end_array(j);
 }
 

@@ -146,35 +146,35 @@ void json_key(struct json *j, const char *key)
 	j->after_key = true;
 }
 
-void json_string(struct json *j, const char *s)
+void json_put_string(struct json *j, const char *s)
 {
 	if (!s) {
-		json_null(j);
+		json_put_null(j);
 		return;
 	}
 	before_value(j);
 	put_string(j->out, s);
 }
 
-void json_int(struct json *j, int64_t v)
+void json_put_int(struct json *j, int64_t v)
 {
 	before_value(j);
 	strbuf_put_int(j->out, v);
 }
 
-void json_bool(struct json *j, bool v)
+void json_put_bool(struct json *j, bool v)
 {
 	before_value(j);
 	strbuf_puts(j->out, v ? "true" : "false");
 }
 
-void json_null(struct json *j)
+void json_put_null(struct json *j)
 {
 	before_value(j);
 	strbuf_puts(j->out, "null");
 }
 
-void json_raw(struct json *j, const char *text, size_t len)
+void json_put_raw(struct json *j, const char *text, size_t len)
 {
 	before_value(j);
 	strbuf_add(j->out, text, len);
@@ -183,17 +183,17 @@ void json_raw(struct json *j, const char *text, size_t len)
 void json_kv_string(struct json *j, const char *key, const char *s)
 {
 	json_key(j, key);
-	json_string(j, s);
+	json_put_string(j, s);
 }
 
 void json_kv_int(struct json *j, const char *key, int64_t v)
 {
 	json_key(j, key);
-	json_int(j, v);
+	json_put_int(j, v);
 }
 
 void json_kv_bool(struct json *j, const char *key, bool v)
 {
 	json_key(j, key);
-	json_bool(j, v);
+	json_put_bool(j, v);
 }

@@ -27,11 +27,11 @@ void json_end_object(struct json *j);
 void json_begin_array(struct json *j);
 void json_end_array(struct json *j);
 void json_key(struct json *j, const char *key);
-void json_string(struct json *j, const char *s); /* NULL writes null */
-void json_int(struct json *j, int64_t v);
-void json_bool(struct json *j, bool v);
-void json_null(struct json *j);
-void json_raw(struct json *j, const char *text, size_t len); /* a value that is JSON already */
+void json_put_string(struct json *j, const char *s); /* NULL writes null */
+void json_put_int(struct json *j, int64_t v);
+void json_put_bool(struct json *j, bool v);
+void json_put_null(struct json *j);
+void json_put_raw(struct json *j, const char *text, size_t len); /* a value that is JSON already */
 /* key + value in one call */
 void json_kv_string(struct json *j, const char *key, const char *s);
 void json_kv_int(struct json *j, const char *key, int64_t v);

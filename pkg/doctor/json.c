@@ -6,7 +6,7 @@ static void put_fix(const struct doctor_advice *a, struct json *j)
 {
 	json_key(j, "fix");
 	if (!a->fix[DOCTOR_GRUB]) {
-		json_null(j);
+		json_put_null(j);
 		return;
 	}
 	json_begin_object(j);
@@ -54,9 +54,9 @@ void doctor_json(const struct doctor_facts *f, const struct doctor_report *r, st
 	json_kv_bool(j, "live", f->live);
 	json_key(j, "container");
 	if (f->container == DOCTOR_DONT_KNOW)
-		json_null(j);
+		json_put_null(j);
 	else
-		json_bool(j, f->container == DOCTOR_YES);
+		json_put_bool(j, f->container == DOCTOR_YES);
 	json_key(j, "checks");
 	json_begin_array(j);
 	for (size_t i = 0; i < r->n_ran; i++)

@@ -83,7 +83,7 @@ static void put_texts(struct json *j, const char *key, const char *const *v, siz
 	json_key(j, key);
 	json_begin_array(j);
 	for (size_t i = 0; i < n; i++)
-		json_string(j, v[i] ? v[i] : "");
+		json_put_string(j, v[i] ? v[i] : "");
 	json_end_array(j);
 }
 
@@ -95,8 +95,8 @@ static void put_free(struct json *j, const struct ledger_place *v, size_t n)
 	json_begin_array(j);
 	for (size_t i = 0; i < n; i++) {
 		json_begin_array(j);
-		json_string(j, v[i].pf ? v[i].pf : "");
-		json_int(j, v[i].free);
+		json_put_string(j, v[i].pf ? v[i].pf : "");
+		json_put_int(j, v[i].free);
 		json_end_array(j);
 	}
 	json_end_array(j);
@@ -110,9 +110,9 @@ static void put_pairs(struct json *j, const struct ledger_pair *v, size_t n)
 	json_begin_array(j);
 	for (size_t i = 0; i < n; i++) {
 		json_begin_array(j);
-		json_string(j, v[i].gpu ? v[i].gpu : "");
-		json_string(j, v[i].vf ? v[i].vf : "");
-		json_string(j, v[i].path ? v[i].path : "");
+		json_put_string(j, v[i].gpu ? v[i].gpu : "");
+		json_put_string(j, v[i].vf ? v[i].vf : "");
+		json_put_string(j, v[i].path ? v[i].path : "");
 		json_end_array(j);
 	}
 	json_end_array(j);

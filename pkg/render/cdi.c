@@ -50,7 +50,7 @@ static void put_env(struct json *j, const struct edits *edits)
 	for (size_t i = 0; i < edits->n_envs; i++) {
 		b.len = 0;
 		strbuf_printf(&b, "%s=%s", edits->envs[i].key, edits->envs[i].value);
-		json_string(j, strbuf_str(&b));
+		json_put_string(j, strbuf_str(&b));
 	}
 	json_end_array(j);
 }
@@ -85,10 +85,10 @@ static void put_mounts(struct json *j, const struct edits *edits)
 		json_kv_string(j, "containerPath", m->container);
 		json_key(j, "options");
 		json_begin_array(j);
-		json_string(j, m->read_only ? "ro" : "rw");
-		json_string(j, "nosuid");
-		json_string(j, "nodev");
-		json_string(j, "bind");
+		json_put_string(j, m->read_only ? "ro" : "rw");
+		json_put_string(j, "nosuid");
+		json_put_string(j, "nodev");
+		json_put_string(j, "bind");
 		json_end_array(j);
 		json_end_object(j);
 	}

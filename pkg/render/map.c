@@ -57,16 +57,16 @@ static void put_number(struct json *j, const char *key, int value, bool known)
 {
 	json_key(j, key);
 	if (known)
-		json_int(j, value);
+		json_put_int(j, value);
 	else
-		json_null(j);
+		json_put_null(j);
 }
 
 static void put_gid(struct json *j, const struct gid_entry *gid, struct arena *arena)
 {
 	json_key(j, "gid");
 	if (!gid) {
-		json_null(j);
+		json_put_null(j);
 		return;
 	}
 	json_begin_object(j);
@@ -210,7 +210,7 @@ const char *render_map(const struct container *c, struct arena *arena)
 	json_key(&j, "notes");
 	json_begin_array(&j);
 	for (size_t i = 0; i < c->n_notes; i++)
-		json_string(&j, c->notes[i]);
+		json_put_string(&j, c->notes[i]);
 	json_end_array(&j);
 	json_end_object(&j);
 	strbuf_putc(&b, '\n');
@@ -249,7 +249,7 @@ static void put_addresses(struct json *j, const struct rail *rails, size_t n, st
 			    is_listed(list, count, address))
 				continue;
 			list[count++] = address;
-			json_string(j, address);
+			json_put_string(j, address);
 		}
 	}
 }

@@ -288,7 +288,7 @@ static void json_bandwidth(const struct verify *v, struct json *j)
 
 	json_key(j, "bandwidth");
 	if (!b->rows) {
-		json_null(j);
+		json_put_null(j);
 		return;
 	}
 	json_begin_object(j);

@@ -34,7 +34,7 @@ static void put_var(struct json *j, const struct policy_var *var, struct arena *
 	json_begin_array(j);
 	for (size_t i = 0; i < ARRAY_LEN(profiles); i++) {
 		if (var->profiles & profiles[i].profile)
-			json_string(j, profiles[i].name);
+			json_put_string(j, profiles[i].name);
 	}
 	json_end_array(j);
 	json_kv_string(j, "legal",

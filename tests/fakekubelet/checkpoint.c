@@ -56,7 +56,7 @@ static void put_ids_by_node(struct kubelet *k, const struct allocation *a, struc
 		json_begin_array(j);
 		for (size_t with = i; with < a->ids.n; with++) {
 			if (node_of(k, a->resource, a->ids.v[with]) == node)
-				json_string(j, a->ids.v[with]);
+				json_put_string(j, a->ids.v[with]);
 		}
 		json_end_array(j);
 	}
@@ -99,7 +99,7 @@ static void put_registered(const struct kubelet *k, struct json *j)
 		json_begin_array(j);
 		for (size_t i = 0; i < r->devices.n; i++) {
 			if (r->devices.v[i].healthy)
-				json_string(j, r->devices.v[i].id);
+				json_put_string(j, r->devices.v[i].id);
 		}
 		json_end_array(j);
 	}

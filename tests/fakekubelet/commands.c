@@ -178,7 +178,7 @@ static void report_device(struct json *j, const struct device *d)
 	json_key(j, "numa");
 	json_begin_array(j);
 	for (size_t i = 0; i < d->n_nodes; i++)
-		json_int(j, d->nodes[i]);
+		json_put_int(j, d->nodes[i]);
 	json_end_array(j);
 	json_end_object(j);
 }

@@ -45,7 +45,7 @@ void report_ids(struct json *j, const char *key, const struct ids *ids)
 	json_key(j, key);
 	json_begin_array(j);
 	for (size_t i = 0; i < ids->n; i++)
-		json_string(j, ids->v[i]);
+		json_put_string(j, ids->v[i]);
 	json_end_array(j);
 }
 
@@ -70,7 +70,7 @@ static void report_envs(struct json *j, const struct fake_container *c, bool con
 			if (env_set_before(c, h, kv->key) != conflicts)
 				continue;
 			if (conflicts)
-				json_string(j, kv->key);
+				json_put_string(j, kv->key);
 			else
 				json_kv_string(j, kv->key, kv->value);
 		}
@@ -104,7 +104,7 @@ static void report_calls(struct json *j, const struct fake_container *c)
 	json_key(j, "calls");
 	json_begin_array(j);
 	for (size_t h = 0; h < c->n_held; h++)
-		json_string(j, c->held[h].resource);
+		json_put_string(j, c->held[h].resource);
 	json_end_array(j);
 	json_key(j, "rpcs");
 	json_begin_array(j);

@@ -61,7 +61,7 @@ static void put_devices(struct json *j, const struct pod_container *c)
 		json_key(j, c->held[i].resource);
 		json_begin_array(j);
 		for (size_t k = 0; k < c->held[i].ids.n; k++)
-			json_string(j, c->held[i].ids.v[k]);
+			json_put_string(j, c->held[i].ids.v[k]);
 		json_end_array(j);
 	}
 	json_end_object(j);

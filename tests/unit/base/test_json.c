@@ -17,13 +17,13 @@ static void write_sample(struct json *j)
 	json_kv_string(j, "none", NULL);
 	json_key(j, "list");
 	json_begin_array(j);
-	json_int(j, INT64_MIN);
-	json_null(j);
+	json_put_int(j, INT64_MIN);
+	json_put_null(j);
 	json_begin_object(j);
 	json_end_object(j);
 	json_begin_array(j);
 	json_end_array(j);
-	json_bool(j, false);
+	json_put_bool(j, false);
 	json_end_array(j);
 	json_end_object(j);
 }
@@ -75,7 +75,7 @@ static void strings_are_escaped(void **state)
 		struct json j;
 
 		json_init(&j, &b, 0);
-		json_string(&j, rows[i][0]);
+		json_put_string(&j, rows[i][0]);
 		assert_string_equal(strbuf_str(&b), rows[i][1]);
 	}
 }
@@ -100,7 +100,7 @@ static void what_a_terminal_may_not_be_shown_is_escaped(void **state)
 
 	(void)state;
 	json_init(&j, &b, 0);
-	json_string(&j, "\x7f\xc2\x9b\xe2\x80\xae\xf3\xa0\x80\x81\xc3\xa9");
+	json_put_string(&j, "\x7f\xc2\x9b\xe2\x80\xae\xf3\xa0\x80\x81\xc3\xa9");
 	assert_string_equal(strbuf_str(&b), "\"\\u007f\\u009b\\u202e\\udb40\\udc01\xc3\xa9\"");
 }
 
@@ -113,7 +113,7 @@ static void what_is_json_already_stays_as_it_is(void **state)
 	json_init(&j, &b, 0);
 	json_begin_object(&j);
 	json_key(&j, "a");
-	json_raw(&j, "[1.50, \"\\u00e9\"]x", 16);
+	json_put_raw(&j, "[1.50, \"\\u00e9\"]x", 16);
 	json_kv_int(&j, "b", 2);
 	json_end_object(&j);
 	assert_string_equal(strbuf_str(&b), "{\"a\":[1.50, \"\\u00e9\"],\"b\":2}");
