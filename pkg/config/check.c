@@ -40,19 +40,22 @@ static void check_infiniband(struct parse *p, const struct item *at, const struc
 	static const char *const names[] = { "NCCL_IB_TC", "NCCL_IB_FIFO_TC" };
 
 	if (pool->gid == GID_FIXED)
-		warn(p, at,
-		     "gid is fixed:%d and linkTypes is infiniband: InfiniBand has no index, no container "
-		     "will "
-		     "start",
-		     pool->gid_index);
+		config_warn(
+			p, at,
+			"gid is fixed:%d and linkTypes is infiniband: InfiniBand has no index, no container "
+			"will "
+			"start",
+			pool->gid_index);
 	if (pool->gid_family != GID_FAMILY_ANY || pool->roce_version != 2)
-		warn(p, at,
-		     "gidFamily, gidRange and roceVersion are for RoCE, and linkTypes is infiniband: they do "
-		     "nothing");
+		config_warn(
+			p, at,
+			"gidFamily, gidRange and roceVersion are for RoCE, and linkTypes is infiniband: they do "
+			"nothing");
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		if (value_of(pool, names[i]))
-			warn(p, at, "%s is for RoCE, and linkTypes is infiniband: it does nothing",
-			     names[i]);
+			config_warn(p, at,
+				    "%s is for RoCE, and linkTypes is infiniband: it does nothing",
+				    names[i]);
 	}
 }
 
@@ -61,7 +64,8 @@ static void check_links(struct parse *p, const struct item *at, const struct poo
 	if (links_are(pool, "infiniband"))
 		check_infiniband(p, at, pool);
 	if (links_are(pool, "ether") && pool->pkey >= 0)
-		warn(p, at, "pkey is for InfiniBand, and linkTypes is ether: it does nothing");
+		config_warn(p, at,
+			    "pkey is for InfiniBand, and linkTypes is ether: it does nothing");
 }
 
 /* MSCCL++ takes index 0, a link-local address, when nobody gives it another. */
@@ -69,9 +73,10 @@ static void check_mscclpp(struct parse *p, const struct item *at, const struct p
 {
 	if (pool->gid == GID_OFF && (pool->profiles & PROFILE_MSCCLPP) &&
 	    !links_are(pool, "infiniband"))
-		warn(p, at,
-		     "gid is off and mscclpp is a profile: on RoCE it works with MSCCLPP_IB_GID_INDEX only, "
-		     "which is not set then");
+		config_warn(
+			p, at,
+			"gid is off and mscclpp is a profile: on RoCE it works with MSCCLPP_IB_GID_INDEX only, "
+			"which is not set then");
 }
 
 static void check_libraries(struct parse *p, const struct item *at, const struct pool_config *pool)
@@ -80,12 +85,13 @@ static void check_libraries(struct parse *p, const struct item *at, const struct
 		const struct policy_var *v = policy_find(pool->env[i].name);
 
 		if (v && !(v->profiles & pool->profiles))
-			warn(p, at, "%s is set, and profiles names no library that reads it",
-			     v->name);
+			config_warn(p, at, "%s is set, and profiles names no library that reads it",
+				    v->name);
 	}
 	if (pool->ucx_devices && !(pool->profiles & PROFILE_UCX))
-		warn(p, at,
-		     "UCX_NET_DEVICES is set, and profiles does not name ucx: it does nothing");
+		config_warn(
+			p, at,
+			"UCX_NET_DEVICES is set, and profiles does not name ucx: it does nothing");
 }
 
 static void drop(struct pool_config *pool, const char *name)
@@ -116,7 +122,7 @@ static void check_sockets(struct parse *p, const struct item *at, struct pool_co
 static void check_umad(struct parse *p, const struct item *at, const struct pool_config *pool)
 {
 	if (pool->umad && !pool->is_rdma)
-		warn(p, at, "umad is true, and no selector says isRdma: it does nothing");
+		config_warn(p, at, "umad is true, and no selector says isRdma: it does nothing");
 }
 
 void check_pool(struct parse *p, const struct item *at, struct pool_config *pool)

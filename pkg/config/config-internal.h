@@ -54,7 +54,7 @@ struct key_set {
 
 int refuse(const struct parse *p, const struct item *at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-void warn(struct parse *p, const struct item *at, const char *fmt, ...)
+void config_warn(struct parse *p, const struct item *at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* What was refused becomes an error of the configuration, and the rest is read on. what: "the key".
  */

@@ -105,8 +105,9 @@ static int read_extra_device(struct parse *p, const struct item *device, struct 
 		return r;
 	if (strcmp(device->key, "*") != 0 && (bdf_parse(device->key, &bdf) < 0 ||
 					      strcmp(bdf_format(bdf, canonical), device->key) != 0))
-		warn(p, device,
-		     "names no device; keys are \"*\" or a PCI address such as 0000:3b:00.2");
+		config_warn(
+			p, device,
+			"names no device; keys are \"*\" or a PCI address such as 0000:3b:00.2");
 	for (size_t i = 0; i < device->n_kids; i++) {
 		const struct item *kid = &device->kids[i];
 
@@ -151,7 +152,7 @@ static int read_extra(struct parse *p, const struct item *value, const struct ke
 static int read_nothing(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
 	(void)out;
-	warn(p, value, "'%s' has no effect", key->name);
+	config_warn(p, value, "'%s' has no effect", key->name);
 	return 0;
 }
 
@@ -161,11 +162,13 @@ static bool old_key(struct parse *p, const struct item *member)
 	const struct key *selector = key_find(&selector_keys, member->key);
 
 	if (selector)
-		warn(p, member,
-		     "has NO EFFECT here, the pool is not narrowed by it: move it into 'selectors'");
+		config_warn(
+			p, member,
+			"has NO EFFECT here, the pool is not narrowed by it: move it into 'selectors'");
 	else if (!strcasecmp(member->key, "sriovMode"))
-		warn(p, member,
-		     "is of an old format and has NO EFFECT: delete it, and check 'selectors'");
+		config_warn(
+			p, member,
+			"is of an old format and has NO EFFECT: delete it, and check 'selectors'");
 	else
 		return false;
 	return true;

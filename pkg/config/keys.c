@@ -34,7 +34,7 @@ int refuse(const struct parse *p, const struct item *at, const char *fmt, ...)
 	return err_set(p->err, EINVAL, "%s", text);
 }
 
-void warn(struct parse *p, const struct item *at, const char *fmt, ...)
+void config_warn(struct parse *p, const struct item *at, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -166,10 +166,10 @@ static void unknown_member(struct parse *p, const struct item *member, const str
 	if (set->unknown && set->unknown(p, member))
 		return;
 	if (near)
-		warn(p, &at, "unknown key '%s' is ignored; did you mean '%s'?", key, near);
+		config_warn(p, &at, "unknown key '%s' is ignored; did you mean '%s'?", key, near);
 	else
-		warn(p, &at, "unknown key '%s' is ignored; known keys: %s", key,
-		     legal_keys(p, set));
+		config_warn(p, &at, "unknown key '%s' is ignored; known keys: %s", key,
+			    legal_keys(p, set));
 }
 
 int read_members(struct parse *p, const struct item *object, const struct key_set *set, void *out)

@@ -76,12 +76,13 @@ static int check_unknown(struct parse *p, const struct item *at)
 		return refuse(p, at, "'%s' is not legal; legal values: %s", shown(p, at),
 			      policy_legal_text(&unknown_var, p->scratch));
 	if (near)
-		warn(p, at, "'%s' is not known, and taken as it is; did you mean '%s'?", name,
-		     near->name);
+		config_warn(p, at, "'%s' is not known, and taken as it is; did you mean '%s'?",
+			    name, near->name);
 	else
-		warn(p, at,
-		     "'%s' is not known, and taken as it is (docs/nccl-variables.md lists the known ones)",
-		     name);
+		config_warn(
+			p, at,
+			"'%s' is not known, and taken as it is (docs/nccl-variables.md lists the known ones)",
+			name);
 	return 0;
 }
 
@@ -122,10 +123,10 @@ static int check_variable(struct parse *p, const struct item *at, const struct p
 		return refuse(p, at, "'%s' is not legal; legal values: %s", shown(p, at),
 			      policy_legal_text(var, p->scratch));
 	if (var->class == POLICY_RISKY)
-		warn(p, at, "is better left alone: %s", var->risk);
+		config_warn(p, at, "is better left alone: %s", var->risk);
 	if (var->class == POLICY_GONE)
-		warn(p, at, "was removed in release %s and does nothing: %s", var->removed,
-		     var->meaning);
+		config_warn(p, at, "was removed in release %s and does nothing: %s", var->removed,
+			    var->meaning);
 	return 0;
 }
 

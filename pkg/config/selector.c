@@ -202,7 +202,7 @@ static int read_aux_types(struct parse *p, const struct item *value, const struc
 {
 	(void)out;
 	if (!is_idle(value))
-		warn(p, value, "'%s' is for auxNetDevice: it does nothing here", key->name);
+		config_warn(p, value, "'%s' is for auxNetDevice: it does nothing here", key->name);
 	return 0;
 }
 
