@@ -477,7 +477,7 @@ const struct sim_result *sim_run(const struct sim_in *in, const struct sim_polic
 	gpus = vendor_new(in->node->inv, in->node->topo, day_in.gpu_resource, arena);
 	day_in.gpus = gpus->list.n;
 	day_in.vfs = count_healthy(in->pool);
-	day = stream_new(&day_in, arena);
+	day = sim_stream_new(&day_in, arena);
 	if (!day.n_pods)
 		return NULL;
 	for (size_t i = 0; i < n; i++)

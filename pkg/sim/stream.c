@@ -108,7 +108,7 @@ static void arrive(struct day *d, size_t number, const struct shape *s)
 	pod->busy_gpus = d->busy_gpus;
 }
 
-struct stream stream_new(const struct stream_in *in, struct arena *arena)
+struct stream sim_stream_new(const struct stream_in *in, struct arena *arena)
 {
 	struct day d = { .in = in, .arena = arena, .random = in->seed };
 	struct stream out = { 0 };

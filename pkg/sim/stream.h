@@ -39,6 +39,6 @@ struct stream {
  * bounds, and random pods leave until no more of the GPUs are busy and it has room. n_pods 0: the
  * machine can hold none.
  */
-struct stream stream_new(const struct stream_in *in, struct arena *arena);
+struct stream sim_stream_new(const struct stream_in *in, struct arena *arena);
 
 #endif

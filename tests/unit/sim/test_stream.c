@@ -32,7 +32,7 @@ static void every_pod_fits_when_it_comes(void **state)
 
 	(void)state;
 	in.vfs = 10; /* these are short as well */
-	day = stream_new(&in, arena);
+	day = sim_stream_new(&in, arena);
 	assert_int_equal(day.n_pods, PODS);
 	for (size_t i = 0; i < PODS; i++) {
 		const struct stream_pod *pod = &day.pods[i];
@@ -55,7 +55,7 @@ static void every_pod_fits_when_it_comes(void **state)
 static void the_load_is_between_its_bounds_in_the_mean(void **state)
 {
 	_cleanup_arena_ struct arena *arena = arena_new(1 << 16);
-	struct stream day = stream_new(&machine, arena);
+	struct stream day = sim_stream_new(&machine, arena);
 	size_t load = 0;
 
 	(void)state;
@@ -69,7 +69,7 @@ static void every_shape_comes(void **state)
 	static const size_t shapes[][2] = { { 1, 1 }, { 2, 2 }, { 4, 4 },
 					    { 8, 8 }, { 4, 2 }, { 2, 4 } };
 	_cleanup_arena_ struct arena *arena = arena_new(1 << 16);
-	struct stream day = stream_new(&machine, arena);
+	struct stream day = sim_stream_new(&machine, arena);
 	size_t seen[ARRAY_LEN(shapes)] = { 0 }, known = 0;
 
 	(void)state;
@@ -94,27 +94,27 @@ static void shapes_that_the_machine_cannot_hold_do_not_come(void **state)
 	(void)state;
 	in.gpus = 3;
 	in.vfs = 1;
-	day = stream_new(&in, arena);
+	day = sim_stream_new(&in, arena);
 	assert_int_equal(day.n_pods, PODS);
 	for (size_t i = 0; i < PODS; i++)
 		assert_true(day.pods[i].gpus == 1 && day.pods[i].vfs == 1);
 	in.gpus = 0;
-	assert_int_equal(stream_new(&in, arena).n_pods, 0);
+	assert_int_equal(sim_stream_new(&in, arena).n_pods, 0);
 	in.gpus = 1;
 	in.vfs = 0;
-	assert_int_equal(stream_new(&in, arena).n_pods, 0);
+	assert_int_equal(sim_stream_new(&in, arena).n_pods, 0);
 }
 
 static void the_same_seed_is_the_same_day(void **state)
 {
 	_cleanup_arena_ struct arena *arena = arena_new(1 << 16);
-	struct stream a = stream_new(&machine, arena), b = stream_new(&machine, arena), c;
+	struct stream a = sim_stream_new(&machine, arena), b = sim_stream_new(&machine, arena), c;
 	struct stream_in other = machine;
 	size_t same = 0;
 
 	(void)state;
 	other.seed = 2;
-	c = stream_new(&other, arena);
+	c = sim_stream_new(&other, arena);
 	for (size_t i = 0; i < PODS; i++) {
 		assert_int_equal(a.pods[i].gpus, b.pods[i].gpus);
 		assert_int_equal(a.pods[i].vfs, b.pods[i].vfs);
@@ -134,7 +134,7 @@ static size_t percent_gpu_first(const char *gpu, const char *vf)
 
 	in.gpu_resource = gpu;
 	in.vf_resource = vf;
-	day = stream_new(&in, arena);
+	day = sim_stream_new(&in, arena);
 	for (size_t i = 0; i < PODS; i++)
 		n += day.pods[i].gpu_first;
 	return 100 * n / PODS;
