@@ -30,8 +30,9 @@ if(CMAKE_C_COMPILER_ID MATCHES "Clang" AND CMAKE_C_COMPILER_VERSION VERSION_LESS
 	list(APPEND zero -enable-trivial-auto-var-init-zero-knowing-it-will-be-removed-from-clang)
 endif()
 add_compile_options(${zero})
-# Libraries that a test preloads stay -fPIC.
-add_compile_options($<$<NOT:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,MODULE_LIBRARY>>:-fPIE>)
+# Libraries that a test preloads stay -fPIC, and are there to be seen. A program shows nothing of its own to libraries.
+set(preloaded $<STREQUAL:$<TARGET_PROPERTY:TYPE>,MODULE_LIBRARY>)
+add_compile_options($<$<NOT:${preloaded}>:-fPIE> $<$<NOT:${preloaded}>:-fvisibility=hidden>)
 # railmate-cni is -static-pie, and clang warns of the two together.
 set(static $<STREQUAL:$<TARGET_PROPERTY:NAME>,railmate-cni>)
 set(program $<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>)

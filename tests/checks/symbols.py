@@ -1,0 +1,115 @@
+#!/usr/bin/python3
+"""The names that C code has for all of a program: none of ours is there twice, or is also a library's.
+
+    symbols.py BUILD_DIR
+
+Ours are the global symbols of the rooms' archives and of the programs' own files. The libraries are all that the programs
+load, the one that they open later, and jansson's archive, which railmate-cni links. A linker takes what it finds first and
+says nothing, whatever the types are.
+"""
+import collections
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAMS = ("railmated", "railmatectl", "railmate-cni")
+TOP = pathlib.Path(__file__).parents[2]
+WHERE = []
+
+
+def output(*argv):
+    return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=True).stdout
+
+
+def defined(*argv):
+    """The global names that a file, or each member of an archive, defines."""
+    return {m.group(1) for m in re.finditer(r"^[0-9a-f]+ [A-TV-Zi] ([^@\s]+)", output("nm", "-g", "--defined-only", *argv), re.M)}
+
+
+def libraries(build):
+    """name → its names. ldd has what a program needs and what that needs."""
+    paths = set()
+    for program in ("railmated", "railmatectl"):
+        paths.update(re.findall(r"(/\S+) \(0x", output("ldd", build / "cmd" / program)))
+    paths.add(output("gcc", "-print-file-name=libcurl-gnutls.so.4").strip())
+    found = {pathlib.Path(path).name: defined("-D", path) for path in paths}
+    found["libjansson.a"] = defined(output("gcc", "-print-file-name=libjansson.a").strip())
+    return found
+
+
+def owners(build):
+    """The name of an archive, or of a program → its names. Every program has its main()."""
+    rooms = re.findall(r"^railmate_room\((\w+)", (TOP / "pkg/CMakeLists.txt").read_text(), re.M)
+    archives = [build / f"pkg/librm_{room}.a" for room in rooms]
+    archives += [build / "librm_protobuf.a", build / "tests/librm_support.a"]  # what protoc-c writes, what tests share
+    found = {path.stem[3:]: defined(path) for path in archives}
+    for program in PROGRAMS:
+        objects = sorted((build / f"cmd/CMakeFiles/{program}.dir/{program}").glob("*.o"))
+        found[program] = defined(*objects) - {"main"}
+    return found
+
+
+def twice(ours):
+    """Names in two places that may meet in a program: two programs do not."""
+    places = collections.defaultdict(set)
+    for owner, names in ours.items():
+        for name in names:
+            places[name].add(owner)
+    return {name: sorted(where) for name, where in places.items()
+            if len(where) > 1 and not where <= set(PROGRAMS)}
+
+
+def taken(ours, theirs):
+    """Names of ours that a library has: name → the library."""
+    return {name: library for library, names in theirs.items() for own in ours.values() for name in names & own}
+
+
+class Symbols(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.build = WHERE[0]
+        cls.ours = owners(cls.build)
+
+    def test_finds_ours(self):
+        for owner, name in (("rm_base", "err_set"), ("rm_protobuf", "v1__pod_resources__init")):
+            self.assertTrue(name in self.ours[owner], name)
+        self.assertTrue(all(self.ours[program] for program in PROGRAMS[1:]))
+
+    def test_no_name_is_defined_twice(self):
+        self.assertEqual(twice(self.ours), {})
+
+    def test_no_name_is_also_a_librarys(self):
+        theirs = libraries(self.build)
+        for library, name in (("libc.so.6", "strlen"), ("libjansson.so.4", "json_loadb"), ("libjansson.a", "json_loadb"),
+                              ("libcurl-gnutls.so.4", "curl_easy_init")):
+            self.assertTrue(name in theirs[library], library)
+        self.assertEqual(taken(self.ours, theirs), {})
+
+    def test_programs_export_nothing_of_ours(self):
+        every = set().union(*self.ours.values())
+        for program in PROGRAMS:
+            with self.subTest(program):
+                self.assertEqual(defined("-D", self.build / "cmd" / program) & every, set())
+
+
+class TheCheckItself(unittest.TestCase):
+    def test_reads_globals_of_code_and_data_and_no_others(self):
+        with tempfile.TemporaryDirectory() as folder:
+            source = pathlib.Path(folder, "x.c")
+            source.write_text("int data; static int own; const int table[] = { 1 };\n"
+                              "void other(void);\nvoid code(void) { other(); own++; }\n")
+            subprocess.run(["gcc", "-c", source, "-o", source.with_suffix(".o")], check=True, timeout=60)
+            self.assertEqual(defined(source.with_suffix(".o")), {"data", "table", "code"})
+
+    def test_two_programs_may_use_one_name(self):
+        ours = {"rm_a": {"a", "b"}, "rm_b": {"b"}, "railmated": {"run", "a"}, "railmatectl": {"run"}}
+        self.assertEqual(twice(ours), {"a": ["railmated", "rm_a"], "b": ["rm_a", "rm_b"]})
+        self.assertEqual(taken(ours, {"libx": {"run", "x"}}), {"run": "libx"})
+
+
+if __name__ == "__main__":
+    WHERE.append(pathlib.Path(sys.argv.pop(1)))
+    unittest.main()
