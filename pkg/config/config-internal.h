@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/mem.h"
 #include "config/config.h"
 #include "document/document.h"
 
@@ -31,16 +32,49 @@ struct key;
 typedef int (*read_fn)(struct parse *p, const struct item *value, const struct key *key, void *out);
 typedef int (*element_fn)(struct parse *p, const struct item *value, void *ret_element);
 
-/* A key of an object and how it goes into a struct. The last four are for read_list(). */
+/* A key of an object, and how it goes into the struct that read_members() fills: a row. */
 struct key {
 	const char *name;
 	read_fn read;
-	element_fn element;
+	size_t at;		    /* offset of the member; of the readers below */
+	const char *const *choices; /* read_choice(): the words, in the order of the enum */
+	size_t n_choices;
+	element_fn element; /* read_list() */
 	size_t size;	    /* of one element */
-	size_t list, count; /* offsets of `const T *` and `size_t` in the struct */
+	size_t count;	    /* offset of the number of elements, a size_t */
 	bool hidden;	    /* legal, but not offered in messages */
 	bool vital;	    /* of a lenient set: not left out */
 };
+
+/* offsetof(), but of a member that is of this type (`holder` is a struct) or does not compile. */
+#define AT(holder, member, type)                                                                   \
+	(offsetof(holder, member) + 0 * sizeof(&((holder *)0)->member == (type *)0))
+#define SIZE_OF(holder, member) sizeof(((holder *)0)->member)
+
+#define KEY_BOOL(key, holder, member)                                                              \
+	{                                                                                          \
+		.name = (key), .read = read_bool, .at = AT(holder, member, bool)                   \
+	}
+#define KEY_STRING(key, holder, member)                                                            \
+	{                                                                                          \
+		.name = (key), .read = read_text, .at = AT(holder, member, const char *)           \
+	}
+/* words: a static array whose indexes are the values of the enum. */
+#define KEY_CHOICE(key, holder, member, words)                                                     \
+	{                                                                                          \
+		.name = (key), .read = read_choice, .choices = (words),                            \
+		.n_choices = ARRAY_LEN(words),                                                     \
+		.at = offsetof(holder, member) +                                                   \
+		      0 * sizeof(char[SIZE_OF(holder, member) == sizeof(int) ? 1 : -1])            \
+	}
+/* The list `member` is a pointer, and n_<member> beside it how many. */
+#define LIST_OF(holder, member, fn)                                                                \
+	.element = (fn), .size = SIZE_OF(holder, member[0]), .at = offsetof(holder, member),       \
+	.count = AT(holder, n_##member, size_t)
+#define KEY_LIST(key, holder, member, fn)                                                          \
+	{                                                                                          \
+		.name = (key), .read = read_list, LIST_OF(holder, member, fn)                      \
+	}
 
 struct key_set {
 	const struct key *keys;
@@ -68,16 +102,23 @@ int want(const struct parse *p, const struct item *value, enum item_type type);
 /* A string that is one of these; the index goes to *ret. */
 int want_choice(const struct parse *p, const struct item *value, const char *const *choices,
 		size_t n, int *ret);
-int want_bool(const struct parse *p, const struct item *value, bool *ret);
 /* Exactly four hexadecimal digits. */
 int want_hex4(const struct parse *p, const struct item *value, const char *what, uint16_t *ret);
 const struct key *key_find(const struct key_set *set, const char *name); /* any case; NULL */
 
 /* Every member of an object through its key; null members are absent. `out` goes to the readers. */
 int read_members(struct parse *p, const struct item *object, const struct key_set *set, void *out);
+/* Readers of rows: KEY_BOOL, KEY_CHOICE, KEY_STRING, KEY_LIST. */
+int read_bool(struct parse *p, const struct item *value, const struct key *key, void *out);
+int read_choice(struct parse *p, const struct item *value, const struct key *key, void *out);
+int read_text(struct parse *p, const struct item *value, const struct key *key, void *out);
 int read_list(struct parse *p, const struct item *value, const struct key *key, void *out);
-int read_string(struct parse *p, const struct item *value,
-		void *ret_string); /* element: not empty */
+
+/* Elements of lists that more than one table has. */
+int one_string(struct parse *p, const struct item *value, void *ret_string); /* not empty */
+int one_vendor(struct parse *p, const struct item *value, void *ret_element);
+int one_device(struct parse *p, const struct item *value, void *ret_element);
+int one_link_type(struct parse *p, const struct item *value, void *ret_element);
 
 /* selectors: one object or a list of them. */
 int read_selectors(struct parse *p, const struct item *value, const struct key *key, void *out);
@@ -97,8 +138,7 @@ struct ip_prefix {
 };
 bool prefix_parse(const char *text, struct ip_prefix *ret);
 
-/* gidFamily, gidRange, roceVersion and pkey. */
-int read_gid_family(struct parse *p, const struct item *value, const struct key *key, void *out);
+/* gidRange, roceVersion and pkey. */
 int read_gid_range(struct parse *p, const struct item *value, const struct key *key, void *out);
 int read_roce_version(struct parse *p, const struct item *value, const struct key *key, void *out);
 int read_pkey(struct parse *p, const struct item *value, const struct key *key, void *out);

@@ -71,18 +71,6 @@ static int read_device_type(struct parse *p, const struct item *value, const str
 	return want_choice(p, value, types, ARRAY_LEN(types), &choice);
 }
 
-static int read_exclude_topology(struct parse *p, const struct item *value, const struct key *key,
-				 void *out)
-{
-	struct pool_entry *e = out;
-	int r = want(p, value, ITEM_BOOL);
-
-	(void)key;
-	if (r == 0)
-		e->pool.exclude_topology = value->truth;
-	return r;
-}
-
 static int extra_cmp(const void *a, const void *b)
 {
 	const struct extra_info *x = a, *y = b;
@@ -174,18 +162,6 @@ static bool old_key(struct parse *p, const struct item *member)
 	return true;
 }
 
-static int read_pool_selectors(struct parse *p, const struct item *value, const struct key *key,
-			       void *out)
-{
-	return read_selectors(p, value, key, &((struct pool_entry *)out)->pool);
-}
-
-static int read_pool_railmate(struct parse *p, const struct item *value, const struct key *key,
-			      void *out)
-{
-	return read_railmate_pool(p, value, key, &((struct pool_entry *)out)->pool);
-}
-
 static const char *pool_prefix(const struct parse *p, const struct pool_entry *e)
 {
 	return arena_strdup(p->out, e->prefix ? e->prefix->string : p->default_prefix);
@@ -220,10 +196,10 @@ static int one_pool(struct parse *p, const struct item *value, void *ret_element
 		{ .name = "resourceName", .read = read_name },
 		{ .name = "resourcePrefix", .read = read_prefix },
 		{ .name = "deviceType", .read = read_device_type },
-		{ .name = "excludeTopology", .read = read_exclude_topology },
-		{ .name = "selectors", .read = read_pool_selectors },
+		KEY_BOOL("excludeTopology", struct pool_entry, pool.exclude_topology),
+		{ .name = "selectors", .read = read_selectors },
 		{ .name = "additionalInfo", .read = read_extra },
-		{ .name = "railmate", .read = read_pool_railmate },
+		{ .name = "railmate", .read = read_railmate_pool },
 		{ .name = "SelectorObjs", .read = read_nothing, .hidden = true },
 	};
 	static const struct key_set set = { .keys = keys,

@@ -71,18 +71,8 @@ static int read_node(struct parse *p, const struct item *value, const struct key
 static int one_group(struct parse *p, const struct item *value, void *ret_element)
 {
 	static const struct key keys[] = {
-		{ .name = "gpus",
-		  .read = read_list,
-		  .element = one_address,
-		  .size = sizeof(struct bdf),
-		  .list = offsetof(struct topo_group, gpus),
-		  .count = offsetof(struct topo_group, n_gpus) },
-		{ .name = "nics",
-		  .read = read_list,
-		  .element = one_address,
-		  .size = sizeof(struct bdf),
-		  .list = offsetof(struct topo_group, nics),
-		  .count = offsetof(struct topo_group, n_nics) },
+		KEY_LIST("gpus", struct topo_group, gpus, one_address),
+		KEY_LIST("nics", struct topo_group, nics, one_address),
 		{ .name = "numa", .read = read_node },
 	};
 	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys) };
@@ -134,10 +124,7 @@ static int read_hints(struct parse *p, const struct item *document, struct topo_
 	static const struct key keys[] = {
 		{ .name = "groups",
 		  .read = read_groups,
-		  .element = one_group,
-		  .size = sizeof(struct topo_group),
-		  .list = offsetof(struct topo_hints, groups),
-		  .count = offsetof(struct topo_hints, n_groups) },
+		  LIST_OF(struct topo_hints, groups, one_group) },
 		{ .name = "linkSpeed", .read = read_link_speed },
 		{ .name = "linkWidth", .read = read_link_width },
 	};

@@ -92,12 +92,21 @@ int want_choice(const struct parse *p, const struct item *value, const char *con
 		      joined(p, choices, n));
 }
 
-int want_bool(const struct parse *p, const struct item *value, bool *ret)
+int read_bool(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
 	int r = want(p, value, ITEM_BOOL);
 
 	if (r == 0)
-		*ret = value->truth;
+		memcpy((char *)out + key->at, &value->truth, sizeof(value->truth));
+	return r;
+}
+
+int read_choice(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	int choice, r = want_choice(p, value, key->choices, key->n_choices, &choice);
+
+	if (r == 0)
+		memcpy((char *)out + key->at, &choice, sizeof(choice));
 	return r;
 }
 
@@ -212,12 +221,12 @@ int read_list(struct parse *p, const struct item *value, const struct key *key, 
 		if (r < 0)
 			return r;
 	}
-	memcpy((char *)out + key->list, &elements, sizeof(elements));
+	memcpy((char *)out + key->at, &elements, sizeof(elements));
 	memcpy((char *)out + key->count, &value->n_kids, sizeof(value->n_kids));
 	return 0;
 }
 
-int read_string(struct parse *p, const struct item *value, void *ret_string)
+int one_string(struct parse *p, const struct item *value, void *ret_string)
 {
 	const char *copy;
 	int r = want(p, value, ITEM_STRING);
@@ -229,4 +238,9 @@ int read_string(struct parse *p, const struct item *value, void *ret_string)
 	copy = arena_strdup(p->out, value->string);
 	memcpy(ret_string, &copy, sizeof(copy));
 	return 0;
+}
+
+int read_text(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	return one_string(p, value, (char *)out + key->at);
 }

@@ -12,21 +12,6 @@
 
 static const uint8_t mapped[16] = { [10] = 0xff, [11] = 0xff };
 
-int read_gid_family(struct parse *p, const struct item *value, const struct key *key, void *out)
-{
-	static const char *const names[] = {
-		[GID_FAMILY_ANY] = "any", [GID_FAMILY_IPV4] = "ipv4", [GID_FAMILY_IPV6] = "ipv6"
-	};
-	struct pool_config *pool = out;
-	int choice = 0, r;
-
-	(void)key;
-	r = want_choice(p, value, names, ARRAY_LEN(names), &choice);
-	if (r == 0)
-		pool->gid_family = (enum gid_family)choice;
-	return r;
-}
-
 static bool bits_behind(const uint8_t addr[16], int bits)
 {
 	for (int i = bits; i < 128; i++) {

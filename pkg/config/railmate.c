@@ -36,19 +36,6 @@ static int read_gid(struct parse *p, const struct item *value, const struct key 
 	return 0;
 }
 
-static int read_network(struct parse *p, const struct item *value, const struct key *key, void *out)
-{
-	static const char *const names[] = { [NETWORK_POD] = "pod", [NETWORK_HOST] = "host" };
-	struct pool_config *pool = out;
-	int choice = 0, r;
-
-	(void)key;
-	r = want_choice(p, value, names, ARRAY_LEN(names), &choice);
-	if (r == 0)
-		pool->network = choice == NETWORK_HOST ? NETWORK_HOST : NETWORK_POD;
-	return r;
-}
-
 static int read_binding(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
 	enum { AUTO = BINDING_LATE + 1 };
@@ -67,40 +54,6 @@ static int read_binding(struct parse *p, const struct item *value, const struct 
 	return 0;
 }
 
-static int read_strict(struct parse *p, const struct item *value, const struct key *key, void *out)
-{
-	(void)key;
-	return want_bool(p, value, &((struct pool_config *)out)->strict);
-}
-
-static int read_umad(struct parse *p, const struct item *value, const struct key *key, void *out)
-{
-	(void)key;
-	return want_bool(p, value, &((struct pool_config *)out)->umad);
-}
-
-static int read_topology_file(struct parse *p, const struct item *value, const struct key *key,
-			      void *out)
-{
-	static const char *const names[] = { [TOPOLOGY_FILE_AUTO] = "auto",
-					     [TOPOLOGY_FILE_ALWAYS] = "always",
-					     [TOPOLOGY_FILE_NEVER] = "never" };
-	struct pool_config *pool = out;
-	int choice = 0, r;
-
-	(void)key;
-	r = want_choice(p, value, names, ARRAY_LEN(names), &choice);
-	if (r == 0)
-		pool->topology_file = (enum topology_file)choice;
-	return r;
-}
-
-static int read_cufile(struct parse *p, const struct item *value, const struct key *key, void *out)
-{
-	(void)key;
-	return want_bool(p, value, &((struct pool_config *)out)->cufile);
-}
-
 void railmate_pool_defaults(struct pool_config *pool)
 {
 	pool->roce_version = 2;
@@ -110,19 +63,26 @@ void railmate_pool_defaults(struct pool_config *pool)
 
 int read_railmate_pool(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
+	static const char *const networks[] = { [NETWORK_POD] = "pod", [NETWORK_HOST] = "host" };
+	static const char *const families[] = {
+		[GID_FAMILY_ANY] = "any", [GID_FAMILY_IPV4] = "ipv4", [GID_FAMILY_IPV6] = "ipv6"
+	};
+	static const char *const files[] = { [TOPOLOGY_FILE_AUTO] = "auto",
+					     [TOPOLOGY_FILE_ALWAYS] = "always",
+					     [TOPOLOGY_FILE_NEVER] = "never" };
 	static const struct key keys[] = {
 		{ .name = "gid", .read = read_gid },
-		{ .name = "network", .read = read_network },
+		KEY_CHOICE("network", struct pool_config, network, networks),
 		{ .name = "binding", .read = read_binding },
-		{ .name = "strict", .read = read_strict },
-		{ .name = "gidFamily", .read = read_gid_family },
+		KEY_BOOL("strict", struct pool_config, strict),
+		KEY_CHOICE("gidFamily", struct pool_config, gid_family, families),
 		{ .name = "gidRange", .read = read_gid_range },
 		{ .name = "roceVersion", .read = read_roce_version },
 		{ .name = "pkey", .read = read_pkey },
 		{ .name = "profiles", .read = read_profiles },
-		{ .name = "topologyFile", .read = read_topology_file },
-		{ .name = "umad", .read = read_umad },
-		{ .name = "cufile", .read = read_cufile },
+		KEY_CHOICE("topologyFile", struct pool_config, topology_file, files),
+		KEY_BOOL("umad", struct pool_config, umad),
+		KEY_BOOL("cufile", struct pool_config, cufile),
 		{ .name = "env", .read = read_env },
 	};
 	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys), .lenient = true };
@@ -160,24 +120,12 @@ static int one_class(struct parse *p, const struct item *value, void *ret_elemen
 	return want_hex4(p, value, "PCI class", ret_element);
 }
 
-static int read_gpu_name(struct parse *p, const struct item *value, const struct key *key,
-			 void *out)
-{
-	(void)key;
-	return read_string(p, value, &((struct gpu_entry *)out)->name);
-}
-
 static int one_gpu(struct parse *p, const struct item *value, void *ret_element)
 {
 	static const struct key keys[] = {
 		{ .name = "vendor", .read = read_vendor },
-		{ .name = "classes",
-		  .read = read_list,
-		  .element = one_class,
-		  .size = sizeof(uint16_t),
-		  .list = offsetof(struct gpu_entry, classes),
-		  .count = offsetof(struct gpu_entry, n_classes) },
-		{ .name = "name", .read = read_gpu_name },
+		KEY_LIST("classes", struct gpu_entry, classes, one_class),
+		KEY_STRING("name", struct gpu_entry, name),
 	};
 	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys) };
 	struct gpu_entry *gpu = ret_element;
@@ -194,7 +142,7 @@ static int one_gpu(struct parse *p, const struct item *value, void *ret_element)
 
 struct gpu_entries {
 	const struct gpu_entry *entries;
-	size_t n;
+	size_t n_entries;
 };
 
 static int read_gpus(struct parse *p, const struct item *value, const struct key *key, void *out)
@@ -202,7 +150,7 @@ static int read_gpus(struct parse *p, const struct item *value, const struct key
 	struct gpu_entries *gpus = out;
 	int r = read_list(p, value, key, gpus);
 
-	if (r == 0 && !gpus->n)
+	if (r == 0 && !gpus->n_entries)
 		return refuse(p, value, "is an empty list; leave it out for the built-in table");
 	return r;
 }
@@ -212,12 +160,12 @@ static void fill_table(struct parse *p, const struct gpu_entries *gpus, struct c
 	struct gpu_match *rows;
 	size_t n = 0;
 
-	for (size_t i = 0; i < gpus->n; i++)
+	for (size_t i = 0; i < gpus->n_entries; i++)
 		n += gpus->entries[i].n_classes;
 	rows = arena_array(p->out, n, sizeof(*rows));
 	cfg->gpus = rows;
 	cfg->n_gpus = n;
-	for (size_t i = 0; i < gpus->n; i++) {
+	for (size_t i = 0; i < gpus->n_entries; i++) {
 		const struct gpu_entry *e = &gpus->entries[i];
 
 		for (size_t c = 0; c < e->n_classes; c++)
@@ -230,10 +178,7 @@ int read_railmate_top(struct parse *p, const struct item *value, const struct ke
 	static const struct key keys[] = {
 		{ .name = "gpus",
 		  .read = read_gpus,
-		  .element = one_gpu,
-		  .size = sizeof(struct gpu_entry),
-		  .list = offsetof(struct gpu_entries, entries),
-		  .count = offsetof(struct gpu_entries, n) },
+		  LIST_OF(struct gpu_entries, entries, one_gpu) },
 	};
 	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys), .lenient = true };
 	struct gpu_entries gpus = { NULL, 0 };
@@ -241,7 +186,7 @@ int read_railmate_top(struct parse *p, const struct item *value, const struct ke
 
 	(void)key;
 	r = read_members(p, value, &set, &gpus);
-	if (r == 0 && gpus.n)
+	if (r == 0 && gpus.n_entries)
 		fill_table(p, &gpus, out);
 	return r;
 }

@@ -10,12 +10,12 @@
 
 #define VF_INDEX_MAX 65535 /* sriov_totalvfs has 16 bits */
 
-static int one_vendor(struct parse *p, const struct item *value, void *ret_element)
+int one_vendor(struct parse *p, const struct item *value, void *ret_element)
 {
 	return want_hex4(p, value, "PCI vendor id", ret_element);
 }
 
-static int one_device(struct parse *p, const struct item *value, void *ret_element)
+int one_device(struct parse *p, const struct item *value, void *ret_element)
 {
 	return want_hex4(p, value, "PCI device id", ret_element);
 }
@@ -48,7 +48,7 @@ static int one_acpi_index(struct parse *p, const struct item *value, void *ret_e
 	return 0;
 }
 
-static int one_link_type(struct parse *p, const struct item *value, void *ret_element)
+int one_link_type(struct parse *p, const struct item *value, void *ret_element)
 {
 	static const char *const types[] = { "ether", "infiniband" };
 	const char **ret = ret_element;
@@ -155,19 +155,6 @@ static int one_pkey(struct parse *p, const struct item *value, void *ret_element
 	return 0;
 }
 
-static int read_is_rdma(struct parse *p, const struct item *value, const struct key *key, void *out)
-{
-	(void)key;
-	return want_bool(p, value, &((struct selector *)out)->is_rdma);
-}
-
-static int read_vhost_net(struct parse *p, const struct item *value, const struct key *key,
-			  void *out)
-{
-	(void)key;
-	return want_bool(p, value, &((struct selector *)out)->need_vhost_net);
-}
-
 /* What asks for nothing: false, "", []. */
 static bool is_idle(const struct item *value)
 {
@@ -206,25 +193,18 @@ static int read_aux_types(struct parse *p, const struct item *value, const struc
 	return 0;
 }
 
-#define LIST(key, type, fn, member)                                                                \
-	{                                                                                          \
-		.name = (key), .read = read_list, .element = (fn), .size = sizeof(type),           \
-		.list = offsetof(struct selector, member),                                         \
-		.count = offsetof(struct selector, n_##member)                                     \
-	}
-
 static const struct key keys[] = {
-	LIST("vendors", uint16_t, one_vendor, vendors),
-	LIST("devices", uint16_t, one_device, devices),
-	LIST("drivers", const char *, read_string, drivers),
-	LIST("pciAddresses", struct bdf, one_address, addresses),
-	LIST("acpiIndexes", int, one_acpi_index, acpi_indexes),
-	LIST("pfNames", struct pf_selector, one_pf, pf_names),
-	LIST("rootDevices", struct pf_selector, one_root_device, root_devices),
-	LIST("linkTypes", const char *, one_link_type, link_types),
-	LIST("pKeys", uint16_t, one_pkey, pkeys),
-	{ .name = "isRdma", .read = read_is_rdma },
-	{ .name = "needVhostNet", .read = read_vhost_net },
+	KEY_LIST("vendors", struct selector, vendors, one_vendor),
+	KEY_LIST("devices", struct selector, devices, one_device),
+	KEY_LIST("drivers", struct selector, drivers, one_string),
+	KEY_LIST("pciAddresses", struct selector, addresses, one_address),
+	KEY_LIST("acpiIndexes", struct selector, acpi_indexes, one_acpi_index),
+	KEY_LIST("pfNames", struct selector, pf_names, one_pf),
+	KEY_LIST("rootDevices", struct selector, root_devices, one_root_device),
+	KEY_LIST("linkTypes", struct selector, link_types, one_link_type),
+	KEY_LIST("pKeys", struct selector, pkeys, one_pkey),
+	KEY_BOOL("isRdma", struct selector, is_rdma),
+	KEY_BOOL("needVhostNet", struct selector, need_vhost_net),
 	{ .name = "vdpaType", .read = read_unsupported, .hidden = true },
 	{ .name = "ddpProfiles", .read = read_unsupported, .hidden = true },
 	{ .name = "auxTypes", .read = read_aux_types, .hidden = true },
@@ -239,10 +219,7 @@ static int one_selector(struct parse *p, const struct item *value, void *ret_ele
 
 static const struct key selectors_of_pool = {
 	.name = "selectors",
-	.element = one_selector,
-	.size = sizeof(struct selector),
-	.list = offsetof(struct pool_config, selectors),
-	.count = offsetof(struct pool_config, n_selectors),
+	LIST_OF(struct pool_config, selectors, one_selector),
 };
 
 int read_selectors(struct parse *p, const struct item *value, const struct key *key, void *out)

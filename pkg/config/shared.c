@@ -68,39 +68,12 @@ static int read_shares(struct parse *p, const struct item *value, const struct k
 	return 0;
 }
 
-static int one_vendor(struct parse *p, const struct item *value, void *ret_element)
-{
-	return want_hex4(p, value, "PCI vendor id", ret_element);
-}
-
-static int one_device(struct parse *p, const struct item *value, void *ret_element)
-{
-	return want_hex4(p, value, "PCI device id", ret_element);
-}
-
-static int one_link_type(struct parse *p, const struct item *value, void *ret_element)
-{
-	static const char *const types[] = { "ether", "infiniband" };
-	int choice = 0, r = want_choice(p, value, types, ARRAY_LEN(types), &choice);
-
-	if (r == 0)
-		*(const char **)ret_element = types[choice];
-	return r;
-}
-
-#define LIST(key, type, fn, member)                                                                \
-	{                                                                                          \
-		.name = (key), .read = read_list, .element = (fn), .size = sizeof(type),           \
-		.list = offsetof(struct selector, member),                                         \
-		.count = offsetof(struct selector, n_##member)                                     \
-	}
-
 static const struct key selector_rows[] = {
-	LIST("vendors", uint16_t, one_vendor, vendors),
-	LIST("deviceIDs", uint16_t, one_device, devices),
-	LIST("drivers", const char *, read_string, drivers),
-	LIST("ifNames", const char *, read_string, if_names),
-	LIST("linkTypes", const char *, one_link_type, link_types),
+	KEY_LIST("vendors", struct selector, vendors, one_vendor),
+	KEY_LIST("deviceIDs", struct selector, devices, one_device),
+	KEY_LIST("drivers", struct selector, drivers, one_string),
+	KEY_LIST("ifNames", struct selector, if_names, one_string),
+	KEY_LIST("linkTypes", struct selector, link_types, one_link_type),
 };
 static const struct key_set selector_set = { .keys = selector_rows, .n = ARRAY_LEN(selector_rows) };
 
@@ -117,12 +90,6 @@ static int read_devices(struct parse *p, const struct item *value, const struct 
 	(void)key;
 	return read_list(p, value, key_find(&selector_set, "ifNames"),
 			 &((struct entry *)out)->selector);
-}
-
-static int read_railmate(struct parse *p, const struct item *value, const struct key *key,
-			 void *out)
-{
-	return read_railmate_pool(p, value, key, &((struct entry *)out)->pool);
 }
 
 static bool selects_something(const struct selector *s)
@@ -165,7 +132,7 @@ static int one_entry(struct parse *p, const struct item *value, struct entry *e)
 		{ .name = "rdmaHcaMax", .read = read_shares },
 		{ .name = "devices", .read = read_devices },
 		{ .name = "selectors", .read = read_shared_selectors },
-		{ .name = "railmate", .read = read_railmate },
+		{ .name = "railmate", .read = read_railmate_pool },
 	};
 	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys) };
 	int r;
