@@ -93,9 +93,6 @@ void config_warn(struct parse *p, const struct item *at, const char *fmt, ...)
 /* What was refused becomes an error of the configuration, and the rest is read on. what: "the key".
  */
 void leave_out(struct parse *p, const char *what);
-void leave_pool_out(struct parse *p);
-/* No pool is left of this list. */
-int refuse_empty(const struct parse *p, const struct item *document, const char *list);
 const char *shown(const struct parse *p, const struct item *string);
 
 int want(const struct parse *p, const struct item *value, enum item_type type);
@@ -119,6 +116,32 @@ int one_string(struct parse *p, const struct item *value, void *ret_string); /* 
 int one_vendor(struct parse *p, const struct item *value, void *ret_element);
 int one_device(struct parse *p, const struct item *value, void *ret_element);
 int one_link_type(struct parse *p, const struct item *value, void *ret_element);
+
+/* A pool while it is read. `pool` comes first: the readers of selectors and of our own object know
+ * only that. */
+struct pool_entry {
+	struct pool_config pool;
+	const struct item *at, *name, *prefix; /* NULL while the key was not seen */
+};
+int read_resource_name(struct parse *p, const struct item *value, const struct key *key, void *out);
+int read_resource_prefix(struct parse *p, const struct item *value, const struct key *key,
+			 void *out);
+/* Gives it the names that its keys say. */
+int name_pool(struct parse *p, struct pool_entry *e, const char *default_prefix);
+
+/* The list of pools of a file. */
+struct pool_list {
+	const struct config *other; /* has the pools of the other file; NULL: there is none yet */
+	struct pool_entry *v;
+	size_t n;
+};
+typedef int (*pool_fn)(struct parse *p, const struct item *value, struct pool_entry *ret);
+/* A pool that `one` refuses, or whose name another one has, is left out with an error. */
+int read_pools(struct parse *p, const struct item *value, pool_fn one, size_t max,
+	       struct pool_list *ret);
+/* No pool is left of the list of this name. */
+int refuse_empty(const struct parse *p, const struct item *document, const char *list);
+const struct pool_config *take_pools(struct parse *p, const struct pool_list *list);
 
 /* selectors: one object or a list of them. */
 int read_selectors(struct parse *p, const struct item *value, const struct key *key, void *out);

@@ -13,47 +13,6 @@
 
 #define PREFIX_DEFAULT "intel.com" /* sriov-network-device-plugin's */
 
-/* One entry of resourceList while it is read. `pool` comes first: the readers of other files know
- * only that.
- */
-struct pool_entry {
-	struct pool_config pool;
-	const struct item *at, *name, *prefix; /* NULL while the key was not seen */
-};
-
-static int read_name(struct parse *p, const struct item *value, const struct key *key, void *out)
-{
-	struct pool_entry *e = out;
-	const char *fault;
-	int r = want(p, value, ITEM_STRING);
-
-	(void)key;
-	if (r < 0)
-		return r;
-	fault = resource_name_fault(value->string);
-	if (fault)
-		return refuse(p, value, "resource name '%s' %s", shown(p, value), fault);
-	e->name = value;
-	return 0;
-}
-
-/* "" is the peer's way to leave it out. */
-static int read_prefix(struct parse *p, const struct item *value, const struct key *key, void *out)
-{
-	struct pool_entry *e = out;
-	const char *fault;
-	int r = want(p, value, ITEM_STRING);
-
-	(void)key;
-	if (r < 0 || !value->string[0])
-		return r;
-	fault = resource_prefix_fault(value->string);
-	if (fault)
-		return refuse(p, value, "resource prefix '%s' %s", shown(p, value), fault);
-	e->prefix = value;
-	return 0;
-}
-
 static int read_device_type(struct parse *p, const struct item *value, const struct key *key,
 			    void *out)
 {
@@ -162,39 +121,24 @@ static bool old_key(struct parse *p, const struct item *member)
 	return true;
 }
 
-static const char *pool_prefix(const struct parse *p, const struct pool_entry *e)
-{
-	return arena_strdup(p->out, e->prefix ? e->prefix->string : p->default_prefix);
-}
-
 /* What follows from several keys of a pool. */
 static int finish_pool(struct parse *p, struct pool_entry *e)
 {
-	const char *fault;
+	int r = name_pool(p, e, p->default_prefix);
 
-	if (!e->name)
-		return refuse(p, e->at, "has no resourceName");
-	if (!e->prefix) {
-		fault = resource_prefix_fault(p->default_prefix);
-		if (fault)
-			return refuse(p, e->at,
-				      "the default resource prefix '%s' (of the command line) %s",
-				      document_shown(p->default_prefix, p->scratch), fault);
-	}
-	e->pool.name = arena_strdup(p->out, e->name->string);
-	e->pool.prefix = pool_prefix(p, e);
-	e->pool.resource = arena_printf(p->out, "%s/%s", e->pool.prefix, e->pool.name);
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < e->pool.n_selectors; i++)
 		e->pool.is_rdma |= e->pool.selectors[i].is_rdma;
 	check_pool(p, e->at, &e->pool);
 	return 0;
 }
 
-static int one_pool(struct parse *p, const struct item *value, void *ret_element)
+static int one_pool(struct parse *p, const struct item *value, struct pool_entry *e)
 {
 	static const struct key keys[] = {
-		{ .name = "resourceName", .read = read_name },
-		{ .name = "resourcePrefix", .read = read_prefix },
+		{ .name = "resourceName", .read = read_resource_name },
+		{ .name = "resourcePrefix", .read = read_resource_prefix },
 		{ .name = "deviceType", .read = read_device_type },
 		KEY_BOOL("excludeTopology", struct pool_entry, pool.exclude_topology),
 		{ .name = "selectors", .read = read_selectors },
@@ -205,84 +149,28 @@ static int one_pool(struct parse *p, const struct item *value, void *ret_element
 	static const struct key_set set = { .keys = keys,
 					    .n = ARRAY_LEN(keys),
 					    .unknown = old_key };
-	struct pool_entry *e = ret_element;
-	int r;
+	int r = read_members(p, value, &set, e);
 
-	e->at = value;
-	railmate_pool_defaults(&e->pool);
-	r = read_members(p, value, &set, e);
 	return r < 0 ? r : finish_pool(p, e);
 }
 
 /* The whole file while it is read. */
 struct top {
 	struct config *config;
-	struct pool_entry *entries;
-	size_t n;
+	struct pool_list pools;
 };
-
-static int check_unique(const struct parse *p, const struct top *top, const struct pool_entry *e)
-{
-	for (size_t i = 0; i < top->n; i++) {
-		const struct pool_entry *other = &top->entries[i];
-
-		if (str_eq(other->pool.resource, e->pool.resource))
-			return refuse(p, e->name,
-				      "'%s' is the resource of line %d already: names must differ",
-				      e->pool.resource, other->name->line);
-	}
-	return 0;
-}
-
-void leave_pool_out(struct parse *p)
-{
-	if (!p->n_refused++)
-		p->refusal = arena_strdup(p->scratch, p->err->msg);
-	leave_out(p, "the pool");
-}
 
 static int read_resource_list(struct parse *p, const struct item *value, const struct key *key,
 			      void *out)
 {
-	struct top *top = out;
-	int r = want(p, value, ITEM_LIST);
-
 	(void)key;
-	if (r < 0)
-		return r;
-	if (value->n_kids > POOLS_MAX)
-		return refuse(p, value, "has %zu pools; at most %d are served", value->n_kids,
-			      POOLS_MAX);
-	top->entries = arena_array(p->out, value->n_kids, sizeof(*top->entries));
-	for (size_t i = 0; i < value->n_kids; i++) {
-		struct pool_entry entry = { 0 };
-
-		r = one_pool(p, &value->kids[i], &entry);
-		if (r == 0)
-			r = check_unique(p, top, &entry);
-		if (r == 0)
-			top->entries[top->n++] = entry;
-		else
-			leave_pool_out(p);
-	}
-	return 0;
+	return read_pools(p, value, one_pool, POOLS_MAX, &((struct top *)out)->pools);
 }
 
 static int read_top_railmate(struct parse *p, const struct item *value, const struct key *key,
 			     void *out)
 {
 	return read_railmate_top(p, value, key, ((struct top *)out)->config);
-}
-
-static void take_pools(const struct top *top)
-{
-	struct config *cfg = top->config;
-	struct pool_config *pools = arena_array(cfg->arena, top->n, sizeof(*pools));
-
-	for (size_t i = 0; i < top->n; i++)
-		pools[i] = top->entries[i].pool;
-	cfg->pools = pools;
-	cfg->n_pools = top->n;
 }
 
 static size_t take_sentences(const struct parse *p, struct sentences *s, const char *kind,
@@ -297,21 +185,6 @@ static size_t take_sentences(const struct parse *p, struct sentences *s, const c
 	return n;
 }
 
-/* A warning would not be seen: it may be the reason, as of a misspelt key. */
-int refuse_empty(const struct parse *p, const struct item *document, const char *list)
-{
-	const char *why = p->warnings.n ? p->warnings.v[0] : NULL;
-
-	if (p->n_refused == 1)
-		return err_set(p->err, EINVAL, "%s", p->refusal);
-	if (p->n_refused)
-		return err_set(p->err, EINVAL,
-			       "%s; none of the %zu other pools can be served either", p->refusal,
-			       p->n_refused - 1);
-	return refuse(p, document, "nothing to serve: '%s' must list at least one pool%s%s", list,
-		      why ? "; " : "", why ? why : "");
-}
-
 static int read_document(struct parse *p, const struct item *document, struct config *cfg)
 {
 	static const struct key keys[] = {
@@ -324,9 +197,10 @@ static int read_document(struct parse *p, const struct item *document, struct co
 
 	if (r < 0)
 		return r;
-	if (!top.n)
+	if (!top.pools.n)
 		return refuse_empty(p, document, "resourceList");
-	take_pools(&top);
+	cfg->pools = take_pools(p, &top.pools);
+	cfg->n_pools = top.pools.n;
 	cfg->n_warnings = take_sentences(p, &p->warnings, "warnings", &cfg->warnings);
 	cfg->n_errors = take_sentences(p, &p->errors, "errors", &cfg->errors);
 	return 0;

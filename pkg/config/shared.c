@@ -17,43 +17,11 @@
 #define SHARES_MAX     10000  /* the kubelet is sent a list of them */
 #define ENTRIES_MAX    64
 
-/* One entry of configList while it is read. `pool` comes first, as in config.c. */
-struct entry {
-	struct pool_config pool;
+/* `entry` comes first: the readers of other files know only that. */
+struct shared_entry {
+	struct pool_entry entry;
 	struct selector selector;
-	const struct item *at, *name;
-	const char *prefix;
 };
-
-static int read_name(struct parse *p, const struct item *value, const struct key *key, void *out)
-{
-	const char *fault;
-	int r = want(p, value, ITEM_STRING);
-
-	(void)key;
-	if (r < 0)
-		return r;
-	fault = resource_name_fault(value->string);
-	if (fault)
-		return refuse(p, value, "resource name '%s' %s", shown(p, value), fault);
-	((struct entry *)out)->name = value;
-	return 0;
-}
-
-static int read_prefix(struct parse *p, const struct item *value, const struct key *key, void *out)
-{
-	const char *fault;
-	int r = want(p, value, ITEM_STRING);
-
-	(void)key;
-	if (r < 0 || !value->string[0])
-		return r;
-	fault = resource_prefix_fault(value->string);
-	if (fault)
-		return refuse(p, value, "resource prefix '%s' %s", shown(p, value), fault);
-	((struct entry *)out)->prefix = arena_strdup(p->out, value->string);
-	return 0;
-}
 
 static int read_shares(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
@@ -64,7 +32,7 @@ static int read_shares(struct parse *p, const struct item *value, const struct k
 		return r;
 	if (!value->whole || value->number < 1 || value->number > SHARES_MAX)
 		return refuse(p, value, "must be a number from 1 to %d", SHARES_MAX);
-	((struct entry *)out)->pool.shares = (unsigned)value->number;
+	((struct pool_entry *)out)->pool.shares = (unsigned)value->number;
 	return 0;
 }
 
@@ -81,7 +49,7 @@ static int read_shared_selectors(struct parse *p, const struct item *value, cons
 				 void *out)
 {
 	(void)key;
-	return read_members(p, value, &selector_set, &((struct entry *)out)->selector);
+	return read_members(p, value, &selector_set, &((struct shared_entry *)out)->selector);
 }
 
 /* The way before there were selectors: names of interfaces. */
@@ -89,7 +57,7 @@ static int read_devices(struct parse *p, const struct item *value, const struct 
 {
 	(void)key;
 	return read_list(p, value, key_find(&selector_set, "ifNames"),
-			 &((struct entry *)out)->selector);
+			 &((struct shared_entry *)out)->selector);
 }
 
 static bool selects_something(const struct selector *s)
@@ -97,14 +65,16 @@ static bool selects_something(const struct selector *s)
 	return s->n_vendors || s->n_devices || s->n_drivers || s->n_if_names || s->n_link_types;
 }
 
-static int finish(struct parse *p, struct entry *e)
+static int finish(struct parse *p, struct pool_entry *e, const struct selector *selector)
 {
-	if (!e->name)
-		return refuse(p, e->at, "has no resourceName");
+	int r = name_pool(p, e, PREFIX_DEFAULT);
+
+	if (r < 0)
+		return r;
 	if (!e->pool.shares)
 		return refuse(p, e->at,
 			      "has no rdmaHcaMax: how many containers may share the HCAs");
-	if (!selects_something(&e->selector))
+	if (!selects_something(selector))
 		return refuse(p, e->at, "selects no HCA: 'selectors' or 'devices' must name some");
 	if (e->pool.binding == BINDING_LATE) {
 		refuse(p, e->at, "binding: late is for VFs; a shared HCA is not chosen");
@@ -112,80 +82,40 @@ static int finish(struct parse *p, struct entry *e)
 		e->pool.binding = BINDING_EARLY;
 	}
 	e->pool.binding_auto = false;
-	e->selector.is_rdma = true;
-	e->pool.name = arena_strdup(p->out, e->name->string);
-	e->pool.prefix = e->prefix ? e->prefix : PREFIX_DEFAULT;
-	e->pool.resource = arena_printf(p->out, "%s/%s", e->pool.prefix, e->pool.name);
 	e->pool.is_rdma = true;
 	e->pool.exclude_topology = true;
-	e->pool.selectors = arena_copy(p->out, &e->selector, sizeof(e->selector));
+	e->pool.selectors = selector;
 	e->pool.n_selectors = 1;
 	check_pool(p, e->at, &e->pool);
 	return 0;
 }
 
-static int one_entry(struct parse *p, const struct item *value, struct entry *e)
+static int one_pool(struct parse *p, const struct item *value, struct pool_entry *ret)
 {
 	static const struct key keys[] = {
-		{ .name = "resourceName", .read = read_name },
-		{ .name = "resourcePrefix", .read = read_prefix },
+		{ .name = "resourceName", .read = read_resource_name },
+		{ .name = "resourcePrefix", .read = read_resource_prefix },
 		{ .name = "rdmaHcaMax", .read = read_shares },
 		{ .name = "devices", .read = read_devices },
 		{ .name = "selectors", .read = read_shared_selectors },
 		{ .name = "railmate", .read = read_railmate_pool },
 	};
 	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys) };
+	struct shared_entry *e = arena_alloc(p->out, sizeof(*e));
 	int r;
 
-	*e = (struct entry) { .at = value };
-	railmate_pool_defaults(&e->pool);
+	e->entry = *ret;
+	e->selector.is_rdma = true;
 	r = read_members(p, value, &set, e);
-	return r < 0 ? r : finish(p, e);
-}
-
-struct shared_top {
-	const struct config *cfg;
-	struct pool_config *pools;
-	size_t n;
-};
-
-static bool is_taken(const struct pool_config *pools, size_t n, const char *resource)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (str_eq(pools[i].resource, resource))
-			return true;
-	}
-	return false;
+	*ret = e->entry;
+	return r < 0 ? r : finish(p, ret, &e->selector);
 }
 
 static int read_config_list(struct parse *p, const struct item *value, const struct key *key,
 			    void *out)
 {
-	struct shared_top *top = out;
-	int r = want(p, value, ITEM_LIST);
-
 	(void)key;
-	if (r < 0)
-		return r;
-	if (value->n_kids > ENTRIES_MAX)
-		return refuse(p, value, "has %zu entries; at most %d are served", value->n_kids,
-			      ENTRIES_MAX);
-	top->pools = arena_array(p->out, value->n_kids, sizeof(*top->pools));
-	for (size_t i = 0; i < value->n_kids; i++) {
-		struct entry e;
-
-		r = one_entry(p, &value->kids[i], &e);
-		if (r == 0 && (is_taken(top->pools, top->n, e.pool.resource) ||
-			       is_taken(top->cfg->pools, top->cfg->n_pools, e.pool.resource)))
-			r = refuse(p, e.name,
-				   "'%s' is the resource of another pool: names must differ",
-				   e.pool.resource);
-		if (r == 0)
-			top->pools[top->n++] = e.pool;
-		else
-			leave_pool_out(p);
-	}
-	return 0;
+	return read_pools(p, value, one_pool, ENTRIES_MAX, out);
 }
 
 /* How often that plugin looks for HCAs; railmated follows events, and has --rescan. */
@@ -197,16 +127,16 @@ static int read_interval(struct parse *p, const struct item *value, const struct
 	return want(p, value, ITEM_NUMBER);
 }
 
-static int read_document(struct parse *p, const struct item *document, struct shared_top *top)
+static int read_document(struct parse *p, const struct item *document, struct pool_list *pools)
 {
 	static const struct key keys[] = {
 		{ .name = "configList", .read = read_config_list, .vital = true },
 		{ .name = "periodicUpdateInterval", .read = read_interval },
 	};
 	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys), .lenient = true };
-	int r = read_members(p, document, &set, top);
+	int r = read_members(p, document, &set, pools);
 
-	if (r == 0 && !top->n)
+	if (r == 0 && !pools->n)
 		r = refuse_empty(p, document, "configList");
 	return r;
 }
@@ -231,7 +161,7 @@ int config_parse_shared(const char *text, size_t len, const char *name, struct c
 	_cleanup_arena_ struct arena *scratch = arena_new(4096);
 	struct err own = { 0 };
 	struct parse p = { .name = name, .out = cfg->arena, .scratch = scratch, .err = &own };
-	struct shared_top top = { .cfg = cfg };
+	struct pool_list pools = { .other = cfg };
 	const struct item *document;
 	int r;
 
@@ -240,14 +170,14 @@ int config_parse_shared(const char *text, size_t len, const char *name, struct c
 			       name, len, CONFIG_BYTES_MAX);
 	r = document_parse(text, len, name, scratch, &document, &own);
 	if (r == 0)
-		r = read_document(&p, document, &top);
+		r = read_document(&p, document, &pools);
 	if (r < 0) {
 		if (err)
 			*err = own;
 		return r;
 	}
-	cfg->shared = top.pools;
-	cfg->n_shared = top.n;
+	cfg->shared = take_pools(&p, &pools);
+	cfg->n_shared = pools.n;
 	cfg->n_warnings = append(cfg->arena, &p.warnings, &cfg->warnings, cfg->n_warnings);
 	cfg->n_errors = append(cfg->arena, &p.errors, &cfg->errors, cfg->n_errors);
 	return 0;

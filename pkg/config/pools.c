@@ -1,0 +1,133 @@
+/* The list of pools, which both kinds of configuration have: names, and which pools are left out.
+ */
+#include <errno.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "config/config-internal.h"
+
+int read_resource_name(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	const char *fault;
+	int r = want(p, value, ITEM_STRING);
+
+	(void)key;
+	if (r < 0)
+		return r;
+	fault = resource_name_fault(value->string);
+	if (fault)
+		return refuse(p, value, "resource name '%s' %s", shown(p, value), fault);
+	((struct pool_entry *)out)->name = value;
+	return 0;
+}
+
+/* "" is the peers' way to leave it out. */
+int read_resource_prefix(struct parse *p, const struct item *value, const struct key *key,
+			 void *out)
+{
+	const char *fault;
+	int r = want(p, value, ITEM_STRING);
+
+	(void)key;
+	if (r < 0 || !value->string[0])
+		return r;
+	fault = resource_prefix_fault(value->string);
+	if (fault)
+		return refuse(p, value, "resource prefix '%s' %s", shown(p, value), fault);
+	((struct pool_entry *)out)->prefix = value;
+	return 0;
+}
+
+int name_pool(struct parse *p, struct pool_entry *e, const char *default_prefix)
+{
+	const char *fault = e->prefix ? NULL : resource_prefix_fault(default_prefix);
+
+	if (!e->name)
+		return refuse(p, e->at, "has no resourceName");
+	if (fault)
+		return refuse(p, e->at, "the default resource prefix '%s' (of the command line) %s",
+			      document_shown(default_prefix, p->scratch), fault);
+	e->pool.name = arena_strdup(p->out, e->name->string);
+	e->pool.prefix = arena_strdup(p->out, e->prefix ? e->prefix->string : default_prefix);
+	e->pool.resource = arena_printf(p->out, "%s/%s", e->pool.prefix, e->pool.name);
+	return 0;
+}
+
+static int check_unique(const struct parse *p, const struct pool_list *list,
+			const struct pool_entry *e)
+{
+	const struct config *other = list->other;
+
+	for (size_t i = 0; i < list->n; i++) {
+		if (str_eq(list->v[i].pool.resource, e->pool.resource))
+			return refuse(p, e->name,
+				      "'%s' is the resource of line %d already: names must differ",
+				      e->pool.resource, list->v[i].name->line);
+	}
+	for (size_t i = 0; other && i < other->n_pools; i++) {
+		if (str_eq(other->pools[i].resource, e->pool.resource))
+			return refuse(p, e->name,
+				      "'%s' is the resource of another pool: names must differ",
+				      e->pool.resource);
+	}
+	return 0;
+}
+
+static void leave_pool_out(struct parse *p)
+{
+	if (!p->n_refused++)
+		p->refusal = arena_strdup(p->scratch, p->err->msg);
+	leave_out(p, "the pool");
+}
+
+int read_pools(struct parse *p, const struct item *value, pool_fn one, size_t max,
+	       struct pool_list *ret)
+{
+	int r = want(p, value, ITEM_LIST);
+
+	if (r < 0)
+		return r;
+	if (value->n_kids > max)
+		return refuse(p, value, "has %zu pools; at most %zu are served", value->n_kids,
+			      max);
+	ret->v = arena_array(p->scratch, value->n_kids, sizeof(*ret->v));
+	for (size_t i = 0; i < value->n_kids; i++) {
+		struct pool_entry entry = { .at = &value->kids[i] };
+
+		railmate_pool_defaults(&entry.pool);
+		r = one(p, &value->kids[i], &entry);
+		if (r == 0)
+			r = check_unique(p, ret, &entry);
+		if (r == 0)
+			ret->v[ret->n++] = entry;
+		else
+			leave_pool_out(p);
+	}
+	return 0;
+}
+
+/* A warning would not be seen: it may be the reason, as of a misspelt key. */
+int refuse_empty(const struct parse *p, const struct item *document, const char *list)
+{
+	const char *why = p->warnings.n ? p->warnings.v[0] : NULL;
+
+	if (p->n_refused == 1)
+		return err_set(p->err, EINVAL, "%s", p->refusal);
+	if (p->n_refused)
+		return err_set(p->err, EINVAL,
+			       "%s; none of the %zu other pools can be served either", p->refusal,
+			       p->n_refused - 1);
+	return refuse(p, document, "nothing to serve: '%s' must list at least one pool%s%s", list,
+		      why ? "; " : "", why ? why : "");
+}
+
+const struct pool_config *take_pools(struct parse *p, const struct pool_list *list)
+{
+	struct pool_config *pools = arena_array(p->out, list->n, sizeof(*pools));
+
+	for (size_t i = 0; i < list->n; i++)
+		pools[i] = list->v[i].pool;
+	return pools;
+}
