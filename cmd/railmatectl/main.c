@@ -152,14 +152,25 @@ static void print_notes(const struct machine *m)
 		fail(0, "%s", strbuf_str(&numa));
 }
 
+/* Everything that is wrong with the file is said at once. */
+static int refuse_file(const struct err *err, const struct strbuf *also)
+{
+	fail(0, "%s", err->msg);
+	for (char *rest = also->s, *line; rest && *rest;) {
+		line = strsep(&rest, "\n");
+		fail(0, "%s", line);
+	}
+	return EXIT_REFUSED;
+}
+
 int machine_open(struct machine *m)
 {
+	_cleanup_strbuf_ struct strbuf also = STRBUF_INIT;
 	struct err err = { 0 };
 
-	if (load_config(m->config_path, "intel.com", &m->cfg, &err) < 0)
-		return fail(EXIT_REFUSED, "%s", err.msg);
-	if (load_hints(m->hints_path, m->cfg, &err) < 0)
-		return fail(EXIT_REFUSED, "%s", err.msg);
+	if (load_config(m->config_path, "intel.com", &m->cfg, &also, &err) < 0 ||
+	    load_hints(m->hints_path, m->cfg, &also, &err) < 0)
+		return refuse_file(&err, &also);
 	if (sysroot_open(m->root_path, &m->root, &err) < 0)
 		return fail(EXIT_FAILED, "%s", err.msg);
 	if (load_node(m->root, m->cfg, NULL, &m->node, &err) < 0)

@@ -462,6 +462,24 @@ static void check_cdi_dir(const struct config *cfg, struct daemon_options *o)
 	o->cdi = CDI_OFF;
 }
 
+/* The file is refused; everything that is wrong with it is said at once. */
+static void say_refused(const struct err *err, const struct strbuf *also)
+{
+	log_error("config", "%s", err->msg);
+	for (char *rest = also->s, *line; rest && *rest;) {
+		line = strsep(&rest, "\n");
+		log_error("config", "%s", line);
+	}
+}
+
+static void say_sentences(const struct config *cfg)
+{
+	for (size_t i = 0; cfg && i < cfg->n_warnings; i++)
+		log_warn("config", "%s", cfg->warnings[i]);
+	for (size_t i = 0; cfg && i < cfg->n_errors; i++)
+		log_error("config", "%s", cfg->errors[i]);
+}
+
 int main(int argc, char **argv)
 {
 	struct command_line cl = {
@@ -488,8 +506,9 @@ int main(int argc, char **argv)
 		.prefix = "intel.com",
 		.level = LOG_LEVEL_INFO,
 	};
+	_cleanup_strbuf_ struct strbuf also = STRBUF_INIT;
 	struct err err = { 0 };
-	struct config *cfg;
+	struct config *cfg = NULL;
 	int r;
 
 	daemon_hold_signals(true);
@@ -502,19 +521,15 @@ int main(int argc, char **argv)
 	 * own. */
 	mallopt(M_ARENA_MAX, 1);
 	log_setup(cl.level, NULL, NULL);
-	if (load_config(cl.config_file, cl.prefix, &cfg, &err) < 0) {
-		log_error("config", "%s", err.msg);
-		return EXIT_REFUSED;
-	}
-	if (load_shared(cl.shared_config, cfg, &err) < 0 || load_hints(cl.hints, cfg, &err) < 0) {
-		log_error("config", "%s", err.msg);
+	if (load_config(cl.config_file, cl.prefix, &cfg, &also, &err) < 0 ||
+	    load_shared(cl.shared_config, cfg, &also, &err) < 0 ||
+	    load_hints(cl.hints, cfg, &also, &err) < 0) {
+		say_refused(&err, &also);
+		say_sentences(cfg);
 		config_free(cfg);
 		return EXIT_REFUSED;
 	}
-	for (size_t i = 0; i < cfg->n_warnings; i++)
-		log_warn("config", "%s", cfg->warnings[i]);
-	for (size_t i = 0; i < cfg->n_errors; i++)
-		log_error("config", "%s", cfg->errors[i]);
+	say_sentences(cfg);
 	if (cfg->n_errors && (cl.check || cl.strict)) {
 		config_free(cfg);
 		return EXIT_REFUSED;

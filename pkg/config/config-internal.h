@@ -25,10 +25,12 @@ struct parse {
 	struct err *err;
 	struct sentences warnings, errors;
 	const char *refusal; /* of the first pool that was left out; NULL: none was */
+	size_t refused_at;   /* its place among the errors */
 	size_t n_refused;    /* pools */
 };
 
 struct key;
+struct strbuf;
 typedef int (*read_fn)(struct parse *p, const struct item *value, const struct key *key, void *out);
 typedef int (*element_fn)(struct parse *p, const struct item *value, void *ret_element);
 
@@ -93,6 +95,8 @@ void config_warn(struct parse *p, const struct item *at, const char *fmt, ...)
 /* What was refused becomes an error of the configuration, and the rest is read on. what: "the key".
  */
 void leave_out(struct parse *p, const char *what);
+/* What a configuration that is refused has beside that: errors and warnings, one a line. */
+void put_sentences(const struct parse *p, struct strbuf *also);
 const char *shown(const struct parse *p, const struct item *string);
 
 int want(const struct parse *p, const struct item *value, enum item_type type);

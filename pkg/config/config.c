@@ -221,7 +221,7 @@ static void config_freep(struct config **cfg)
 }
 
 int config_parse(const char *text, size_t len, const char *name, const char *default_prefix,
-		 struct config **ret, struct err *err)
+		 struct config **ret, struct strbuf *also, struct err *err)
 {
 	_cleanup_arena_ struct arena *scratch = arena_new(4096);
 	_cleanup_(config_freep) struct config *cfg = config_new();
@@ -246,6 +246,8 @@ int config_parse(const char *text, size_t len, const char *name, const char *def
 		*ret = STEAL(cfg);
 	else if (err)
 		*err = own;
+	if (r < 0 && also)
+		put_sentences(&p, also);
 	return r;
 }
 

@@ -24,6 +24,7 @@
 
 struct arena;
 struct err;
+struct strbuf;
 struct topo_hints;
 
 struct index_range {
@@ -160,10 +161,11 @@ struct config {
  * (--resource-prefix), NULL for that plugin's (intel.com). A pool that cannot be served is left
  * out, so is a key of ours or a variable that cannot be understood: errors say so, with file, line,
  * key and legal values, and the rest is served. -EINVAL with such a sentence when nothing is left
- * to serve, or the file is no configuration.
+ * to serve, or the file is no configuration; what else is wrong with it, and its warnings, are then
+ * added to `also` (NULL: nobody asks), one a line.
  */
 int config_parse(const char *text, size_t len, const char *name, const char *default_prefix,
-		 struct config **ret, struct err *err);
+		 struct config **ret, struct strbuf *also, struct err *err);
 /* What runs without a file: one pool rdma/vf of every VF that has an RDMA device. */
 struct config *config_default(void);
 /* What auto comes to for this pool; why is copied. Before anybody makes a node of cfg, or reads

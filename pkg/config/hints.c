@@ -150,12 +150,13 @@ static void add_warnings(const struct parse *p, struct config *cfg)
 }
 
 int config_parse_hints(const char *text, size_t len, const char *name, struct config *cfg,
-		       struct err *err)
+		       struct strbuf *also, struct err *err)
 {
 	_cleanup_arena_ struct arena *scratch = arena_new(4096);
 	struct topo_hints *hints = arena_alloc(cfg->arena, sizeof(*hints));
+	struct err own = { 0 };
 	struct hints_parse h = {
-		.p = { .name = name, .out = cfg->arena, .scratch = scratch, .err = err },
+		.p = { .name = name, .out = cfg->arena, .scratch = scratch, .err = &own },
 		.seen = arena_array(scratch, ADDRESSES_MAX, sizeof(struct seen))
 	};
 	const struct item *document;
@@ -164,11 +165,16 @@ int config_parse_hints(const char *text, size_t len, const char *name, struct co
 	if (len > HINTS_BYTES_MAX)
 		return err_set(err, EINVAL, "%s: has %zu bytes; hints have at most %u", name, len,
 			       HINTS_BYTES_MAX);
-	r = document_parse(text, len, name, scratch, &document, err);
+	r = document_parse(text, len, name, scratch, &document, &own);
 	if (r == 0)
 		r = read_hints(&h.p, document, hints);
-	if (r < 0)
+	if (r < 0) {
+		if (also)
+			put_sentences(&h.p, also);
+		if (err)
+			*err = own;
 		return r;
+	}
 	hints->source = arena_strdup(cfg->arena, name);
 	add_warnings(&h.p, cfg);
 	cfg->hints = hints;

@@ -13,12 +13,13 @@
 
 struct config;
 struct err;
+struct strbuf;
 
 #define HINTS_BYTES_MAX (1u << 20)
 
 /* Into cfg->hints; warnings are added to cfg's. -EINVAL with a sentence that names file, line, key
- * and legal values: cfg is as before. */
+ * and legal values: cfg is as before, and `also` as of config_parse(). */
 int config_parse_hints(const char *text, size_t len, const char *name, struct config *cfg,
-		       struct err *err);
+		       struct strbuf *also, struct err *err);
 
 #endif

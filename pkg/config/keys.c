@@ -45,12 +45,65 @@ void config_warn(struct parse *p, const struct item *at, const char *fmt, ...)
 	va_end(ap);
 }
 
-void leave_out(struct parse *p, const char *what)
+static void add_error(struct parse *p, const char *text)
 {
 	if (p->errors.n++ < WARNINGS_MAX)
-		p->errors.v[p->errors.n - 1] =
-			arena_printf(p->out, "%s; %s is left out", p->err->msg, what);
+		p->errors.v[p->errors.n - 1] = text;
 	*p->err = (struct err) { 0 };
+}
+
+void leave_out(struct parse *p, const char *what)
+{
+	add_error(p, arena_printf(p->out, "%s; %s is left out", p->err->msg, what));
+}
+
+/* What is refused is read on, for what else is wrong with it: the first refusal is the reason. */
+struct refusal {
+	int r;
+	struct err err;
+};
+
+static void read_on(struct parse *p, int r, struct refusal *first)
+{
+	if (r == 0)
+		return;
+	if (first->r == 0) {
+		*first = (struct refusal) { r, *p->err };
+		*p->err = (struct err) { 0 };
+	} else {
+		add_error(p, arena_strdup(p->out, p->err->msg));
+	}
+}
+
+/* Nobody reads more errors. */
+static bool is_enough(const struct parse *p, const struct refusal *first)
+{
+	return first->r < 0 && p->errors.n >= WARNINGS_MAX;
+}
+
+static int settle(const struct parse *p, const struct refusal *first)
+{
+	if (first->r < 0)
+		*p->err = first->err;
+	return first->r;
+}
+
+static void put_list(const struct parse *p, const struct sentences *s, size_t skip,
+		     const char *kind, struct strbuf *also)
+{
+	for (size_t i = 0; i < s->n && i < WARNINGS_MAX; i++) {
+		if (i != skip)
+			strbuf_printf(also, "%s\n", s->v[i]);
+	}
+	if (s->n > WARNINGS_MAX)
+		strbuf_printf(also, "%s: %zu more %s like these\n", p->name, s->n - WARNINGS_MAX,
+			      kind);
+}
+
+void put_sentences(const struct parse *p, struct strbuf *also)
+{
+	put_list(p, &p->errors, p->n_refused ? p->refused_at : SIZE_MAX, "errors", also);
+	put_list(p, &p->warnings, SIZE_MAX, "warnings", also);
 }
 
 const char *shown(const struct parse *p, const struct item *string)
@@ -184,13 +237,17 @@ static void unknown_member(struct parse *p, const struct item *member, const str
 int read_members(struct parse *p, const struct item *object, const struct key_set *set, void *out)
 {
 	const struct item *seen[KEYS_PER_SET_MAX] = { NULL };
+	struct refusal first = { 0 };
 	int r = want(p, object, ITEM_OBJECT);
 
 	assert(set->n <= KEYS_PER_SET_MAX);
-	for (size_t i = 0; r == 0 && i < object->n_kids; i++) {
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < object->n_kids && !is_enough(p, &first); i++) {
 		const struct item *kid = &object->kids[i];
 		const struct key *key = key_find(set, kid->key);
 
+		r = 0;
 		if (!key) {
 			unknown_member(p, kid, set);
 		} else if (seen[key - set->keys]) {
@@ -200,27 +257,27 @@ int read_members(struct parse *p, const struct item *object, const struct key_se
 			seen[key - set->keys] = kid;
 			r = kid->type == ITEM_NULL ? 0 : key->read(p, kid, key, out);
 		}
-		if (r < 0 && set->lenient && !(key && key->vital)) {
+		if (r < 0 && set->lenient && !(key && key->vital))
 			leave_out(p, "the key");
-			r = 0;
-		}
+		else
+			read_on(p, r, &first);
 	}
-	return r;
+	return settle(p, &first);
 }
 
 int read_list(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
+	struct refusal first = { 0 };
 	int r = want(p, value, ITEM_LIST);
 	char *elements;
 
 	if (r < 0)
 		return r;
 	elements = arena_array(p->out, value->n_kids, key->size);
-	for (size_t i = 0; i < value->n_kids; i++) {
-		r = key->element(p, &value->kids[i], elements + i * key->size);
-		if (r < 0)
-			return r;
-	}
+	for (size_t i = 0; i < value->n_kids && !is_enough(p, &first); i++)
+		read_on(p, key->element(p, &value->kids[i], elements + i * key->size), &first);
+	if (first.r < 0)
+		return settle(p, &first);
 	memcpy((char *)out + key->at, &elements, sizeof(elements));
 	memcpy((char *)out + key->count, &value->n_kids, sizeof(value->n_kids));
 	return 0;

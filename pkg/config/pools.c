@@ -1,6 +1,7 @@
 /* The list of pools, which both kinds of configuration have: names, and which pools are left out.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -75,11 +76,21 @@ static int check_unique(const struct parse *p, const struct pool_list *list,
 	return 0;
 }
 
-static void leave_pool_out(struct parse *p)
+/* The reason comes before what else is wrong with the pool: that is from `at` on. */
+static void leave_pool_out(struct parse *p, size_t at)
 {
-	if (!p->n_refused++)
+	const char **v = p->errors.v, *last;
+
+	if (!p->n_refused++) {
 		p->refusal = arena_strdup(p->scratch, p->err->msg);
+		p->refused_at = at;
+	}
 	leave_out(p, "the pool");
+	if (p->errors.n > WARNINGS_MAX)
+		return;
+	last = v[p->errors.n - 1];
+	memmove(&v[at + 1], &v[at], (p->errors.n - 1 - at) * sizeof(*v));
+	v[at] = last;
 }
 
 int read_pools(struct parse *p, const struct item *value, pool_fn one, size_t max,
@@ -95,6 +106,7 @@ int read_pools(struct parse *p, const struct item *value, pool_fn one, size_t ma
 	ret->v = arena_array(p->scratch, value->n_kids, sizeof(*ret->v));
 	for (size_t i = 0; i < value->n_kids; i++) {
 		struct pool_entry entry = { .at = &value->kids[i] };
+		size_t n_errors = p->errors.n;
 
 		railmate_pool_defaults(&entry.pool);
 		r = one(p, &value->kids[i], &entry);
@@ -103,24 +115,20 @@ int read_pools(struct parse *p, const struct item *value, pool_fn one, size_t ma
 		if (r == 0)
 			ret->v[ret->n++] = entry;
 		else
-			leave_pool_out(p);
+			leave_pool_out(p, n_errors);
 	}
 	return 0;
 }
 
-/* A warning would not be seen: it may be the reason, as of a misspelt key. */
 int refuse_empty(const struct parse *p, const struct item *document, const char *list)
 {
-	const char *why = p->warnings.n ? p->warnings.v[0] : NULL;
-
 	if (p->n_refused == 1)
 		return err_set(p->err, EINVAL, "%s", p->refusal);
 	if (p->n_refused)
 		return err_set(p->err, EINVAL,
 			       "%s; none of the %zu other pools can be served either", p->refusal,
 			       p->n_refused - 1);
-	return refuse(p, document, "nothing to serve: '%s' must list at least one pool%s%s", list,
-		      why ? "; " : "", why ? why : "");
+	return refuse(p, document, "nothing to serve: '%s' must list at least one pool", list);
 }
 
 const struct pool_config *take_pools(struct parse *p, const struct pool_list *list)

@@ -156,7 +156,7 @@ static size_t append(struct arena *arena, const struct sentences *more, const ch
 }
 
 int config_parse_shared(const char *text, size_t len, const char *name, struct config *cfg,
-			struct err *err)
+			struct strbuf *also, struct err *err)
 {
 	_cleanup_arena_ struct arena *scratch = arena_new(4096);
 	struct err own = { 0 };
@@ -172,6 +172,8 @@ int config_parse_shared(const char *text, size_t len, const char *name, struct c
 	if (r == 0)
 		r = read_document(&p, document, &pools);
 	if (r < 0) {
+		if (also)
+			put_sentences(&p, also);
 		if (err)
 			*err = own;
 		return r;

@@ -52,7 +52,8 @@ int load_file(const char *path, size_t max, char **ret, size_t *ret_len, struct 
 	return 0;
 }
 
-int load_config(const char *path, const char *default_prefix, struct config **ret, struct err *err)
+int load_config(const char *path, const char *default_prefix, struct config **ret,
+		struct strbuf *also, struct err *err)
 {
 	_cleanup_free_ char *text = NULL;
 	size_t len;
@@ -65,10 +66,10 @@ int load_config(const char *path, const char *default_prefix, struct config **re
 	r = load_file(path, CONFIG_BYTES_MAX, &text, &len, err);
 	if (r < 0)
 		return r;
-	return config_parse(text, len, path, default_prefix, ret, err);
+	return config_parse(text, len, path, default_prefix, ret, also, err);
 }
 
-int load_hints(const char *path, struct config *cfg, struct err *err)
+int load_hints(const char *path, struct config *cfg, struct strbuf *also, struct err *err)
 {
 	_cleanup_free_ char *text = NULL;
 	size_t len;
@@ -76,7 +77,7 @@ int load_hints(const char *path, struct config *cfg, struct err *err)
 
 	if (r < 0 || !path)
 		return r;
-	return config_parse_hints(text, len, path, cfg, err);
+	return config_parse_hints(text, len, path, cfg, also, err);
 }
 
 int load_node(const struct sysroot *root, const struct config *cfg, const struct node *previous,
@@ -85,7 +86,7 @@ int load_node(const struct sysroot *root, const struct config *cfg, const struct
 	return load_node_seeded(root, cfg, previous, NULL, 0, ret, err);
 }
 
-int load_shared(const char *path, struct config *cfg, struct err *err)
+int load_shared(const char *path, struct config *cfg, struct strbuf *also, struct err *err)
 {
 	_cleanup_free_ char *text = NULL;
 	size_t len;
@@ -93,7 +94,7 @@ int load_shared(const char *path, struct config *cfg, struct err *err)
 
 	if (r < 0 || !path)
 		return r;
-	return config_parse_shared(text, len, path, cfg, err);
+	return config_parse_shared(text, len, path, cfg, also, err);
 }
 
 /* What a scan does not read for everybody. */

@@ -9,17 +9,19 @@ struct config;
 struct err;
 struct node;
 struct node_seed;
+struct strbuf;
 struct sysroot;
 
 /* At most max bytes of a file of this machine (not below a root) as a heap string; -EFBIG names the
  * limit. */
 int load_file(const char *path, size_t max, char **ret, size_t *ret_len, struct err *err);
-/* path NULL: the built-in pool. */
-int load_config(const char *path, const char *default_prefix, struct config **ret, struct err *err);
+/* path NULL: the built-in pool. also: as of config_parse(), config/config.h. */
+int load_config(const char *path, const char *default_prefix, struct config **ret,
+		struct strbuf *also, struct err *err);
 /* The operator's hints (config/hints.h) into cfg; path NULL: none. */
-int load_hints(const char *path, struct config *cfg, struct err *err);
+int load_hints(const char *path, struct config *cfg, struct strbuf *also, struct err *err);
 /* HCAs that containers share (config/shared.h) into cfg; path NULL: none. */
-int load_shared(const char *path, struct config *cfg, struct err *err);
+int load_shared(const char *path, struct config *cfg, struct strbuf *also, struct err *err);
 /* Scan below root and build the node; previous may be NULL. cfg outlives the node. */
 int load_node(const struct sysroot *root, const struct config *cfg, const struct node *previous,
 	      struct node **ret, struct err *err);

@@ -75,6 +75,14 @@ class CommandLine(ProgramTest):
         bad = {"resourceList": [{"resourceName": "a", "railmate": {"env": {"NCCL_IB_TC": "256"}}}]}
         self.refused(self.check(config=bad), 3, "NCCL_IB_TC", "the variable is left out")
 
+    def test_a_refused_file_is_told_all_that_is_wrong(self):
+        done = self.check(config={"resourceList": [{"resourceNme": "a", "selectors": {"isRdma": 1}}], "railmte": {}})
+        self.assertEqual((done.returncode, done.stdout), (3, ""))
+        lines = done.stderr.splitlines()
+        self.assertEqual(len(lines), 3)
+        for line, word in zip(lines, ("isRdma", "did you mean 'resourceName'", "did you mean 'railmate'")):
+            self.assertIn(word, line)
+
     def test_an_unknown_variable_is_taken_with_a_warning(self):
         done = self.check("--strict-config", config={"resourceList": [
             {"resourceName": "a", "selectors": {"isRdma": True}, "railmate": {"env": {"NCCL_OF_NEXT_YEAR": "1"}}}]})

@@ -62,8 +62,9 @@ static void check_pool(const struct pool_config *pool)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct config *cfg = NULL;
+	_cleanup_strbuf_ struct strbuf also = STRBUF_INIT;
 	struct err err = { 0 };
-	int r = config_parse((const char *)data, size, "config.json", "rdma", &cfg, &err);
+	int r = config_parse((const char *)data, size, "config.json", "rdma", &cfg, &also, &err);
 
 	if (r < 0) {
 		assert(r == -EINVAL && err.code == EINVAL && str_starts(err.msg, "config.json:"));

@@ -30,9 +30,10 @@ static void look_with(const struct topo_hints *hints)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct config *cfg = config_default();
+	_cleanup_strbuf_ struct strbuf also = STRBUF_INIT;
 	struct err err = { 0 };
 
-	if (config_parse_hints((const char *)data, size, "hints.json", cfg, &err) == 0) {
+	if (config_parse_hints((const char *)data, size, "hints.json", cfg, &also, &err) == 0) {
 		assert(cfg->hints && cfg->hints->n_groups);
 		look_with(cfg->hints);
 	} else {

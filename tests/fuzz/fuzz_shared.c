@@ -25,8 +25,9 @@ static void check_pool(const struct pool_config *pool)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct config *cfg = config_default();
+	_cleanup_strbuf_ struct strbuf also = STRBUF_INIT;
 	struct err err = { 0 };
-	int r = config_parse_shared((const char *)data, size, "shared.json", cfg, &err);
+	int r = config_parse_shared((const char *)data, size, "shared.json", cfg, &also, &err);
 
 	if (r < 0) {
 		assert(r == -EINVAL && str_starts(err.msg, "shared.json:") &&

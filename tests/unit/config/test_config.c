@@ -22,7 +22,7 @@ static struct config *parse(const char *text)
 {
 	struct config *cfg = NULL;
 	struct err err = { 0 };
-	int r = config_parse(text, strlen(text), "config.json", "nvidia.com", &cfg, &err);
+	int r = config_parse(text, strlen(text), "config.json", "nvidia.com", &cfg, NULL, &err);
 
 	if (r < 0)
 		fail_msg("%s", err.msg);
@@ -113,7 +113,7 @@ static void without_a_default_prefix_it_is_the_peers(void **state)
 	struct err err = { 0 };
 
 	(void)state;
-	assert_int_equal(config_parse(text, strlen(text), "c", NULL, &cfg, &err), 0);
+	assert_int_equal(config_parse(text, strlen(text), "c", NULL, &cfg, NULL, &err), 0);
 	assert_string_equal(cfg->pools[0].resource, "intel.com/vf");
 }
 

@@ -21,7 +21,7 @@ static struct config *read_hints(const char *text)
 	struct config *cfg = config_default();
 	struct err err = { 0 };
 
-	if (config_parse_hints(text, strlen(text), "h.json", cfg, &err) < 0)
+	if (config_parse_hints(text, strlen(text), "h.json", cfg, NULL, &err) < 0)
 		fail_msg("%s", err.msg);
 	return cfg;
 }
@@ -103,9 +103,9 @@ static void what_is_wrong_is_refused_with_its_line(void **state)
 		struct config *cfg = config_default();
 		struct err err = { 0 };
 
-		assert_int_equal(
-			config_parse_hints(rows[i].text, strlen(rows[i].text), "h.json", cfg, &err),
-			-EINVAL);
+		assert_int_equal(config_parse_hints(rows[i].text, strlen(rows[i].text), "h.json",
+						    cfg, NULL, &err),
+				 -EINVAL);
 		if (!str_starts(err.msg, rows[i].where) || !strstr(err.msg, rows[i].what))
 			fail_msg("%s\n→ %s", rows[i].text, err.msg);
 		assert_null(cfg->hints);
@@ -120,14 +120,14 @@ static void too_much_is_refused(void **state)
 	struct err err = { 0 };
 
 	(void)state;
-	assert_int_equal(config_parse_hints("{}", HINTS_BYTES_MAX + 1, "h.json", cfg, &err),
+	assert_int_equal(config_parse_hints("{}", HINTS_BYTES_MAX + 1, "h.json", cfg, NULL, &err),
 			 -EINVAL);
 	assert_non_null(strstr(err.msg, "bytes"));
 	strbuf_puts(&text, "{\"groups\": [");
 	for (int i = 0; i < 257; i++)
 		strbuf_printf(&text, "%s{}", i ? "," : "");
 	strbuf_puts(&text, "]}");
-	assert_int_equal(config_parse_hints(strbuf_str(&text), text.len, "h.json", cfg, &err),
+	assert_int_equal(config_parse_hints(strbuf_str(&text), text.len, "h.json", cfg, NULL, &err),
 			 -EINVAL);
 	assert_non_null(strstr(err.msg, "257 groups"));
 	config_free(cfg);
@@ -144,7 +144,7 @@ static void addresses_have_a_limit(void **state)
 	for (int i = 0; i < 4097; i++)
 		strbuf_printf(&text, "%s\"%04x:00:00.0\"", i ? "," : "", i);
 	strbuf_puts(&text, "]}]}");
-	assert_int_equal(config_parse_hints(strbuf_str(&text), text.len, "h.json", cfg, &err),
+	assert_int_equal(config_parse_hints(strbuf_str(&text), text.len, "h.json", cfg, NULL, &err),
 			 -EINVAL);
 	assert_non_null(strstr(err.msg, "more than 4096 addresses"));
 	config_free(cfg);

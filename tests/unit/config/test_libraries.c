@@ -28,7 +28,7 @@ static int parse(const char *members, const char *link_types, struct config **re
 		"\"isRdma\": true}, \"railmate\": {\n%s}}]}",
 		link_types, members);
 
-	return config_parse(text, strlen(text), "config.json", "rdma", ret, err);
+	return config_parse(text, strlen(text), "config.json", "rdma", ret, NULL, err);
 }
 
 static struct config *accepted(const char *members, const char *link_types)
@@ -91,8 +91,8 @@ static void without_a_word_a_pool_is_nccls(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
 		_cleanup_config_ struct config *cfg = NULL;
 
-		assert_int_equal(config_parse(texts[i], strlen(texts[i]), "x", "rdma", &cfg, NULL),
-				 0);
+		assert_int_equal(
+			config_parse(texts[i], strlen(texts[i]), "x", "rdma", &cfg, NULL, NULL), 0);
 		defaults(&cfg->pools[0]);
 	}
 }

@@ -30,7 +30,7 @@ static struct config *read_text(const char *text)
 	struct config *cfg = config_default();
 	struct err err = { 0 };
 
-	if (config_parse_shared(text, strlen(text), "s.json", cfg, &err) < 0)
+	if (config_parse_shared(text, strlen(text), "s.json", cfg, NULL, &err) < 0)
 		fail_msg("%s", err.msg);
 	return cfg;
 }
@@ -141,9 +141,9 @@ static void a_file_without_entries_is_refused(void **state)
 		_cleanup_config_ struct config *cfg = config_default();
 		struct err err = { 0 };
 
-		assert_int_equal(
-			config_parse_shared(rows[i][0], strlen(rows[i][0]), "s.json", cfg, &err),
-			-EINVAL);
+		assert_int_equal(config_parse_shared(rows[i][0], strlen(rows[i][0]), "s.json", cfg,
+						     NULL, &err),
+				 -EINVAL);
 		assert_string_equal(err.msg, rows[i][1]);
 		assert_int_equal(cfg->n_shared, 0);
 	}

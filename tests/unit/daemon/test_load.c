@@ -30,7 +30,7 @@ static size_t devices_of(const char *selector)
 
 	snprintf(text, sizeof(text),
 		 "{\"resourceList\": [{\"resourceName\": \"vf\", \"selectors\": {%s}}]}", selector);
-	assert_int_equal(config_parse(text, strlen(text), "c", NULL, &cfg, NULL), 0);
+	assert_int_equal(config_parse(text, strlen(text), "c", NULL, &cfg, NULL, NULL), 0);
 	assert_int_equal(load_node(root, cfg, NULL, &node, NULL), 0);
 	n = node->pools[0].n_devs;
 	node_unref(node);

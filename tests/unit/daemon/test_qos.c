@@ -46,7 +46,7 @@ static struct node *node_with(const char *env, struct config **ret_cfg)
 			  env);
 	struct err err = { 0 };
 
-	if (config_parse(text, strlen(text), "test", "rdma", ret_cfg, &err) < 0)
+	if (config_parse(text, strlen(text), "test", "rdma", ret_cfg, NULL, &err) < 0)
 		fail_msg("%s", err.msg);
 	return node_new(synth_inventory("switch:2 gpu:1 pf:1 vf:2"), *ret_cfg, NULL);
 }

@@ -296,7 +296,7 @@ static inline void end(void *arg)
 static inline int set_up_with(const char *text)
 {
 	a = arena_new(0);
-	assert_int_equal(config_parse(text, strlen(text), "config", NULL, &cfg, NULL), 0);
+	assert_int_equal(config_parse(text, strlen(text), "config", NULL, &cfg, NULL, NULL), 0);
 	m = machine_open(MACHINE, cfg);
 	socket_path = arena_printf(a, "%s/pods.sock", m.dir);
 	checkpoint = arena_printf(a, "%s/checkpoint", m.dir);

@@ -133,7 +133,7 @@ struct config *machine_config(const char *text)
 	struct config *cfg = NULL;
 	struct err err = { 0 };
 
-	if (config_parse(text, strlen(text), "config.json", "rdma", &cfg, &err) < 0)
+	if (config_parse(text, strlen(text), "config.json", "rdma", &cfg, NULL, &err) < 0)
 		fail_msg("%s", err.msg);
 	return cfg;
 }
