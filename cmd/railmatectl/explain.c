@@ -7,6 +7,7 @@
 #include "ask_ledger.h"
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "control/control.h"
@@ -93,23 +94,16 @@ static int tell_last(struct telling *t)
 	return EXIT_DONE;
 }
 
-static bool has_chosen(const struct ledger_decision *d, const char *vf)
-{
-	for (size_t i = 0; i < d->n_chosen; i++) {
-		if (str_eq(d->chosen[i], vf))
-			return true;
-	}
-	return false;
-}
-
 static int tell_vf(struct telling *t)
 {
 	const struct ledger_hold *h = ledger_find(t->ledger, t->req->vf);
 	const struct ledger_decision *d = h ? ledger_decision(t->ledger, h->decision) : NULL;
 
 	for (size_t i = ledger_decisions(t->ledger); !h && !d && i-- > 0;) {
-		if (has_chosen(ledger_decision_at(t->ledger, i), t->req->vf))
-			d = ledger_decision_at(t->ledger, i);
+		const struct ledger_decision *made = ledger_decision_at(t->ledger, i);
+
+		if (list_has(made->chosen, made->n_chosen, t->req->vf))
+			d = made;
 	}
 	if (d)
 		tell_decision(t, d);

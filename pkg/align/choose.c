@@ -5,6 +5,7 @@
 
 #include "align/align.h"
 #include "base/arena.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
@@ -24,29 +25,14 @@ struct scene {
 	struct align_in numbers;
 };
 
-static int by_number(const void *a, const void *b)
-{
-	int x = *(const int *)a, y = *(const int *)b;
-
-	return (x > y) - (x < y);
-}
-
 static int *sorted(const int *list, size_t n, struct arena *arena)
 {
 	int *out = arena_array(arena, n, sizeof(*out));
 
 	if (n > 0)
 		memcpy(out, list, n * sizeof(*out));
-	qsort(out, n, sizeof(*out), by_number);
+	qsort(out, n, sizeof(*out), list_by_int);
 	return out;
-}
-
-static bool listed(const int *list, size_t n, int item)
-{
-	for (size_t i = 0; i < n; i++)
-		if (list[i] == item)
-			return true;
-	return false;
 }
 
 /* A device that vanished is nowhere: a place of its own, far from everything. */
@@ -87,7 +73,7 @@ static bool is_down(const struct scene *s, int pci)
 
 static bool is_must(const struct scene *s, int dev)
 {
-	return listed(s->in->must, s->in->n_must, dev);
+	return list_has_int(s->in->must, s->in->n_must, dev);
 }
 
 /* VFs of lower rails come first, so that among equals they are taken: containers that need a part
@@ -158,8 +144,8 @@ static void set_free_gpus(struct scene *s)
 	for (size_t i = 0; i < inv->n_gpu; i++) {
 		int pci = inv->gpu[i].pci;
 
-		if (!listed(s->in->gpus, s->in->n_gpus, pci) &&
-		    !listed(s->in->busy_gpus, s->in->n_busy_gpus, pci))
+		if (!list_has_int(s->in->gpus, s->in->n_gpus, pci) &&
+		    !list_has_int(s->in->busy_gpus, s->in->n_busy_gpus, pci))
 			s->free_gpus[s->numbers.n_free++] = pci;
 	}
 }
@@ -196,7 +182,7 @@ static int *to_devs(const struct scene *s, const int *vfs, size_t n)
 
 	for (size_t i = 0; i < n; i++)
 		out[i] = s->devs[vfs[i]];
-	qsort(out, n, sizeof(*out), by_number);
+	qsort(out, n, sizeof(*out), list_by_int);
 	return out;
 }
 

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/config.h"
@@ -302,15 +303,6 @@ static void publish(struct daemon *d)
 	}
 }
 
-static bool has_note(const char *const *notes, size_t n, const char *note)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (!strcmp(notes[i], note))
-			return true;
-	}
-	return false;
-}
-
 /* A sentence is logged when it is new, not at every scan. What a pool misses on a node that is not
  * meant for it is no warning. */
 static void log_notes(const struct node *before, const struct node *now)
@@ -319,11 +311,11 @@ static void log_notes(const struct node *before, const struct node *now)
 
 	for (size_t i = 0; i < now->inv->n_notes; i++) {
 		if (!before ||
-		    !has_note(before->inv->notes, before->inv->n_notes, now->inv->notes[i]))
+		    !list_has(before->inv->notes, before->inv->n_notes, now->inv->notes[i]))
 			log_warn("discover", "%s", now->inv->notes[i]);
 	}
 	for (size_t i = 0; i < now->n_notes; i++) {
-		if (!before || !has_note(before->notes, before->n_notes, now->notes[i]))
+		if (!before || !list_has(before->notes, before->n_notes, now->notes[i]))
 			say("pool", "%s", now->notes[i]);
 	}
 }

@@ -156,17 +156,12 @@ static void runtime_done(struct evidence *e)
 
 static void ask_runtime(void *arg);
 
-static const char *copy(struct evidence *e, const char *sentence)
-{
-	return sentence ? arena_strdup(e->arena, sentence) : NULL;
-}
-
 static const char *no_cdi(struct evidence *e, const struct runtime_answer *answer)
 {
 	if (answer->cdi == RUNTIME_CDI || e->opt->cdi == CDI_ON)
 		return NULL;
 	if (answer->cdi == RUNTIME_NO_CDI)
-		return copy(e, answer->sentence);
+		return arena_strdup(e->arena, answer->sentence);
 	return arena_printf(e->arena,
 			    "it is not known whether the container runtime reads CDI specs: %s",
 			    answer->sentence);

@@ -46,19 +46,16 @@ struct unlisted *unlisted_new(uv_loop_t *loop, void (*came)(void *ctx), void *ct
 	return u;
 }
 
-static const char *copy(struct unlisted *u, const char *s)
-{
-	return s ? arena_strdup(u->arena, s) : NULL;
-}
-
 void unlisted_add(struct unlisted *u, const struct node_seed *seed)
 {
 	struct arrival *arrival;
 
 	pthread_mutex_lock(&u->lock);
 	arrival = arena_alloc(u->arena, sizeof(*arrival));
-	arrival->seed = (struct node_seed) { copy(u, seed->resource), copy(u, seed->vf),
-					     copy(u, seed->rdma), copy(u, seed->driver) };
+	arrival->seed = (struct node_seed) { arena_strdup(u->arena, seed->resource),
+					     arena_strdup(u->arena, seed->vf),
+					     arena_strdup(u->arena, seed->rdma),
+					     arena_strdup(u->arena, seed->driver) };
 	STAILQ_INSERT_TAIL(&u->coming, arrival, next);
 	pthread_mutex_unlock(&u->lock);
 	uv_async_send(&u->wake);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/scan-internal.h"
@@ -183,15 +184,10 @@ static int add_name(void *arg, const char *name)
 	return 0;
 }
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 void names_sort(struct names *names)
 {
 	if (names->n > 1)
-		qsort(names->v, names->n, sizeof(*names->v), by_name);
+		qsort(names->v, names->n, sizeof(*names->v), list_by_string);
 }
 
 int names_of(const struct dir *d, struct names *ret)

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/hosttree-internal.h"
@@ -67,11 +68,6 @@ void line_dir(struct strbuf *out, const char *path)
 	strbuf_putc(out, '\n');
 }
 
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* Does a sorted line start with "<kind> <path>/"? */
 static bool has_line_below(char *const *lines, size_t n, char kind, const char *path)
 {
@@ -111,7 +107,7 @@ void lines_sort(struct strbuf *b)
 		lines[n++] = line;
 	}
 	if (n > 1)
-		qsort(lines, n, sizeof(*lines), by_text);
+		qsort(lines, n, sizeof(*lines), list_by_string);
 	for (size_t i = 0; i < n; i++) {
 		if ((i && !strcmp(lines[i - 1], lines[i])) || is_needless(lines, n, lines[i]))
 			continue;

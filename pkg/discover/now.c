@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/scan-internal.h"
@@ -169,13 +170,6 @@ static bool read_gid(const struct dir *port, int index, struct gid_entry *ret)
 	return true;
 }
 
-static int by_number(const void *a, const void *b)
-{
-	int na = *(const int *)a, nb = *(const int *)b;
-
-	return (na > nb) - (na < nb);
-}
-
 /* Numbers that are names in a directory, sorted; a heap array. */
 static int *numbers_below(const struct dir *up, const char *sub, size_t *ret_n)
 {
@@ -189,7 +183,7 @@ static int *numbers_below(const struct dir *up, const char *sub, size_t *ret_n)
 		if (!str_to_int(names.v[i], &v) && v >= 0)
 			list[n++] = v;
 	}
-	qsort(list, n, sizeof(*list), by_number);
+	qsort(list, n, sizeof(*list), list_by_int);
 	*ret_n = n;
 	return list;
 }

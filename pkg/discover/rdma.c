@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "discover/scan-internal.h"
@@ -301,11 +302,6 @@ static void add_class_device(struct scan *s, const struct dir *class, const char
 		place_soft(s, name, rec);
 }
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Sorted list of what the records have under `uverbs` or `name`. */
 static const char **known(const struct scan *s, bool uverbs, size_t *ret_n)
 {
@@ -318,14 +314,14 @@ static const char **known(const struct scan *s, bool uverbs, size_t *ret_n)
 		if (text)
 			list[n++] = text;
 	}
-	qsort(list, n, sizeof(*list), by_name);
+	qsort(list, n, sizeof(*list), list_by_string);
 	*ret_n = n;
 	return list;
 }
 
 static bool is_known(const char *const *list, size_t n, const char *name)
 {
-	return bsearch(&name, list, n, sizeof(*list), by_name);
+	return bsearch(&name, list, n, sizeof(*list), list_by_string);
 }
 
 static void scan_class_devices(struct scan *s)

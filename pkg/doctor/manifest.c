@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "doctor/doctor-internal.h"
@@ -83,24 +84,11 @@ static char *acs_arg(const struct doctor_facts *f, const struct doctor_report *r
 			 strbuf_str(&list));
 }
 
-static bool holds(const struct args *a, const char *arg)
-{
-	for (size_t i = 0; i < a->n; i++) {
-		if (!strcmp(a->v[i], arg))
-			return true;
-	}
-	return false;
-}
-
 bool doctor_is_for_manifest(const struct doctor_check *check)
 {
 	static const char *const ids[] = { "iommu", "acs", "rccl-host" };
 
-	for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
-		if (!strcmp(check->id, ids[i]))
-			return true;
-	}
-	return false;
+	return list_has(ids, ARRAY_LEN(ids), check->id);
 }
 
 static void collect(const struct doctor_facts *f, const struct doctor_report *r, struct args *ret)
@@ -113,7 +101,7 @@ static void collect(const struct doctor_facts *f, const struct doctor_report *r,
 		assert(!arg || doctor_is_for_manifest(r->findings[i].check));
 		if (arg && str_starts(arg, ACS_KEY))
 			acs = true;
-		else if (arg && !holds(ret, arg))
+		else if (arg && !list_has((const char *const *)ret->v, ret->n, arg))
 			add(ret, xstrdup(arg));
 	}
 	if (acs)

@@ -1,6 +1,7 @@
 /* Are GPUs and VFs there, with the right driver, near each other, on links of full width? */
 #include <string.h>
 
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "doctor/doctor-internal.h"
@@ -68,11 +69,7 @@ static bool is_our_vf(const struct doctor_facts *f, int pci)
 
 	if (!hw_is_nic_vf(f->inv, pci))
 		return false;
-	for (size_t i = 0; i < f->n_nic; i++) {
-		if (f->nic[i] == place)
-			return true;
-	}
-	return false;
+	return list_has_int(f->nic, f->n_nic, place);
 }
 
 static void run_driver(const struct doctor_facts *f, struct doctor_report *r)

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/list.h"
 #include "base/str.h"
 #include "doctor/doctor-internal.h"
 #include "hw/inventory.h"
@@ -15,15 +16,6 @@ static size_t ancestors(const struct hw_inventory *inv, int pci, int ret[WAY_MAX
 	return n;
 }
 
-static bool holds(const int *list, size_t n, int pci)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (list[i] == pci)
-			return true;
-	}
-	return false;
-}
-
 size_t doctor_way(const struct hw_inventory *inv, int a, int b, int ret[WAY_MAX], int *ret_common)
 {
 	int of_a[WAY_MAX], of_b[WAY_MAX];
@@ -31,11 +23,11 @@ size_t doctor_way(const struct hw_inventory *inv, int a, int b, int ret[WAY_MAX]
 
 	*ret_common = -1;
 	for (size_t i = 0; i < n_a && *ret_common < 0; i++) {
-		if (holds(of_b, n_b, of_a[i]))
+		if (list_has_int(of_b, n_b, of_a[i]))
 			*ret_common = (int)n;
 		ret[n++] = of_a[i];
 	}
-	for (size_t i = 0; i < n_b && n < WAY_MAX && !holds(ret, n, of_b[i]); i++)
+	for (size_t i = 0; i < n_b && n < WAY_MAX && !list_has_int(ret, n, of_b[i]); i++)
 		ret[n++] = of_b[i];
 	return n;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -82,15 +83,6 @@ static const struct holds_pod *find_pod(const struct holds_answer *answer, const
 			return &answer->pods[i];
 	}
 	return NULL;
-}
-
-static bool shows_container(const struct holds_pod *pod, const char *container)
-{
-	for (size_t i = 0; i < pod->n_containers; i++) {
-		if (str_eq(pod->containers[i], container))
-			return true;
-	}
-	return false;
 }
 
 /* --- a hold that is shown --- */
@@ -176,7 +168,8 @@ static bool pod_is_over(const struct judging *j, const struct ledger_hold *hold,
 			const struct holds_pod *pod)
 {
 	return !j->answer->active_only && holds_text(hold->owner.container) &&
-	       !has_lost_slot(j, hold) && shows_container(pod, hold->owner.container);
+	       !has_lost_slot(j, hold) &&
+	       list_has(pod->containers, pod->n_containers, hold->owner.container);
 }
 
 static void hold_is_missed(struct judging *j, struct sight *s)
@@ -365,15 +358,6 @@ const char *holds_checkpoint_uid(const struct holds_entry *v, size_t n, const ch
 	return uid;
 }
 
-static bool is_among(const char *const *ids, size_t n, const char *id)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (!strcmp(ids[i], id))
-			return true;
-	}
-	return false;
-}
-
 /* Its container has these, and no others of the resource. */
 static bool has_just(const struct holds_entry *v, size_t n, const struct holds_entry *one,
 		     const char *const *ids, size_t n_ids)
@@ -385,7 +369,7 @@ static bool has_just(const struct holds_entry *v, size_t n, const struct holds_e
 		    strcmp(v[i].container, one->container) != 0 ||
 		    strcmp(v[i].resource, one->resource) != 0)
 			continue;
-		if (!is_among(ids, n_ids, v[i].id))
+		if (!list_has(ids, n_ids, v[i].id))
 			return false;
 		count++;
 	}

@@ -86,11 +86,6 @@ static void weigh(struct holds *h, const struct holds_claim *c, struct holds_now
 	}
 }
 
-static const char *copy(struct holds *h, const char *s)
-{
-	return s ? arena_strdup(h->claims_arena, s) : NULL;
-}
-
 static void keep(struct holds *h, const struct holds_claim *c)
 {
 	struct holds_claim *kept;
@@ -99,13 +94,15 @@ static void keep(struct holds *h, const struct holds_claim *c)
 		h->claims_arena = arena_new(4096);
 	h->claims = xgrow(h->claims, &h->cap_claims, h->n_claims + 1, sizeof(*h->claims));
 	kept = &h->claims[h->n_claims++];
-	*kept = (struct holds_claim) { copy(h, c->vf),
-				       copy(h, c->resource),
-				       copy(h, c->slot),
-				       { copy(h, c->owner.ns), copy(h, c->owner.pod),
-					 copy(h, c->owner.uid), copy(h, c->owner.container) },
+	*kept = (struct holds_claim) { arena_strdup(h->claims_arena, c->vf),
+				       arena_strdup(h->claims_arena, c->resource),
+				       arena_strdup(h->claims_arena, c->slot),
+				       { arena_strdup(h->claims_arena, c->owner.ns),
+					 arena_strdup(h->claims_arena, c->owner.pod),
+					 arena_strdup(h->claims_arena, c->owner.uid),
+					 arena_strdup(h->claims_arena, c->owner.container) },
 				       c->number,
-				       copy(h, c->source) };
+				       arena_strdup(h->claims_arena, c->source) };
 }
 
 void holds_claimed(struct holds *h, const struct holds_claim *c, struct holds_now now)

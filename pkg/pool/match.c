@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/list.h"
 #include "base/str.h"
 #include "config/config.h"
 #include "hw/inventory.h"
@@ -95,11 +96,7 @@ static bool has_id(const uint16_t *list, size_t n, uint16_t id)
 
 static bool has_word(const char *const *list, size_t n, const char *word)
 {
-	for (size_t i = 0; i < n; i++) {
-		if (str_eq(list[i], word))
-			return true;
-	}
-	return !n;
+	return !n || list_has(list, n, word);
 }
 
 static bool has_address(const struct bdf *list, size_t n, struct bdf bdf)
@@ -113,11 +110,7 @@ static bool has_address(const struct bdf *list, size_t n, struct bdf bdf)
 
 static bool has_number(const int *list, size_t n, int number)
 {
-	for (size_t i = 0; i < n; i++) {
-		if (list[i] == number)
-			return true;
-	}
-	return !n;
+	return !n || list_has_int(list, n, number);
 }
 
 const struct pf_selector *match_deciding(const struct pf_selector *list, size_t n, const char *name)

@@ -18,15 +18,6 @@
 
 /* --- ids --- */
 
-static uint64_t hash_of(const char *s)
-{
-	uint64_t h = UINT64_C(14695981039346656037);
-
-	for (; *s; s++)
-		h = (h ^ (uint8_t)*s) * UINT64_C(1099511628211);
-	return h;
-}
-
 /*
  * A resource's prefix is a DNS name and has no '_': the first one tells where the prefix ended. A
  * name that is too long gives its end to a hash of the whole.
@@ -42,7 +33,7 @@ static void name_of(const char *resource, char name[PART_MAX + 1])
 		return;
 	}
 	snprintf(name, PART_MAX + 1, "%.*s-%016llx", PART_MAX - HASH_DIGITS - 1, resource,
-		 (unsigned long long)hash_of(resource));
+		 (unsigned long long)str_hash(resource));
 	slash = strchr(name, '/');
 	if (slash)
 		name[slash - name] = '_';

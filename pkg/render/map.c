@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/json.h"
+#include "base/list.h"
 #include "base/str.h"
 #include "config/config.h"
 #include "hw/inventory.h"
@@ -219,15 +220,6 @@ const char *render_map(const struct container *c, struct arena *arena)
 
 /* --- cufile.json --- */
 
-static bool is_listed(char *const *list, size_t n, const char *address)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (!strcmp(list[i], address))
-			return true;
-	}
-	return false;
-}
-
 /* Every IPv4 address that the VF's interfaces have in the container, once: RoCE v1 and v2 have an
  * entry each.
  */
@@ -246,7 +238,7 @@ static void put_addresses(struct json *j, const struct rail *rails, size_t n, st
 			char *address = arena_strdup(arena, gid_format(vf.gids[k].gid, arena));
 
 			if (!gid_is_ipv4(vf.gids[k].gid) || (vf.here && !vf.here[k]) ||
-			    is_listed(list, count, address))
+			    list_has((const char *const *)list, count, address))
 				continue;
 			list[count++] = address;
 			json_put_string(j, address);

@@ -3,20 +3,12 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "sim/idset.h"
 #include "sim/random.h"
 
 /* --- sets of ids --- */
-
-static bool ids_has(const struct ids *s, const char *id)
-{
-	for (size_t i = 0; i < s->n; i++) {
-		if (!strcmp(s->v[i], id))
-			return true;
-	}
-	return false;
-}
 
 static struct ids ids_room(struct arena *a, size_t n)
 {
@@ -102,7 +94,7 @@ struct numa_ask devman_hint(const struct devman_stock *stock, size_t count, stru
 
 static void take(struct devman_pick *p, const char *id)
 {
-	if (!p->needed || ids_has(&p->picked, id))
+	if (!p->needed || list_has((const char *const *)p->picked.v, p->picked.n, id))
 		return;
 	idset_add(p->taken, id);
 	p->picked.v[p->picked.n++] = arena_strdup(p->arena, id);
@@ -114,7 +106,7 @@ static void take_from(struct devman_pick *p, struct ids *from, const struct ids 
 {
 	random_shuffle(p->random, from->v, from->n, sizeof(char *));
 	for (size_t i = 0; i < from->n; i++) {
-		if (!only || ids_has(only, from->v[i]))
+		if (!only || list_has((const char *const *)only->v, only->n, from->v[i]))
 			take(p, from->v[i]);
 	}
 }
@@ -160,7 +152,7 @@ static enum devman_step ask_plugin(struct devman_pick *p, const struct ids *from
 	for (size_t i = 0; i < p->picked.n; i++)
 		all.v[all.n++] = p->picked.v[i];
 	for (size_t i = 0; i < from->n; i++) {
-		if (!ids_has(&p->picked, from->v[i]))
+		if (!list_has((const char *const *)p->picked.v, p->picked.n, from->v[i]))
 			all.v[all.n++] = from->v[i];
 	}
 	random_shuffle(p->random, all.v, all.n, sizeof(char *));

@@ -3,15 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "base/mem.h"
 
 bool idset_has(const struct idset *s, const char *id)
 {
-	for (size_t i = 0; i < s->n; i++) {
-		if (!strcmp(s->v[i], id))
-			return true;
-	}
-	return false;
+	return list_has((const char *const *)s->v, s->n, id);
 }
 
 void idset_add(struct idset *s, const char *id)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "choice/choice.h"
 #include "config/config.h"
@@ -294,19 +295,10 @@ static void leave(struct world *w, size_t number)
 	*h = (struct holding) { 0 };
 }
 
-static bool is_among(const struct ids *ids, const char *id)
-{
-	for (size_t i = 0; i < ids->n; i++) {
-		if (!strcmp(ids->v[i], id))
-			return true;
-	}
-	return false;
-}
-
 static bool same_ids(const struct ids *a, const struct ids *b)
 {
 	for (size_t i = 0; i < a->n; i++) {
-		if (!is_among(b, a->v[i]))
+		if (!list_has((const char *const *)b->v, b->n, a->v[i]))
 			return false;
 	}
 	return a->n == b->n;

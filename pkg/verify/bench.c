@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "verify/verify-internal.h"
@@ -21,20 +22,11 @@ struct words {
 	int n;
 };
 
-static bool is_one_of(const char *word, const char *const *list, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (!strcmp(word, list[i]))
-			return true;
-	}
-	return false;
-}
-
 static bool is_rate_unit(const char *word)
 {
 	static const char *const units[] = { "GB/s", "Gb/s", "GBps", "Gbps" };
 
-	return is_one_of(word, units, ARRAY_LEN(units));
+	return list_has(units, ARRAY_LEN(units), word);
 }
 
 /* Beside a heading or a number a unit is no column. A column may be called "ms". */
@@ -44,7 +36,7 @@ static bool is_beside(const char *word, bool heading)
 					     "MiB", "GiB", "us", "ms", "s" };
 
 	return word[0] == '(' || !strcmp(word, "#") || is_rate_unit(word) ||
-	       (!heading && is_one_of(word, units, ARRAY_LEN(units)));
+	       (!heading && list_has(units, ARRAY_LEN(units), word));
 }
 
 /* False: too long, or too many. */
