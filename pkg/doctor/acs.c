@@ -54,22 +54,14 @@ static const struct doctor_advice acs_far = {
 	"level is raised.",
 	{ NULL },
 };
+static const struct doctor_advice acs_board = {
+	"Ports redirect just what this board needs for GPUDirect RDMA.",
+	{ NULL },
+};
 static const struct doctor_advice acs_fine = {
 	"Switches on these ways let GPU and NIC talk to each other.",
 	{ NULL },
 };
-
-static const char *acs_words(const struct doctor_facts *f, int pci)
-{
-	static const char *const bits[] = { "SV", "TB", "RR", "CR", "UF", "EC", "DT" };
-	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
-
-	for (size_t i = 0; i < ARRAY_LEN(bits); i++) {
-		if (f->pci[pci].acs_ctrl & 1U << i)
-			strbuf_printf(&text, "%s%s", text.len ? " " : "", bits[i]);
-	}
-	return arena_strdup(f->arena, strbuf_str(&text));
-}
 
 /* Redirecting is what ports do where requests come in from below: those of switches, and root ports
  * where the way goes over the root complex. An unknown type counts. */
@@ -112,10 +104,11 @@ static void say_redirects(const struct doctor_facts *f, struct doctor_report *r,
 {
 	const struct doctor_advice *advice = redirect_advice(f, bridge, class);
 	const char *who = doctor_address(f, bridge);
-	struct doctor_finding *found = doctor_find(
-		r, advice == &acs_far ? DOCTOR_PASS : DOCTOR_WARN, advice, who,
-		"%s redirects (ACS %s) between GPU %s and NIC %s (%s).", who, acs_words(f, bridge),
-		doctor_address(f, gpu), doctor_address(f, nic), topo_class_name(class));
+	struct doctor_finding *found =
+		doctor_find(r, advice == &acs_far ? DOCTOR_PASS : DOCTOR_WARN, advice, who,
+			    "%s redirects (ACS %s) between GPU %s and NIC %s (%s).", who,
+			    doctor_acs_words(f, f->pci[bridge].acs_ctrl), doctor_address(f, gpu),
+			    doctor_address(f, nic), topo_class_name(class));
 
 	if (advice == &acs_on)
 		found->kernel_arg =
@@ -159,8 +152,6 @@ static void judge_acs_pair(const struct doctor_facts *f, struct doctor_report *r
 	size_t n = doctor_way(f->inv, gpu, nic, way, &common);
 
 	w->pairs++;
-	if (topo_between(f->topo, gpu, nic).direct)
-		return; /* what goes between them is on another way, with rules of its own */
 	for (size_t i = 0; i < n; i++) {
 		if (w->seen[way[i]] || (int)i == common || !is_ingress(f, way[i]))
 			continue;
@@ -187,6 +178,8 @@ static void run_acs(const struct doctor_facts *f, struct doctor_report *r)
 {
 	_cleanup_free_ bool *seen = xcalloc(f->inv->n_pci + 1, sizeof(*seen));
 	struct acs_walk w = { .seen = seen };
+	struct doctor_board board = doctor_board_of(f);
+	size_t right;
 
 	if (topo_flattened_vm(f->topo)) {
 		doctor_find(
@@ -194,8 +187,12 @@ static void run_acs(const struct doctor_facts *f, struct doctor_report *r)
 			"This virtual machine does not show the switches between GPUs and NICs.");
 		return;
 	}
+	right = doctor_judge_masks(f, r, &board, seen);
 	for (enum topo_class c = TOPO_PIX; c < TOPO_CLASS_MAX; c++)
 		judge_acs_class(f, r, &w, c);
+	if (right && doctor_worst_so_far(r) == DOCTOR_PASS)
+		doctor_find(r, DOCTOR_PASS, &acs_board, "host",
+			    "Ports with the ACS mask of their board's type: %zu.", right);
 	if (w.direct)
 		doctor_find(r, DOCTOR_PASS, &acs_direct, "host",
 			    "Bridges that redirect, with DT and ATS: %zu.", w.direct);
@@ -217,11 +214,11 @@ const struct doctor_check doctor_acs_checks[] = {
 	  "Decodes the ACS control word of every port that requests between a GPU and its nearest NICs come "
 	  "in by: downstream ports of switches, and root ports where the way goes over the host bridge. "
 	  "WARN: RR (request redirect), CR (completion redirect) or EC (egress control). SV and UF alone are "
-	  "harmless. Pairs that meet via a data direct function are not judged: their ports need other masks "
-	  "(rdma_topo check). PASS in spite of RR and CR: DT is set and GPU and NIC have ATS on, as virtual "
-	  "machines should have it. UNKNOWN: the word cannot be read, which takes CAP_SYS_ADMIN; or a "
-	  "virtual machine "
-	  "hides the switches.",
+	  "harmless. PASS in spite of RR and CR: DT is set and GPU and NIC have ATS on, as virtual "
+	  "machines should have it. On boards on which NVIDIA joins GPU and NIC (types DMA, inline and NUMA of "
+	  "rdma_topo) the ports are compared with the masks of the type instead, some of which redirect; WARN: "
+	  "a port differs. UNKNOWN: the word cannot be read, which takes CAP_SYS_ADMIN; a virtual machine "
+	  "hides the switches; or a data direct function stands where none is known to.",
 	  run_acs },
 };
 const size_t doctor_acs_checks_n = ARRAY_LEN(doctor_acs_checks);

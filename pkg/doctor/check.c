@@ -27,6 +27,7 @@ static const struct {
 	{ doctor_table_checks, &doctor_table_checks_n },
 	{ doctor_iommu_checks, &doctor_iommu_checks_n },
 	{ doctor_acs_checks, &doctor_acs_checks_n },
+	{ doctor_board_checks, &doctor_board_checks_n },
 	{ doctor_pcie_checks, &doctor_pcie_checks_n },
 	{ doctor_host_checks, &doctor_host_checks_n },
 	{ doctor_limit_checks, &doctor_limit_checks_n },

@@ -13,6 +13,7 @@ struct hw_pci;
 TABLE(doctor_place_checks);
 TABLE(doctor_iommu_checks);
 TABLE(doctor_acs_checks);
+TABLE(doctor_board_checks);
 TABLE(doctor_pcie_checks);
 TABLE(doctor_host_checks);
 
@@ -63,11 +64,51 @@ size_t doctor_way(const struct hw_inventory *inv, int a, int b, int ret[WAY_MAX]
 size_t doctor_nearest(const struct doctor_facts *f, int pci, int *ret, size_t max,
 		      enum topo_class *ret_class);
 
+/*
+ * board.c: where NVIDIA joins GPU and NIC on one board, ACS, ATS and IOMMU groups follow the
+ * board's type, not the rule for everybody's switches. Types and masks are those of rdma-core's
+ * kernel-boot/rdma_topo; another type is one that it does not know.
+ */
+enum doctor_board_type {
+	DOCTOR_BOARD_OTHER,
+	DOCTOR_BOARD_DMA,    /* a data direct function beside each GPU */
+	DOCTOR_BOARD_INLINE, /* the NIC's own switch is above the GPU */
+	DOCTOR_BOARD_NUMA,   /* GPUs directly below root ports of Grace or Vera */
+	DOCTOR_BOARD_MAX
+};
+
+struct doctor_complex {
+	int gpu, nic; /* nic: the data direct function of the DMA type */
+	int gpu_port, nic_port,
+		root; /* where requests of the two come in, and the root port above */
+};
+
+struct doctor_board {
+	enum doctor_board_type type;
+	struct doctor_complex *complex;
+	size_t n_complex;
+	int *unclear; /* data direct functions whose surroundings are of no known shape */
+	size_t n_unclear;
+	enum doctor_answer ats; /* of the inline type: have its NICs the capability? all or none */
+};
+struct doctor_board doctor_board_of(const struct doctor_facts *f);
+/* A NIC that such boards have: ConnectX-7 and later, BlueField-3; no VF. */
+bool doctor_is_board_nic(const struct hw_pci *p);
+/* Is the root port above it one of a CPU that GPUs are joined to by NVLink-C2C? */
+bool doctor_is_below_c2c_cpu(const struct hw_inventory *inv, int pci);
+/* "SV RR CR UF": an arena string. */
+const char *doctor_acs_words(const struct doctor_facts *f, uint16_t ctrl);
+/* Judges the ports that have a mask, and marks them in seen; returns how many are right. */
+size_t doctor_judge_masks(const struct doctor_facts *f, struct doctor_report *r,
+			  const struct doctor_board *b, bool *seen);
+
 /* "GPU 0000:1b:00.0 [H100]": an arena string. */
 const char *doctor_gpu_name(const struct doctor_facts *f, size_t gpu);
 /* "0000:18:00.0 (mlx5_0)" */
 const char *doctor_nic_name(const struct doctor_facts *f, int pci);
 const char *doctor_address(const struct doctor_facts *f, int pci);
+/* NUMA nodes without a CPU: memory of GPUs, or of CXL. */
+size_t doctor_n_memory_nodes(const struct hw_inventory *inv);
 bool doctor_has_vendor(const struct doctor_facts *f, const char *vendor);
 /* Is this one of the words of the kernel's command line? Neither when that is unknown. */
 enum doctor_answer doctor_boot_word(const struct doctor_host *h, const char *word);

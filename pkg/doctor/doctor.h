@@ -64,8 +64,12 @@ enum doctor_config {
 	DOCTOR_CONFIG_READ,
 };
 
+#define DOCTOR_GROUP_NONE    (-1) /* in no group, on a machine that shows its groups or has none */
+#define DOCTOR_GROUP_UNKNOWN (-2)
+
 struct doctor_pci { /* one for each of inv->pci, same index */
 	enum doctor_iommu iommu;
+	int iommu_group;	       /* its number, or one of the above */
 	enum doctor_config config;     /* of the classic part, which has the PCIe capability */
 	enum doctor_config config_ext; /* of the extended part, which has ACS and ATS */
 	int port_type;		       /* PCIe device/port type; -1 unknown or no PCIe capability */

@@ -2,6 +2,7 @@
  * line. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -207,10 +208,15 @@ static enum doctor_iommu read_group(const struct sysroot *root, const struct doc
 	char addr[BDF_STRLEN], group[32], text[32];
 	int r = sysroot_link_name(root, group, sizeof(group), "sys/bus/pci/devices/%s/iommu_group",
 				  bdf_format(f->inv->pci[pci].bdf, addr));
+	bool none = r == -ENOENT && (f->host.iommu_groups >= 0 || f->host.iommu_units >= 0);
+	uint64_t number;
 
+	f->pci[pci].iommu_group = none ? DOCTOR_GROUP_NONE
+				  : r >= 0 && str_to_u64(group, 10, INT_MAX, &number) >= 0
+					  ? (int)number
+					  : DOCTOR_GROUP_UNKNOWN;
 	if (r == -ENOENT)
-		return f->host.iommu_groups >= 0 || f->host.iommu_units >= 0 ? DOCTOR_IOMMU_NONE
-									     : DOCTOR_IOMMU_UNKNOWN;
+		return none ? DOCTOR_IOMMU_NONE : DOCTOR_IOMMU_UNKNOWN;
 	if (r < 0 ||
 	    sysroot_read(root, text, sizeof(text), "sys/kernel/iommu_groups/%s/type", group) < 0)
 		return DOCTOR_IOMMU_UNKNOWN;
@@ -235,15 +241,21 @@ static void read_functions(const struct sysroot *root, const struct doctor_facts
 	const struct hw_inventory *inv = f->inv;
 
 	for (size_t i = 0; i < inv->n_pci; i++)
-		f->pci[i] =
-			(struct doctor_pci) { .port_type = -1, .devctl = -1, .mps_supported = -1 };
+		f->pci[i] = (struct doctor_pci) { .iommu_group = DOCTOR_GROUP_UNKNOWN,
+						  .port_type = -1,
+						  .devctl = -1,
+						  .mps_supported = -1 };
 	for (size_t i = 0; i < inv->n_gpu; i++)
 		read_way(root, f, inv->gpu[i].pci);
 	for (size_t i = 0; i < f->n_nic; i++)
 		read_way(root, f, f->nic[i]);
 	for (size_t i = 0; i < inv->n_pci; i++) {
-		if (hw_find_gpu(inv, (int)i) < 0 && !hw_is_nic(&inv->pci[i]))
+		const struct hw_pci *p = &inv->pci[i];
+
+		if (hw_find_gpu(inv, (int)i) < 0 && !hw_is_nic(p) && !hw_is_data_direct(p))
 			continue;
+		if (hw_is_data_direct(p) || doctor_is_board_nic(p))
+			read_way(root, f, (int)i);
 		f->pci[i].iommu = read_group(root, f, (int)i);
 		if (inv->pci[i].physfn >= 0 && is_translated(f->pci[i].iommu))
 			doctor_read_config(root, f, (int)i);

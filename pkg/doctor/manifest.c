@@ -12,8 +12,13 @@
 #include "base/str.h"
 #include "doctor/doctor-internal.h"
 
-#define ACS_OPTION "disable_acs_redir="
-#define ACS_KEY	   "pci=" ACS_OPTION
+/* Options of pci= that have a list of devices; `may`: the characters of such a list. */
+static const struct list_option {
+	const char *name, *may;
+} list_options[] = {
+	{ "disable_acs_redir=", "0123456789abcdefABCDEFpci:./;" },
+	{ "config_acs=", "0123456789abcdefABCDEFpcix@:./;" },
+};
 
 struct args {
 	char **v;
@@ -51,37 +56,78 @@ static void add_device(struct strbuf *list, const char *device)
 		strbuf_printf(list, "%s%s", list->len ? ";" : "", device);
 }
 
+/* "pci=config_acs=…" → what is behind it; NULL: another argument. */
+static const char *value_of(const char *arg, const struct list_option *o)
+{
+	if (!arg || !str_starts(arg, "pci=") || !str_starts(arg + strlen("pci="), o->name))
+		return NULL;
+	return arg + strlen("pci=") + strlen(o->name);
+}
+
+/* Does a finding ask for something else at the same place ("MASK@PORT")? */
+static bool is_replaced(const struct doctor_report *r, const struct list_option *o,
+			const char *device)
+{
+	const char *place = strchr(device, '@');
+
+	for (size_t i = 0; place && i < r->n; i++) {
+		const char *value = value_of(r->findings[i].kernel_arg, o);
+
+		if (value && str_eq(strchr(value, '@'), place))
+			return true;
+	}
+	return false;
+}
+
 /* The option counts once, the last one: what the command line has already goes along, if it is what
  * it should be. */
-static void add_present(const struct doctor_facts *f, struct strbuf *list)
+static void add_present(const struct doctor_facts *f, const struct doctor_report *r,
+			const struct list_option *o, struct strbuf *list)
 {
 	const char *options = doctor_boot_value(f, "pci="),
-		   *at = options ? strstr(options, ACS_OPTION) : NULL;
-	_cleanup_free_ char *devices = at ? xstrdup(at + strlen(ACS_OPTION)) : NULL;
+		   *at = options ? strstr(options, o->name) : NULL;
+	_cleanup_free_ char *devices = at ? xstrdup(at + strlen(o->name)) : NULL;
 	char *save, *device;
 
 	if (!devices)
 		return;
 	devices[strcspn(devices, ",")] = '\0';
-	if (devices[strspn(devices, "0123456789abcdefABCDEFpci:./;")])
+	if (devices[strspn(devices, o->may)])
 		return;
-	for (device = strtok_r(devices, ";", &save); device; device = strtok_r(NULL, ";", &save))
-		add_device(list, device);
+	for (device = strtok_r(devices, ";", &save); device; device = strtok_r(NULL, ";", &save)) {
+		if (!is_replaced(r, o, device))
+			add_device(list, device);
+	}
 }
 
-static char *acs_arg(const struct doctor_facts *f, const struct doctor_report *r)
+/* All that findings ask of one option; NULL: nothing. */
+static char *list_arg(const struct doctor_facts *f, const struct doctor_report *r,
+		      const struct list_option *o)
 {
 	_cleanup_strbuf_ struct strbuf list = STRBUF_INIT;
+	bool any = false;
 
-	add_present(f, &list);
+	add_present(f, r, o, &list);
 	for (size_t i = 0; i < r->n; i++) {
-		const char *arg = r->findings[i].kernel_arg;
+		const char *value = value_of(r->findings[i].kernel_arg, o);
 
-		if (arg && str_starts(arg, ACS_KEY))
-			add_device(&list, arg + strlen(ACS_KEY));
+		if (value)
+			add_device(&list, value);
+		any = any || value;
 	}
-	return xasprintf(strchr(strbuf_str(&list), ';') ? "pci=\"" ACS_OPTION "%s\"" : ACS_KEY "%s",
+	if (!any)
+		return NULL;
+	return xasprintf(strchr(strbuf_str(&list), ';') ? "pci=\"%s%s\"" : "pci=%s%s", o->name,
 			 strbuf_str(&list));
+}
+
+static bool is_listed(const char *arg)
+{
+	for (size_t i = 0; i < ARRAY_LEN(list_options); i++) {
+		if (value_of(arg, &list_options[i]))
+			return true;
+	}
+	return false;
 }
 
 bool doctor_is_for_manifest(const struct doctor_check *check)
@@ -93,19 +139,20 @@ bool doctor_is_for_manifest(const struct doctor_check *check)
 
 static void collect(const struct doctor_facts *f, const struct doctor_report *r, struct args *ret)
 {
-	bool acs = false;
-
 	for (size_t i = 0; i < r->n; i++) {
 		const char *arg = r->findings[i].kernel_arg;
 
 		assert(!arg || doctor_is_for_manifest(r->findings[i].check));
-		if (arg && str_starts(arg, ACS_KEY))
-			acs = true;
-		else if (arg && !list_has((const char *const *)ret->v, ret->n, arg))
+		if (arg && !is_listed(arg) &&
+		    !list_has((const char *const *)ret->v, ret->n, arg))
 			add(ret, xstrdup(arg));
 	}
-	if (acs)
-		add(ret, acs_arg(f, r));
+	for (size_t i = 0; i < ARRAY_LEN(list_options); i++) {
+		char *arg = list_arg(f, r, &list_options[i]);
+
+		if (arg)
+			add(ret, arg);
+	}
 }
 
 static char *joined(const struct args *a)

@@ -197,10 +197,12 @@ static const struct doctor_advice path_c2c = {
 };
 
 /* Their PCIe link carries little: data reach NICs through the CPU to which the GPU is soldered. */
-static bool is_on_c2c(const struct hw_gpu *gpu)
+static bool is_on_c2c(const struct hw_inventory *inv, const struct hw_gpu *gpu)
 {
 	static const char *const models[] = { "GH200", "GB200", "GB300" };
 
+	if (doctor_is_below_c2c_cpu(inv, gpu->pci) && doctor_n_memory_nodes(inv))
+		return true;
 	for (size_t i = 0; gpu->model && i < ARRAY_LEN(models); i++) {
 		if (strstr(gpu->model, models[i]))
 			return true;
@@ -224,7 +226,7 @@ static void judge_path(const struct doctor_facts *f, struct doctor_report *r, si
 	else if (topo_flattened_vm(f->topo))
 		doctor_find(r, DOCTOR_UNKNOWN, &path_hidden, who,
 			    "%s: how far its NICs are is not visible.", doctor_gpu_name(f, gpu));
-	else if (class <= TOPO_NODE && is_on_c2c(&f->inv->gpu[gpu]))
+	else if (class <= TOPO_NODE && is_on_c2c(f->inv, &f->inv->gpu[gpu]))
 		doctor_find(r, DOCTOR_PASS, &path_c2c, who, "%s reaches %s by its CPU.",
 			    doctor_gpu_name(f, gpu), nic);
 	else

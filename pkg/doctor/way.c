@@ -85,6 +85,18 @@ bool doctor_has_vendor(const struct doctor_facts *f, const char *vendor)
 	return false;
 }
 
+size_t doctor_n_memory_nodes(const struct hw_inventory *inv)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < inv->n_numa; i++) {
+		const char *map = inv->numa[i].cpumap;
+
+		n += map && !map[strspn(map, "0,")];
+	}
+	return n;
+}
+
 /* --- the kernel's command line --- */
 
 /* The next word from *at on; its length, 0 at the end. A quoted blank belongs to its word, as in
