@@ -123,6 +123,8 @@ static const struct sample {
 	  "FAIL completion-retry-exceeded|log:6: NET/IB: Got completion" },
 	{ "nccl-2.30-ib-pass", VERDICT_PASS,
 	  "ib-0 GPU 0 rank 0 0000:9d:00.0  mlx5_12:1,mlx5_20:1  GDRDMA" },
+	{ "nccl-2.30-data-direct", VERDICT_PASS,
+	  "gb-0 GPU 0 rank 0 0009:06:00.0  mlx5_4:1,mlx5_8:1  GDRDMA  (4 of 4" },
 	{ "nccl-2.30-topology-xml", VERDICT_FAIL, "FAIL topology-xml|log:7: XML Parse error" },
 	{ "nccl-2.30-notpci", VERDICT_WARN,
 	  "WARN not-a-pci-device|WARN link-local-gid|no GDR gdr-misplaced" },
@@ -699,6 +701,34 @@ static void a_data_direct_function_is_its_hca(void **state)
 		VERDICT_WARN, "mlx5_4+mlx5_5  GDRDMA|WARN fused");
 }
 
+/* NCCL_IB_DATA_DIRECT=2: each HCA is there twice, and traffic over either is the HCA's. */
+static void an_hca_beside_its_data_direct_function_is_one(void **state)
+{
+	static const struct {
+		const char *channels, *words;
+		enum verdict verdict;
+	} rows[] = {
+		{ SEND P "Channel 01/0 : 0[0] -> 1[0] [send] via NET/IB/2/GDRDMA\n",
+		  "mlx5_4:1,mlx5_5:1  GDRDMA", VERDICT_PASS },
+		{ P "Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/1/GDRDMA(PCI)\n" P
+		    "Channel 01/0 : 0[0] -> 1[0] [send] via NET/IB/3/GDRDMA(PCI)\n",
+		  "mlx5_4:1,mlx5_5:1  GDRDMA", VERDICT_PASS },
+		{ SEND P "Channel 01/0 : 0[0] -> 1[0] [send] via NET/IB/1/GDRDMA\n",
+		  "WARN hca-unused", VERDICT_WARN },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_free_ char *log = xasprintf(
+			NET P
+			"NET/IB : Using [0]mlx5_4:1/IB [1]mlx5_4_dma:1/IB [2]mlx5_5:1/IB [3]mlx5_5_dma:1/IB "
+			"[RO]; OOB eth0:10.1.0.4<0>\n" BUS TWO "%s",
+			rows[i].channels);
+
+		assert_verdict(MAP(OWN "," OWN5), log, rows[i].verdict, rows[i].words);
+	}
+}
+
 /* As tutorials print it: without host and process, direction and out-of-band interface. */
 static void lines_of_a_tutorial_are_read(void **state)
 {
@@ -1062,6 +1092,7 @@ int main(void)
 		cmocka_unit_test(a_gpu_that_uses_another_ones_hca_is_a_warning),
 		cmocka_unit_test(another_gid_than_the_maps_is_a_warning),
 		cmocka_unit_test(a_data_direct_function_is_its_hca),
+		cmocka_unit_test(an_hca_beside_its_data_direct_function_is_one),
 		cmocka_unit_test(lines_of_a_tutorial_are_read),
 		cmocka_unit_test(the_maps_path_class_tells_why_not),
 		cmocka_unit_test(a_map_of_a_host_is_for_that_host_only),
