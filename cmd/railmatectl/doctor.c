@@ -12,7 +12,7 @@
 #include "railmatectl.h"
 
 struct request {
-	const char *only, *explain, *manifest;
+	const char *only, *explain, *manifest, *role;
 	bool json, list;
 	enum doctor_platform platform; /* of manifest */
 };
@@ -67,7 +67,7 @@ static int print_report(const struct patient *p, bool as_json)
 }
 
 /* An empty standard output has nothing in it that could be applied by mistake. */
-static int print_manifest(const struct patient *p, enum doctor_platform platform)
+static int print_manifest(const struct patient *p, const struct request *req)
 {
 	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
 
@@ -78,8 +78,8 @@ static int print_manifest(const struct patient *p, enum doctor_platform platform
 			fail(0, "%s is unknown, so nothing for it is in the manifest: %s",
 			     f->check->id, f->sentence);
 	}
-	if (!doctor_manifest(p->facts, p->report, platform, &out))
-		fail(0, "no finding can be fixed on the kernel's command line");
+	if (!doctor_manifest(p->facts, p->report, req->platform, req->role, &out))
+		fail(0, "no finding can be fixed on the kernel's command line or by a module");
 	return print_out(&out);
 }
 
@@ -140,11 +140,24 @@ static int explain(const char *id, bool as_json)
 
 /* --- command line --- */
 
+/* It becomes a label's value and a part of a name. */
+static bool is_role(const char *role)
+{
+	size_t len = strspn(role, "abcdefghijklmnopqrstuvwxyz0123456789-");
+
+	return len && !role[len] && len <= 40 && role[0] != '-' && role[len - 1] != '-';
+}
+
 static int check_request(struct request *req)
 {
 	if ((req->list || req->explain) && (req->only || req->manifest))
 		return fail(EXIT_USAGE,
 			    "--list and --explain take neither --only nor --fix-manifest");
+	if (req->role && !str_eq(req->manifest, "openshift"))
+		return fail(EXIT_USAGE, "--role is the node role of --fix-manifest openshift");
+	if (req->role && !is_role(req->role))
+		return fail(EXIT_USAGE, "--role: '%s' is not lower case letters, digits and '-'",
+			    req->role);
 	if (!req->manifest)
 		return EXIT_DONE;
 	if (req->json)
@@ -169,6 +182,7 @@ int cmd_doctor(int argc, char **argv)
 		{ "only", .value = &req.only },
 		{ "explain", .value = &req.explain },
 		{ "fix-manifest", .value = &req.manifest },
+		{ "role", .value = &req.role },
 		{ "list", .flag = &req.list },
 		{ "json", .flag = &req.json },
 	};
@@ -185,5 +199,5 @@ int cmd_doctor(int argc, char **argv)
 	r = examine(&p, &req);
 	if (r != EXIT_DONE)
 		return r;
-	return req.manifest ? print_manifest(&p, req.platform) : print_report(&p, req.json);
+	return req.manifest ? print_manifest(&p, &req) : print_report(&p, req.json);
 }

@@ -83,6 +83,7 @@ static const char usage_text[] =
 	"  --explain ID            what a check looks at, and what its verdicts mean\n"
 	"  --fix-manifest PLATFORM the change of the host that the findings ask for, ready to apply: grub,\n"
 	"                          openshift or talos\n"
+	"  --role ROLE             of --fix-manifest openshift: the pool of nodes; default: worker\n"
 	"options of verify:\n"
 	"  --map [HOST=]FILE,…     what containers were given (map.json); HOST: of that host's ranks only\n"
 	"  --counters begin FILE   keep the byte counters of all RDMA ports in FILE\n"

@@ -246,6 +246,9 @@ static void take_machine(struct capture *c)
 		{ "sys/kernel/mm/memory_peers/amdkfd", { "version", 0 } },
 		{ "sys/kernel/mm/memory_peers/nv_mem", { "version", 0 } },
 		{ "sys/module/ib_core/parameters", { "netns_mode", 0 } },
+		{ "sys/kernel/mm/memory_peers/nv_mem_nc", { "version", 0 } },
+		{ "sys/module/gdrdrv", { "version", 0 } },
+		{ "sys/module/nv_peer_mem", { "version", 0 } },
 		{ "sys/module/nvidia_fs", { "version", 0 } },
 		{ "sys/module/nvidia_peermem", { "version", 0 } },
 	};

@@ -59,6 +59,22 @@ static const struct attribute verbs_files[] = { { "dev", 0 },
 						{ "ibdev", 0 },
 						{ "abi_version", 0 } };
 
+/* MLNX_OFED's: which priorities have congestion control. */
+static void take_ecn(struct capture *c, const char *dir)
+{
+	static const char *const ends[] = { "roce_np", "roce_rp" };
+
+	for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+		for (int priority = 0; priority < 8; priority++) {
+			_cleanup_free_ char *name =
+				xasprintf("ecn/%s/enable/%d", ends[i], priority);
+			const struct attribute file = { name, 0 };
+
+			capture_files(c, dir, &file, 1);
+		}
+	}
+}
+
 static void take_net(struct capture *c, const char *dir)
 {
 	_cleanup_free_ char *device = xasprintf("%s/device", dir);
@@ -66,6 +82,7 @@ static void take_net(struct capture *c, const char *dir)
 
 	line_dir(c->out, dir);
 	capture_files(c, dir, net_files, ARRAY_LEN(net_files));
+	take_ecn(c, dir);
 	capture_link(c, device, target);
 }
 
@@ -279,12 +296,14 @@ static void take_bridge_config(struct capture *c, const char *path)
  * somebody will read. */
 static void take_device_config(struct capture *c, const char *dir, const char *path)
 {
+	static const struct attribute windows = { "resource", 0 };
 	_cleanup_strbuf_ struct strbuf value = STRBUF_INIT;
 	struct pci_conf conf = discover_pci_conf(c->root, path);
 	uint64_t vendor = 0, device = 0;
 
 	sysroot_read_u64(c->root, 16, &vendor, "%s/vendor", dir);
 	sysroot_read_u64(c->root, 16, &device, "%s/device", dir);
+	capture_files(c, dir, &windows, 1);
 	pci_conf_excerpt(&conf, (uint16_t)vendor, (uint16_t)device, &value);
 	if (value.len)
 		line_bytes(c->out, path, value.s, value.len);

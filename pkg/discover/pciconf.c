@@ -40,6 +40,10 @@ static bool take_pcie(struct pci_conf *c, const uint8_t *bytes, size_t n, unsign
 	c->flags = word_at(bytes, at + PCI_EXP_FLAGS);
 	c->devcap = dword_at(bytes, at + PCI_EXP_DEVCAP);
 	c->devctl = word_at(bytes, at + PCI_EXP_DEVCTL);
+	if ((c->flags & PCI_EXP_FLAGS_VERS) >= 2 && at + PCI_EXP_DEVSTA2 <= n) {
+		c->devcap2 = word_at(bytes, at + PCI_EXP_DEVCAP2);
+		c->devctl2 = word_at(bytes, at + PCI_EXP_DEVCTL2);
+	}
 	return true;
 }
 
@@ -122,7 +126,7 @@ static enum pci_conf_state read_extended(struct pci_conf *c, int fd)
 struct pci_conf discover_pci_conf(const struct sysroot *root, const char *path)
 {
 	_cleanup_close_ int fd = sysroot_openat(root, O_RDONLY | O_NONBLOCK, "%s", path);
-	struct pci_conf c = { .flags = -1, .devctl = -1 };
+	struct pci_conf c = { .flags = -1, .devctl = -1, .devcap2 = -1, .devctl2 = -1 };
 
 	if (fd < 0)
 		return c;
@@ -131,7 +135,7 @@ struct pci_conf discover_pci_conf(const struct sysroot *root, const char *path)
 		c.extended = read_extended(&c, fd);
 	/* A list that leads nowhere was no list before that either. */
 	if (c.classic == PCI_CONF_BROKEN)
-		c.flags = c.devctl = -1;
+		c.flags = c.devctl = c.devcap2 = c.devctl2 = -1;
 	if (c.extended == PCI_CONF_BROKEN)
 		c.has_acs = c.has_ats = false;
 	return c;
@@ -172,6 +176,10 @@ void pci_conf_excerpt(const struct pci_conf *c, uint16_t vendor, uint16_t device
 		put(bytes, PCIE_AT + PCI_EXP_FLAGS, (uint32_t)c->flags, 2);
 		put(bytes, PCIE_AT + PCI_EXP_DEVCAP, c->devcap, 4);
 		put(bytes, PCIE_AT + PCI_EXP_DEVCTL, (uint32_t)c->devctl, 2);
+		if (c->devctl2 >= 0) {
+			put(bytes, PCIE_AT + PCI_EXP_DEVCAP2, (uint32_t)c->devcap2, 2);
+			put(bytes, PCIE_AT + PCI_EXP_DEVCTL2, (uint32_t)c->devctl2, 2);
+		}
 	}
 	if (c->has_acs)
 		end = put_extended(bytes, end, PCI_EXT_CAP_ID_ACS, c->acs_cap, c->acs_ctrl,

@@ -27,6 +27,7 @@ struct pci_conf {
 	uint32_t devcap;
 	bool has_acs, has_ats; /* false means something only when extended is READ */
 	uint16_t acs_cap, acs_ctrl, ats_cap, ats_ctrl;
+	int devcap2, devctl2; /* -1 unknown, or a capability of version 1 */
 };
 
 /* path: of the file, below the root. Any thread. */

@@ -32,6 +32,8 @@ void doctor_read_config(const struct sysroot *root, const struct doctor_facts *f
 	p->config = state_of(conf.classic);
 	p->config_ext = state_of(conf.extended);
 	p->devctl = conf.devctl;
+	p->devcap2 = conf.devcap2;
+	p->devctl2 = conf.devctl2;
 	if (conf.flags >= 0) {
 		p->port_type = (conf.flags & PCI_EXP_FLAGS_TYPE) >> 4;
 		p->mps_supported = 128 << (conf.devcap & PCI_EXP_DEVCAP_PAYLOAD);

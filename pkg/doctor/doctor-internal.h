@@ -16,6 +16,9 @@ TABLE(doctor_acs_checks);
 TABLE(doctor_board_checks);
 TABLE(doctor_pcie_checks);
 TABLE(doctor_host_checks);
+TABLE(doctor_node_checks);
+TABLE(doctor_slot_checks);
+TABLE(doctor_module_checks);
 
 struct doctor_report {
 	struct arena *arena;
@@ -115,5 +118,7 @@ enum doctor_answer doctor_boot_word(const struct doctor_host *h, const char *wor
 /* The values of all words that start with key ("pci="), joined by commas: an arena string; NULL:
  * none. */
 const char *doctor_boot_value(const struct doctor_facts *f, const char *key);
+/* Is one of those values this one, alone or with a value of its own? */
+bool doctor_boot_list_has(const struct doctor_facts *f, const char *key, const char *element);
 
 #endif

@@ -67,6 +67,14 @@ enum doctor_config {
 #define DOCTOR_GROUP_NONE    (-1) /* in no group, on a machine that shows its groups or has none */
 #define DOCTOR_GROUP_UNKNOWN (-2)
 
+/* The windows in memory that the firmware or the kernel gave a function (its file resource). */
+struct doctor_bars {
+	enum doctor_answer known; /* NO: the file cannot be read */
+	uint64_t largest;	  /* bytes */
+	bool unset;		  /* one is wanted and has no place */
+	bool vf_unset;		  /* likewise of its VFs, or they have none at all */
+};
+
 struct doctor_pci { /* one for each of inv->pci, same index */
 	enum doctor_iommu iommu;
 	int iommu_group;	       /* its number, or one of the above */
@@ -74,9 +82,11 @@ struct doctor_pci { /* one for each of inv->pci, same index */
 	enum doctor_config config_ext; /* of the extended part, which has ACS and ATS */
 	int port_type;		       /* PCIe device/port type; -1 unknown or no PCIe capability */
 	int devctl;		       /* PCIe Device Control; -1 */
+	int devcap2, devctl2;	       /* -1 */
 	int mps_supported;	       /* bytes; -1 */
 	bool has_acs, has_ats;	       /* false means something only when config_ext is READ */
 	uint16_t acs_ctrl, ats_ctrl;
+	struct doctor_bars bars; /* of GPUs and PFs */
 };
 
 struct doctor_host { /* NULL and DONT_KNOW: could not be read */
@@ -91,6 +101,11 @@ struct doctor_host { /* NULL and DONT_KNOW: could not be read */
 	enum doctor_answer amd_peer; /* peer memory of amdkfd, or a kernel that has its interface */
 	enum doctor_answer amd_dmabuf; /* the kernel is built with what RCCL wants for dmabuf */
 	enum doctor_answer nvidia_fs;  /* GPUDirect Storage */
+	enum doctor_answer gdrdrv;     /* GDRCopy */
+	const char *nvidia_version, *peermem_version; /* "550.90.07"; NULL unknown */
+	bool old_peermem;			      /* nv_peer_mem is loaded */
+	enum doctor_answer peermem_registered;	      /* the RDMA core lists NVIDIA's peer memory */
+	enum doctor_answer rdma_peers; /* the RDMA core has an interface for peer memory */
 	int numa_balancing;	       /* -1, 0, 1, 2 */
 };
 
@@ -147,6 +162,7 @@ struct doctor_finding {
 	const struct doctor_advice *advice;
 	const char *kernel_arg; /* what the fix adds to the kernel's command line, for the manifest;
 				   NULL */
+	const char *module;	/* what the fix loads at boot, likewise; NULL */
 };
 
 /* For run(): says a finding. The result is good until the next call; its kernel_arg may be set. */
@@ -183,8 +199,8 @@ void doctor_json(const struct doctor_facts *f, const struct doctor_report *r,
  * unknown. */
 bool doctor_is_for_manifest(const struct doctor_check *check);
 /* The host change that the findings ask for, ready to apply; false: they ask for none, and nothing
- * was written. */
+ * was written. role: the pool of nodes that OpenShift's is for; NULL: worker. */
 bool doctor_manifest(const struct doctor_facts *f, const struct doctor_report *r,
-		     enum doctor_platform p, struct strbuf *out);
+		     enum doctor_platform p, const char *role, struct strbuf *out);
 
 #endif

@@ -2,6 +2,7 @@
  * line. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -134,15 +135,49 @@ static void read_amd(const struct sysroot *root, struct doctor_host *h)
 		notify == DOCTOR_YES ? has_line(root, config, "CONFIG_PCI_P2PDMA=y") : notify;
 }
 
-static void read_modules(const struct sysroot *root, struct arena *arena, struct doctor_host *h)
+/* "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  550.90.07  Release Build": the first
+ * word that is a version. */
+static const char *driver_version(struct arena *arena, const char *text)
 {
-	static const char *const storage[] = { "proc/driver/nvidia-fs", "sys/module/nvidia_fs" };
+	static const char digits[] = "0123456789";
+
+	for (const char *word = text; *word;
+	     word += strcspn(word, " \t\n"), word += strspn(word, " \t\n")) {
+		size_t len = strcspn(word, " \t\n"), major = strspn(word, digits);
+
+		if (major && word[major] == '.' && strspn(word, "0123456789.") == len)
+			return arena_printf(arena, "%.*s", (int)len, word);
+	}
+	return NULL;
+}
+
+static void read_nvidia(const struct sysroot *root, struct arena *arena, struct doctor_host *h)
+{
+	static const char *const listed[] = { "sys/kernel/mm/memory_peers/nv_mem",
+					      "sys/kernel/mm/memory_peers/nv_mem_nc" };
 	const char *version = read_text(root, arena, "proc/driver/nvidia/version");
 
 	h->nvidia_open = !version				 ? DOCTOR_DONT_KNOW
 			 : strstr(version, "Open Kernel Module") ? DOCTOR_YES
 								 : DOCTOR_NO;
+	h->nvidia_version = version ? driver_version(arena, version) : NULL;
+	h->peermem_version = read_text(root, arena, "sys/module/nvidia_peermem/version");
+	h->old_peermem = sysroot_exists(root, "sys/module/nv_peer_mem");
+	h->peermem_registered =
+		any_of(root, "sys/kernel/mm/memory_peers", listed, ARRAY_LEN(listed));
+	h->rdma_peers = DOCTOR_DONT_KNOW;
+	if (h->peermem == DOCTOR_NO)
+		h->rdma_peers = has_line(root, "proc/kallsyms", " ib_register_peer_memory_client");
+}
+
+static void read_modules(const struct sysroot *root, struct arena *arena, struct doctor_host *h)
+{
+	static const char *const storage[] = { "proc/driver/nvidia-fs", "sys/module/nvidia_fs" };
+	static const char *const copy[] = { "sys/module/gdrdrv", "dev/gdrdrv" };
+
+	read_nvidia(root, arena, h);
 	h->nvidia_fs = any_of(root, "sys/module", storage, ARRAY_LEN(storage));
+	h->gdrdrv = any_of(root, "sys/module", copy, ARRAY_LEN(copy));
 }
 
 static void read_host(const struct sysroot *root, struct arena *arena, struct doctor_host *h)
@@ -234,6 +269,38 @@ static void read_way(const struct sysroot *root, const struct doctor_facts *f, i
 		doctor_read_config(root, f, pci);
 }
 
+/* One line for each: start, end, flags. 0 to 5 are the function's, 7 to 12 its VFs'. */
+static struct doctor_bars read_bars(const struct sysroot *root, const struct hw_pci *p)
+{
+	enum { OWN = 6, VF_FIRST = 7, VF_LAST = 12, MEMORY = 0x200, UNSET = 0x20000000 };
+	struct doctor_bars bars = { .known = DOCTOR_NO };
+	char addr[BDF_STRLEN], text[4096], *line = text, *next;
+	bool any_vf = false;
+
+	if (sysroot_read(root, text, sizeof(text), "sys/bus/pci/devices/%s/resource",
+			 bdf_format(p->bdf, addr)) <= 0)
+		return bars;
+	for (int i = 0; line && i <= VF_LAST; i++, line = next) {
+		uint64_t start = 0, end = 0, flags = 0;
+
+		next = strchr(line, '\n');
+		if (next)
+			next++;
+		if (sscanf(line, "%" SCNx64 " %" SCNx64 " %" SCNx64, &start, &end, &flags) != 3)
+			break;
+		bars.known = DOCTOR_YES;
+		if (!(flags & MEMORY))
+			continue;
+		if (i < OWN && end - start + 1 > bars.largest)
+			bars.largest = end - start + 1;
+		bars.unset |= i < OWN && flags & UNSET;
+		any_vf |= i >= VF_FIRST && !(flags & UNSET);
+		bars.vf_unset |= i >= VF_FIRST && flags & UNSET;
+	}
+	bars.vf_unset |= p->sriov_total && !any_vf;
+	return bars;
+}
+
 /* GPUs, NICs and what is above them. Whether a VF has ATS matters where its addresses are
  * translated. */
 static void read_functions(const struct sysroot *root, const struct doctor_facts *f)
@@ -243,6 +310,8 @@ static void read_functions(const struct sysroot *root, const struct doctor_facts
 	for (size_t i = 0; i < inv->n_pci; i++)
 		f->pci[i] = (struct doctor_pci) { .iommu_group = DOCTOR_GROUP_UNKNOWN,
 						  .port_type = -1,
+						  .devcap2 = -1,
+						  .devctl2 = -1,
 						  .devctl = -1,
 						  .mps_supported = -1 };
 	for (size_t i = 0; i < inv->n_gpu; i++)
@@ -257,6 +326,8 @@ static void read_functions(const struct sysroot *root, const struct doctor_facts
 		if (hw_is_data_direct(p) || doctor_is_board_nic(p))
 			read_way(root, f, (int)i);
 		f->pci[i].iommu = read_group(root, f, (int)i);
+		if (p->physfn < 0)
+			f->pci[i].bars = read_bars(root, p);
 		if (inv->pci[i].physfn >= 0 && is_translated(f->pci[i].iommu))
 			doctor_read_config(root, f, (int)i);
 	}

@@ -273,18 +273,6 @@ static const struct {
 	{ "pci=", "pcie_acs_override", &boot_override },
 };
 
-/* Is it one of the list's, alone or with a value of its own? */
-static bool list_has(const char *list, const char *element)
-{
-	size_t len = strlen(element);
-
-	for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-		if (!strncmp(at, element, len) && strchr(",=:\"", at[len]))
-			return true;
-	}
-	return false;
-}
-
 static void run_boot_args(const struct doctor_facts *f, struct doctor_report *r)
 {
 	if (!f->host.cmdline) {
@@ -296,7 +284,7 @@ static void run_boot_args(const struct doctor_facts *f, struct doctor_report *r)
 		const char *list = doctor_boot_value(f, mistakes[i].key),
 			   *element = mistakes[i].element;
 
-		if (list && (!element || list_has(list, element)))
+		if (list && (!element || doctor_boot_list_has(f, mistakes[i].key, element)))
 			doctor_find(r, DOCTOR_WARN, mistakes[i].advice, "host",
 				    "The kernel was booted with %s%s.", mistakes[i].key,
 				    element ? element : list);

@@ -25,6 +25,7 @@ static void put_finding(const struct doctor_finding *f, struct json *j)
 	json_kv_string(j, "meaning", f->advice->meaning);
 	put_fix(f->advice, j);
 	json_kv_string(j, "kernel_arg", f->kernel_arg);
+	json_kv_string(j, "module", f->module);
 	json_end_object(j);
 }
 

@@ -1,7 +1,7 @@
 /*
- * The kernel arguments that findings ask for, as what each platform takes. Several devices of one
- * pci= option are joined by ';', which ends a command in GRUB's own language, so such a value is
- * quoted: GRUB takes the quotes off, and where it does not, the kernel does.
+ * The kernel arguments and modules that findings ask for, as what each platform takes. Several
+ * devices of one pci= option are joined by ';', which ends a command in GRUB's own language, so
+ * such a value is quoted: GRUB takes the quotes off, and where it does not, the kernel does.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -30,6 +30,18 @@ static void args_done(struct args *a)
 	for (size_t i = 0; i < a->n; i++)
 		free(a->v[i]);
 	free(a->v);
+}
+
+/* What a manifest is made of. */
+struct wants {
+	struct args kernel, modules;
+	const char *role;
+};
+
+static void wants_done(struct wants *w)
+{
+	args_done(&w->kernel);
+	args_done(&w->modules);
 }
 
 static void add(struct args *a, char *arg)
@@ -130,28 +142,34 @@ static bool is_listed(const char *arg)
 	return false;
 }
 
+static bool has(const struct args *a, const char *arg)
+{
+	return list_has((const char *const *)a->v, a->n, arg);
+}
+
 bool doctor_is_for_manifest(const struct doctor_check *check)
 {
-	static const char *const ids[] = { "iommu", "acs", "rccl-host" };
+	static const char *const ids[] = { "iommu", "acs", "rccl-host", "bar", "modules" };
 
 	return list_has(ids, ARRAY_LEN(ids), check->id);
 }
 
-static void collect(const struct doctor_facts *f, const struct doctor_report *r, struct args *ret)
+static void collect(const struct doctor_facts *f, const struct doctor_report *r, struct wants *ret)
 {
 	for (size_t i = 0; i < r->n; i++) {
-		const char *arg = r->findings[i].kernel_arg;
+		const char *arg = r->findings[i].kernel_arg, *module = r->findings[i].module;
 
-		assert(!arg || doctor_is_for_manifest(r->findings[i].check));
-		if (arg && !is_listed(arg) &&
-		    !list_has((const char *const *)ret->v, ret->n, arg))
-			add(ret, xstrdup(arg));
+		assert((!arg && !module) || doctor_is_for_manifest(r->findings[i].check));
+		if (arg && !is_listed(arg) && !has(&ret->kernel, arg))
+			add(&ret->kernel, xstrdup(arg));
+		if (module && !has(&ret->modules, module))
+			add(&ret->modules, xstrdup(module));
 	}
 	for (size_t i = 0; i < ARRAY_LEN(list_options); i++) {
 		char *arg = list_arg(f, r, &list_options[i]);
 
 		if (arg)
-			add(ret, arg);
+			add(&ret->kernel, arg);
 	}
 }
 
@@ -164,10 +182,18 @@ static char *joined(const struct args *a)
 	return xstrdup(strbuf_str(&all));
 }
 
-static void put_grub(const struct args *a, struct strbuf *out)
+static void put_grub(const struct wants *w, struct strbuf *out)
 {
-	_cleanup_free_ char *all = joined(a);
+	_cleanup_free_ char *all = joined(&w->kernel), *modules = joined(&w->modules);
 
+	if (w->modules.n)
+		strbuf_printf(
+			out,
+			"# Modules to load at boot, from railmatectl doctor; they go elsewhere:\n"
+			"#   printf '%%s\\n' %s > /etc/modules-load.d/railmate.conf\n",
+			modules);
+	if (!w->kernel.n)
+		return;
 	strbuf_puts(
 		out,
 		"# /etc/default/grub.d/90-railmate.cfg, from railmatectl doctor.\n"
@@ -181,34 +207,52 @@ static void put_grub(const struct args *a, struct strbuf *out)
 }
 
 /* In single quotes: no argument has one. */
-static void put_list(const struct args *a, const char *indent, struct strbuf *out)
+static void put_list(const struct args *a, const char *indent, const char *key, struct strbuf *out)
 {
 	for (size_t i = 0; i < a->n; i++)
-		strbuf_printf(out, "%s- '%s'\n", indent, a->v[i]);
+		strbuf_printf(out, "%s- %s'%s'\n", indent, key, a->v[i]);
 }
 
-static void put_openshift(const struct args *a, struct strbuf *out)
+/* A file with a module a line, as Ignition takes its contents. */
+static void put_modules_file(const struct args *a, struct strbuf *out)
 {
-	strbuf_puts(
+	strbuf_puts(out, "    storage:\n"
+			 "      files:\n"
+			 "      - path: /etc/modules-load.d/railmate.conf\n"
+			 "        mode: 0644\n"
+			 "        contents:\n"
+			 "          source: 'data:,");
+	for (size_t i = 0; i < a->n; i++)
+		strbuf_printf(out, "%s%%0A", a->v[i]);
+	strbuf_puts(out, "'\n");
+}
+
+static void put_openshift(const struct wants *w, struct strbuf *out)
+{
+	strbuf_printf(
 		out,
 		"# From railmatectl doctor. oc apply -f it: the nodes of the pool reboot one after the "
 		"other.\n"
-		"# The role is the pool: all its nodes get the arguments, so their boards should be alike.\n"
+		"# The role is the pool: all its nodes get this, so their boards should be alike.\n"
 		"apiVersion: machineconfiguration.openshift.io/v1\n"
 		"kind: MachineConfig\n"
 		"metadata:\n"
-		"  name: 99-worker-railmate\n"
+		"  name: 99-%s-railmate\n"
 		"  labels:\n"
-		"    machineconfiguration.openshift.io/role: worker\n"
+		"    machineconfiguration.openshift.io/role: %s\n"
 		"spec:\n"
 		"  config:\n"
 		"    ignition:\n"
-		"      version: 3.2.0\n"
-		"  kernelArguments:\n");
-	put_list(a, "    ", out);
+		"      version: 3.2.0\n",
+		w->role, w->role);
+	if (w->modules.n)
+		put_modules_file(&w->modules, out);
+	if (w->kernel.n)
+		strbuf_puts(out, "  kernelArguments:\n");
+	put_list(&w->kernel, "    ", "", out);
 }
 
-static void put_talos(const struct args *a, struct strbuf *out)
+static void put_talos(const struct wants *w, struct strbuf *out)
 {
 	strbuf_puts(
 		out,
@@ -220,24 +264,29 @@ static void put_talos(const struct args *a, struct strbuf *out)
 		"(customization.extraKernelArgs) instead.\n"
 		"# Talos 1.12 and later also wants grubUseUKICmdline: false beside extraKernelArgs; "
 		"earlier ones do not know it.\n"
-		"machine:\n"
-		"  install:\n"
-		"    extraKernelArgs:\n");
-	put_list(a, "      ", out);
+		"machine:\n");
+	if (w->kernel.n)
+		strbuf_puts(out, "  install:\n"
+				 "    extraKernelArgs:\n");
+	put_list(&w->kernel, "      ", "", out);
+	if (w->modules.n)
+		strbuf_puts(out, "  kernel:\n"
+				 "    modules:\n");
+	put_list(&w->modules, "      ", "name: ", out);
 }
 
 bool doctor_manifest(const struct doctor_facts *f, const struct doctor_report *r,
-		     enum doctor_platform p, struct strbuf *out)
+		     enum doctor_platform p, const char *role, struct strbuf *out)
 {
-	static void (*const put[])(const struct args *a, struct strbuf *out) = {
+	static void (*const put[])(const struct wants *w, struct strbuf *out) = {
 		[DOCTOR_GRUB] = put_grub,
 		[DOCTOR_OPENSHIFT] = put_openshift,
 		[DOCTOR_TALOS] = put_talos,
 	};
-	_cleanup_(args_done) struct args args = { NULL, 0, 0 };
+	_cleanup_(wants_done) struct wants w = { .role = role ? role : "worker" };
 
-	collect(f, r, &args);
-	if (args.n)
-		put[p](&args, out);
-	return args.n > 0;
+	collect(f, r, &w);
+	if (w.kernel.n + w.modules.n)
+		put[p](&w, out);
+	return w.kernel.n + w.modules.n > 0;
 }

@@ -48,6 +48,9 @@ struct doctor_netdev {
 	const char *why_no_vfs; /* what kept us from knowing: a clause */
 	struct hw_dcb dcb;
 	const char *why_no_dcb;
+	/* Bits of priorities; -1 unknown. Of RoCE's congestion control (DCQCN) the end that reports
+	 * ECN marks, and the one that slows down. */
+	int ecn_notify, ecn_react;
 };
 
 struct doctor_net {
@@ -70,6 +73,8 @@ extern const struct doctor_check doctor_port_checks[];
 extern const size_t doctor_port_checks_n; /* net_port.c */
 extern const struct doctor_check doctor_roce_checks[];
 extern const size_t doctor_roce_checks_n; /* net_roce.c */
+extern const struct doctor_check doctor_ecn_checks[];
+extern const size_t doctor_ecn_checks_n; /* net_ecn.c */
 extern const struct doctor_check doctor_firmware_checks[];
 extern const size_t doctor_firmware_checks_n; /* net_firmware.c */
 extern const struct doctor_check doctor_switchdev_checks[];

@@ -247,6 +247,23 @@ static void ask_kernel(const struct gather *g, const struct hw_pci *f, struct do
 		ret->why_no_dcb = clause(g, &err);
 }
 
+/* A file for each priority; -1: not this driver's. */
+static int read_ecn(const struct gather *g, const char *netdev, const char *end)
+{
+	int mask = -1;
+
+	for (int priority = 0; priority < 8; priority++) {
+		uint64_t on;
+
+		if (sysroot_read_u64(g->root, 10, &on, NET_DIR "/%s/ecn/%s/enable/%d", netdev, end,
+				     priority) < 0)
+			continue;
+		mask = mask < 0 ? 0 : mask;
+		mask |= on ? 1 << priority : 0;
+	}
+	return mask;
+}
+
 static struct doctor_netdev look_at_netdev(const struct gather *g, const struct hw_pci *f)
 {
 	struct doctor_netdev ret = { .up = DOCTOR_DONT_KNOW, .dcb = hw_dcb_unknown() };
@@ -265,6 +282,8 @@ static struct doctor_netdev look_at_netdev(const struct gather *g, const struct 
 		find_representors(g, f, &ret);
 	if (!f->is_vf)
 		ask_kernel(g, f, &ret);
+	ret.ecn_notify = f->netdev ? read_ecn(g, f->netdev, "roce_np") : -1;
+	ret.ecn_react = f->netdev ? read_ecn(g, f->netdev, "roce_rp") : -1;
 	return ret;
 }
 

@@ -155,3 +155,15 @@ const char *doctor_boot_value(const struct doctor_facts *f, const char *key)
 	}
 	return found ? arena_strdup(f->arena, strbuf_str(&all)) : NULL;
 }
+
+bool doctor_boot_list_has(const struct doctor_facts *f, const char *key, const char *element)
+{
+	const char *list = doctor_boot_value(f, key);
+	size_t len = strlen(element);
+
+	for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+		if (!strncmp(at, element, len) && strchr(",=:\"", at[len]))
+			return true;
+	}
+	return false;
+}

@@ -181,6 +181,22 @@ class Manifest(DoctorTest):
         self.assertEqual(config["spec"]["kernelArguments"], self.ARGS)
         self.assertEqual(config["spec"]["config"]["ignition"]["version"], "3.2.0")
 
+    def test_openshift_takes_the_role_of_its_pool(self):
+        config = yaml.safe_load(self.manifest(UNWELL, "openshift", "--role", "gpu-h100"))
+        self.assertEqual(config["metadata"], {"name": "99-gpu-h100-railmate", "labels": {"machineconfiguration.openshift.io/role": "gpu-h100"}})
+
+    def test_a_module_that_is_missing_is_loaded_at_boot(self):
+        root = self.copy(SOUND)
+        shutil.rmtree((root / "sys/class/misc/rdma_cm").resolve())
+        args = ["--root", root, "--only", "modules", "--fix-manifest"]
+        config = yaml.safe_load(run(CTL, "doctor", *args, "openshift").stdout)["spec"]
+        self.assertEqual([(f["path"], f["contents"]["source"]) for f in config["config"]["storage"]["files"]],
+                         [("/etc/modules-load.d/railmate.conf", "data:,rdma_ucm%0A")])
+        self.assertNotIn("kernelArguments", config)
+        self.assertEqual(yaml.safe_load(run(CTL, "doctor", *args, "talos").stdout), {"machine": {"kernel": {"modules": [{"name": "rdma_ucm"}]}}})
+        shell = re.search(r"(?m)^# +(printf .*) > /etc/modules-load.d/railmate.conf$", run(CTL, "doctor", *args, "grub").stdout).group(1)
+        self.assertEqual(subprocess.run(["sh", "-c", shell], capture_output=True, text=True, check=True).stdout, "rdma_ucm\n")
+
     def test_talos_takes_a_patch(self):
         self.assertEqual(yaml.safe_load(self.manifest(UNWELL, "talos")),
                          {"machine": {"install": {"extraKernelArgs": self.ARGS}}})
@@ -254,6 +270,9 @@ class CommandLine(DoctorTest):
             (["--explain", "magic"], ["magic", "--list"]),
             (["--fix-manifest", "lilo"], ["lilo", "openshift"]),
             (["--fix-manifest", "grub", "--json"], ["--json"]),
+            (["--role", "gpu"], ["--role", "openshift"]),
+            (["--fix-manifest", "talos", "--role", "gpu"], ["--role", "openshift"]),
+            (["--fix-manifest", "openshift", "--role", "GPU nodes"], ["--role", "GPU nodes"]),
             (["--list", "--only", "acs"], ["--only"]),
             (["--explain", "acs", "--fix-manifest", "grub"], ["--fix-manifest"]),
             (["acs"], ["acs"]),

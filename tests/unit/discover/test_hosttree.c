@@ -464,6 +464,7 @@ static void captures_an_excerpt_of_a_device(void **state)
 	memcpy(bytes, "\xde\x10\x30\x23\x00\x00\x10", 8);
 	bytes[0x34] = 0x40;
 	memcpy(bytes + 0x40, "\x10\x00\x02\x00\x02\x80\x00\x00\x3f\x58", 10);
+	memcpy(bytes + 0x64, "\x20\x00\x00\x00\x20\x00", 6);
 	memcpy(bytes + 0x100, "\x03\x00\x01\x11\xde\xad\xbe\xef", 8);
 	memcpy(bytes + 0x110, "\x0f\x00\x01\x00\x20\x00\x00\x80", 8);
 	strbuf_puts(&text, "x " GPU_DEV "/config = ");
@@ -493,11 +494,13 @@ static void an_excerpt_says_the_same_and_no_more(void **state)
 {
 	static const struct pci_conf cases[] = {
 		{ PCI_CONF_READ, PCI_CONF_READ, 0x62, 0x583f, 0x8002, true, true, 0x5f, 0x1d, 0x20,
-		  0x8000 },
-		{ PCI_CONF_READ, PCI_CONF_READ, 0x62, 0x583f, 0x8002, true, false, 0x5f, 0, 0, 0 },
-		{ PCI_CONF_READ, PCI_CONF_READ, 0x02, 0, 0, false, false, 0, 0, 0, 0 },
-		{ PCI_CONF_READ, PCI_CONF_READ, -1, -1, 0, false, false, 0, 0, 0, 0 },
-		{ PCI_CONF_READ, PCI_CONF_SHORT, 0x62, 0x583f, 0x8002, false, false, 0, 0, 0, 0 },
+		  0x8000, 0x20, 0x20 },
+		{ PCI_CONF_READ, PCI_CONF_READ, 0x62, 0x583f, 0x8002, true, false, 0x5f, 0, 0, 0,
+		  0x20, 0x20 },
+		{ PCI_CONF_READ, PCI_CONF_READ, 0x02, 0, 0, false, false, 0, 0, 0, 0, 0, 0 },
+		{ PCI_CONF_READ, PCI_CONF_READ, -1, -1, 0, false, false, 0, 0, 0, 0, -1, -1 },
+		{ PCI_CONF_READ, PCI_CONF_SHORT, 0x62, 0x583f, 0x8002, false, false, 0, 0, 0, 0,
+		  0x20, 0x20 },
 	};
 	static const struct pci_conf unknown = { .classic = PCI_CONF_SHORT,
 						 .extended = PCI_CONF_SHORT };
@@ -521,6 +524,8 @@ static void an_excerpt_says_the_same_and_no_more(void **state)
 		assert_int_equal(got.flags, cases[i].flags);
 		assert_int_equal(got.devctl, cases[i].devctl);
 		assert_int_equal(got.devcap, cases[i].devcap);
+		assert_int_equal(got.devcap2, cases[i].devcap2);
+		assert_int_equal(got.devctl2, cases[i].devctl2);
 		assert_int_equal(got.has_acs, cases[i].has_acs);
 		assert_int_equal(got.acs_ctrl, cases[i].acs_ctrl);
 		assert_int_equal(got.has_ats, cases[i].has_ats);

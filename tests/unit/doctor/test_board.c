@@ -298,7 +298,7 @@ static void expect_manifest(const struct machine *m, const char *words)
 	struct err err = { 0 };
 
 	assert_int_equal(doctor_run(&m->f, "acs,iommu-groups,ats", &r, &err), 0);
-	assert_int_equal(doctor_manifest(&m->f, r, DOCTOR_TALOS, &out), words != NULL);
+	assert_int_equal(doctor_manifest(&m->f, r, DOCTOR_TALOS, NULL, &out), words != NULL);
 	if (words && !strstr(strbuf_str(&out), words))
 		fail_msg("no '%s' in:\n%s", words, strbuf_str(&out));
 }

@@ -22,7 +22,7 @@
 #define SOUND "numa:2 switch:1 gpu:1 pf:1 vf:2"
 #define MINE                                                                                              \
 	"driver,vfs,path,numa,link,iommu,acs,relaxed-ordering,payload,gpudirect,gpudirect-amd,rccl-host," \
-	"storage,boot-args"
+	"storage,boot-args,numa-clusters,numa-nodes,bar,ari,modules,peermem,gdrcopy"
 #define DEVCTL 0x583f /* relaxed ordering, 256 bytes, read requests of 4096 */
 
 struct machine {
@@ -42,7 +42,10 @@ static void take_ports(struct machine *m)
 		*p = (struct doctor_pci) { .iommu = DOCTOR_IOMMU_IDENTITY,
 					   .config = DOCTOR_CONFIG_READ,
 					   .config_ext = DOCTOR_CONFIG_READ,
-					   .devctl = DEVCTL };
+					   .devctl = DEVCTL,
+					   .devcap2 = 0x20,
+					   .devctl2 = 0x20,
+					   .bars = { .known = DOCTOR_YES, .largest = 1LL << 37 } };
 		for (int up = inv->pci[i].parent; up >= 0; up = inv->pci[up].parent)
 			depth++;
 		if (inv->pci[i].class_code >> 8 == 0x0604) {
@@ -89,6 +92,11 @@ static void machine_of(struct machine *m, const char *line)
 		.amd_peer = DOCTOR_YES,
 		.amd_dmabuf = DOCTOR_DONT_KNOW,
 		.nvidia_fs = DOCTOR_YES,
+		.gdrdrv = DOCTOR_YES,
+		.nvidia_version = "550.90.07",
+		.peermem_version = "550.90.07",
+		.peermem_registered = DOCTOR_YES,
+		.rdma_peers = DOCTOR_DONT_KNOW,
 		.numa_balancing = 0,
 	};
 	take_ports(m);
@@ -226,6 +234,64 @@ CHANGE(boot_hidden, m->f.host.cmdline = NULL;)
 CHANGE(boot_like,
        m->f.host.cmdline = "pci=noatsx intel_iommu=on,ptx mypci=noats \"quoted pci=noats\"";)
 
+/* --- nodes, slots, modules --- */
+
+static const char *const two_cpus[] = { "0000ffff", "ffff0000" };
+static const int near[] = { 10, 12, 12, 10 }, apart[] = { 10, 21, 21, 10 };
+
+static void give_nodes(struct machine *m, const int *distance)
+{
+	for (size_t i = 0; i < 2; i++) {
+		m->inv->numa[i].cpumap = two_cpus[i];
+		m->inv->numa[i].distance = distance + 2 * i;
+	}
+}
+
+static void more_nodes(struct machine *m, size_t n)
+{
+	struct hw_numa *numa = arena_array(m->f.arena, n, sizeof(*numa));
+
+	for (size_t i = 0; i < n; i++)
+		numa[i] = (struct hw_numa) { .id = (int)i,
+					     .cpumap = i < 2 ? "1" : "00000000,00000000" };
+	m->inv->numa = numa;
+	m->inv->n_numa = n;
+}
+
+CHANGE(clusters, give_nodes(m, near);)
+CHANGE(two_sockets, give_nodes(m, apart);)
+CHANGE(cluster_without_gpu, give_nodes(m, near); m->inv->n_gpu = 1;)
+CHANGE(socket_without_gpu, give_nodes(m, apart); m->inv->n_gpu = 1;)
+CHANGE(memory_nodes, more_nodes(m, 6);)
+CHANGE(mig_nodes, more_nodes(m, 34);)
+CHANGE(gpu_bar_unset, m->f.pci[gpu(m)].bars.unset = true;)
+CHANGE(gpu_bar_despite, gpu_bar_unset(m); m->f.host.cmdline = "pci=noaer,realloc=on";)
+CHANGE(vf_bar_unset, m->f.pci[pf(m)].bars.vf_unset = true;)
+CHANGE(gpu_bar_small, m->f.pci[gpu(m)].bars.largest = 256 << 20;)
+CHANGE(bar_hidden, m->f.pci[gpu(m)].bars.known = DOCTOR_NO;)
+CHANGE(many_vfs, m->inv->pci[pf(m)].sriov_total = 16;)
+CHANGE(no_ari, many_vfs(m); m->f.pci[m->inv->pci[pf(m)].parent].devctl2 = 0;)
+CHANGE(never_ari, no_ari(m); m->f.pci[m->inv->pci[pf(m)].parent].devcap2 = 0;)
+CHANGE(ari_hidden, many_vfs(m); m->f.pci[m->inv->pci[pf(m)].parent].devctl2 = -1;
+       m->f.pci[m->inv->pci[pf(m)].parent].config = DOCTOR_CONFIG_SHORT;)
+CHANGE(ari_by_vf, ari_hidden(m); struct bdf *vf = &m->inv->pci[synth_vf(m->inv, 0)].bdf;
+       *vf = m->inv->pci[pf(m)].bdf; vf->dev = 1;)
+CHANGE(few_vfs, m->inv->pci[pf(m)].sriov_total = m->inv->pci[synth_pf(m->inv, 1)].sriov_total = 7;)
+CHANGE(guest_bars, gpu_bar_unset(m); many_vfs(m); guest(m);)
+CHANGE(rdma_module_missing, m->inv->n_rdma = 0;)
+CHANGE(other_driver, rdma_module_missing(m);
+       for (size_t i = 0; i < m->inv->n_pci; i++) m->inv->pci[i].driver = "e1000";)
+CHANGE(no_cm, m->inv->has_rdma_cm = false;)
+CHANGE(with_cm, m->inv->has_rdma_cm = true;)
+CHANGE(peer_older, m->f.host.peermem_version = "535.54.03";)
+CHANGE(peer_twice, m->f.host.old_peermem = true;)
+CHANGE(peer_unlisted, m->f.host.peermem_registered = DOCTOR_NO;)
+CHANGE(peer_not_loaded, gdr_closed(m); m->f.host.peermem_version = NULL;)
+CHANGE(peer_impossible, peer_not_loaded(m); m->f.host.rdma_peers = DOCTOR_NO;)
+CHANGE(peer_possible, peer_not_loaded(m); m->f.host.rdma_peers = DOCTOR_YES;)
+CHANGE(no_gdrdrv, m->f.host.gdrdrv = DOCTOR_NO;)
+CHANGE(gdrdrv_hidden, m->f.host.gdrdrv = DOCTOR_DONT_KNOW;)
+
 /* Ways are measured again: the change may have moved a device. */
 static void change(struct machine *m, void (*how)(struct machine *m))
 {
@@ -360,6 +426,45 @@ static const struct {
 	{ "boot-args", SOUND, boot_noats, DOCTOR_WARN, "pci=noats" },
 	{ "boot-args", SOUND, boot_in_pci, DOCTOR_WARN, "pci=pcie_acs_override" },
 	{ "boot-args", SOUND, boot_hidden, DOCTOR_UNKNOWN, "not visible" },
+	{ "numa-clusters", SOUND, two_sockets, SILENT, NULL },
+	{ "numa-clusters", SOUND, nothing, SILENT, NULL },
+	{ "numa-clusters", SOUND, clusters, DOCTOR_PASS, "sockets 1, nodes 2" },
+	{ "numa-clusters", SOUND, cluster_without_gpu, DOCTOR_WARN, "NUMA node 1 is a part" },
+	{ "numa-clusters", SOUND, socket_without_gpu, SILENT, NULL },
+	{ "numa-nodes", SOUND, two_sockets, SILENT, NULL },
+	{ "numa-nodes", SOUND, memory_nodes, DOCTOR_PASS,
+	  "nodes: 6, of them memory without CPUs: 4" },
+	{ "numa-nodes", SOUND, mig_nodes, DOCTOR_WARN, "34 NUMA nodes, 32 of them" },
+	{ "bar", SOUND, nothing, DOCTOR_PASS, "all their BARs: 4" },
+	{ "bar", SOUND, gpu_bar_unset, DOCTOR_WARN, "no place in memory for one of its BARs" },
+	{ "bar", SOUND, gpu_bar_despite, DOCTOR_WARN, "no place in memory" },
+	{ "bar", SOUND, vf_bar_unset, DOCTOR_WARN, "the BARs of its VFs" },
+	{ "bar", SOUND, gpu_bar_small, DOCTOR_WARN, "256 MiB" },
+	{ "bar", SOUND, bar_hidden, DOCTOR_UNKNOWN, "1 of 4" },
+	{ "bar", SOUND, guest_bars, SILENT, NULL },
+	{ "ari", SOUND, many_vfs, DOCTOR_PASS, "with ARI: " },
+	{ "ari", SOUND, few_vfs, SILENT, NULL },
+	{ "ari", SOUND, no_ari, DOCTOR_WARN, "has ARI forwarding off" },
+	{ "ari", SOUND, never_ari, DOCTOR_WARN, "cannot forward ARI" },
+	{ "ari", SOUND, ari_hidden, DOCTOR_UNKNOWN, "CAP_SYS_ADMIN" },
+	{ "ari", SOUND, ari_by_vf, DOCTOR_PASS, "with ARI: " },
+	{ "ari", SOUND, guest_bars, SILENT, NULL },
+	{ "modules", SOUND, with_cm, DOCTOR_PASS, "No RDMA module" },
+	{ "modules", SOUND, rdma_module_missing, DOCTOR_WARN, "mlx5_ib is not loaded" },
+	{ "modules", SOUND, other_driver, SILENT, NULL },
+	{ "modules", SOUND, no_cm, DOCTOR_WARN, "rdma_ucm is not loaded" },
+	{ "peermem", SOUND, nothing, DOCTOR_PASS, "550.90.07 is loaded once" },
+	{ "peermem", SOUND, peer_older, DOCTOR_WARN, "535.54.03, the driver of version 550.90.07" },
+	{ "peermem", SOUND, peer_twice, DOCTOR_WARN, "nv_peer_mem" },
+	{ "peermem", SOUND, peer_unlisted, DOCTOR_WARN, "does not list it" },
+	{ "peermem", SOUND, peer_not_loaded, SILENT, NULL },
+	{ "peermem", SOUND, peer_possible, SILENT, NULL },
+	{ "peermem", SOUND, peer_impossible, DOCTOR_WARN, "no interface for peer memory" },
+	{ "peermem", SOUND, amd, SILENT, NULL },
+	{ "gdrcopy", SOUND, nothing, DOCTOR_PASS, "gdrdrv is loaded" },
+	{ "gdrcopy", SOUND, no_gdrdrv, DOCTOR_PASS, "not loaded" },
+	{ "gdrcopy", SOUND, gdrdrv_hidden, DOCTOR_UNKNOWN, "not visible" },
+	{ "gdrcopy", SOUND, amd, SILENT, NULL },
 };
 
 static struct doctor_report *run(const struct machine *m, const char *only)
@@ -414,16 +519,20 @@ static void every_check_finds_what_is_wrong(void **state)
  * WARN. */
 static void on_a_machine_of_which_nothing_is_known_nothing_passes(void **state)
 {
-	static const char *const about_unknown[] = { "link",	"iommu",
-						     "acs",	"relaxed-ordering",
-						     "payload", "gpudirect",
-						     "storage", "boot-args" };
+	static const char *const about_unknown[] = {
+		"link",	     "iommu", "acs", "relaxed-ordering", "payload", "gpudirect", "storage",
+		"boot-args", "bar",   "ari", "gdrcopy"
+	};
 	_cleanup_machine_ struct machine m;
 
 	(void)state;
 	machine_of(&m, SOUND);
 	for (size_t i = 0; i < m.inv->n_pci; i++) {
-		m.f.pci[i] = (struct doctor_pci) { .port_type = -1, .devctl = -1 };
+		m.f.pci[i] = (struct doctor_pci) {
+			.port_type = -1, .devctl = -1, .devcap2 = -1, .devctl2 = -1
+		};
+		if (hw_is_pf(&m.inv->pci[i]))
+			m.inv->pci[i].sriov_total = 16;
 		m.inv->pci[i].link_width = m.inv->pci[i].link_mts = 0;
 	}
 	m.f.host = (struct doctor_host) { .kernel_major = -1,
@@ -435,6 +544,7 @@ static void on_a_machine_of_which_nothing_is_known_nothing_passes(void **state)
 					  .amd_peer = DOCTOR_DONT_KNOW,
 					  .amd_dmabuf = DOCTOR_DONT_KNOW,
 					  .nvidia_fs = DOCTOR_DONT_KNOW,
+					  .gdrdrv = DOCTOR_DONT_KNOW,
 					  .numa_balancing = -1 };
 	for (size_t i = 0; i < ARRAY_LEN(about_unknown); i++) {
 		_cleanup_doctor_report_ struct doctor_report *r = run(&m, about_unknown[i]);
@@ -462,7 +572,7 @@ static void a_bridge_that_is_named_already_is_not_asked_for_again(void **state)
 	assert_int_equal(doctor_report_n(r), 1);
 	assert_null(doctor_report_at(r, 0)->kernel_arg);
 	assert_non_null(strstr(doctor_report_at(r, 0)->advice->fix[DOCTOR_GRUB], "already"));
-	assert_false(doctor_manifest(&m.f, r, DOCTOR_GRUB, &out));
+	assert_false(doctor_manifest(&m.f, r, DOCTOR_GRUB, NULL, &out));
 }
 
 /* --- the report --- */
@@ -572,7 +682,7 @@ static void expect_manifest(const struct machine *m, enum doctor_platform p, con
 	_cleanup_doctor_report_ struct doctor_report *r = run(m, MINE);
 	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
 
-	assert_int_equal(doctor_manifest(&m->f, r, p, &out), words != NULL);
+	assert_int_equal(doctor_manifest(&m->f, r, p, NULL, &out), words != NULL);
 	if (words && !strstr(strbuf_str(&out), words))
 		fail_msg("no '%s' in:\n%s", words, strbuf_str(&out));
 	assert_true(words || !out.len);
@@ -585,6 +695,7 @@ static void the_manifest_has_each_argument_once(void **state)
 
 	(void)state;
 	machine_of(&m, SOUND);
+	with_cm(&m);
 	expect_manifest(&m, DOCTOR_GRUB, NULL);
 	gpu_dma(&m);
 	m.f.pci[pf(&m)].iommu = DOCTOR_IOMMU_DMA;
@@ -637,6 +748,41 @@ static void numa_balancing_becomes_an_argument(void **state)
 	expect_manifest(&m, DOCTOR_OPENSHIFT, "    - 'iommu=pt'\n    - 'numa_balancing=disable'\n");
 }
 
+static void modules_and_realloc_are_in_the_manifest(void **state)
+{
+	_cleanup_machine_ struct machine m;
+
+	(void)state;
+	machine_of(&m, SOUND);
+	no_cm(&m);
+	expect_manifest(&m, DOCTOR_TALOS,
+			"machine:\n  kernel:\n    modules:\n      - name: 'rdma_ucm'\n");
+	expect_manifest(&m, DOCTOR_OPENSHIFT, "source: 'data:,rdma_ucm%0A'\n");
+	expect_manifest(&m, DOCTOR_GRUB, "'%s\\n' rdma_ucm > /etc/modules-load.d/railmate.conf\n");
+	vf_bar_unset(&m);
+	gpu_bar_unset(&m);
+	rdma_module_missing(&m);
+	expect_manifest(&m, DOCTOR_TALOS,
+			"    extraKernelArgs:\n      - 'pci=realloc'\n  kernel:\n    modules:\n"
+			"      - name: 'mlx5_ib'\n");
+}
+
+static void the_role_is_openshifts(void **state)
+{
+	_cleanup_machine_ struct machine m;
+	_cleanup_doctor_report_ struct doctor_report *r = NULL;
+	_cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+
+	(void)state;
+	machine_of(&m, SOUND);
+	gpu_dma(&m);
+	r = run(&m, "iommu");
+	assert_true(doctor_manifest(&m.f, r, DOCTOR_OPENSHIFT, "gpu-h100", &out));
+	assert_non_null(strstr(strbuf_str(&out), "name: 99-gpu-h100-railmate\n"));
+	assert_non_null(strstr(strbuf_str(&out), "openshift.io/role: gpu-h100\n"));
+	assert_null(strstr(strbuf_str(&out), "worker"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -651,6 +797,8 @@ int main(void)
 		cmocka_unit_test(the_manifest_has_each_argument_once),
 		cmocka_unit_test(devices_that_are_named_already_go_along),
 		cmocka_unit_test(numa_balancing_becomes_an_argument),
+		cmocka_unit_test(modules_and_realloc_are_in_the_manifest),
+		cmocka_unit_test(the_role_is_openshifts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

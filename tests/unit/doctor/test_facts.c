@@ -255,6 +255,19 @@ static void reads_the_type_of_the_group(void **state)
 	assert_int_equal(group_of(GROUP_LINK), DOCTOR_IOMMU_UNKNOWN);
 }
 
+static void reads_the_number_of_the_group(void **state)
+{
+	_cleanup_machine_ struct machine in, none, hidden;
+
+	(void)state;
+	machine_with(&in, TYPE("DMA"));
+	machine_with(&none, "d sys/kernel/iommu_groups\n");
+	machine_with(&hidden, "");
+	assert_int_equal(gpu(&in)->iommu_group, 7);
+	assert_int_equal(gpu(&none)->iommu_group, DOCTOR_GROUP_NONE);
+	assert_int_equal(gpu(&hidden)->iommu_group, DOCTOR_GROUP_UNKNOWN);
+}
+
 static void no_group_is_no_iommu_only_where_groups_would_be_seen(void **state)
 {
 	(void)state;
@@ -297,6 +310,68 @@ static void an_absent_module_means_something_where_modules_are_seen(void **state
 	machine_with(&m, VALUE("sys/module/nvidia/version", "550.1"));
 	assert_int_equal(m.f->host.peermem, DOCTOR_NO);
 	assert_int_equal(m.f->host.nvidia_fs, DOCTOR_NO);
+}
+
+/* --- windows in memory --- */
+
+#define BAR(start, end, flags) "0x00000" start " 0x00000" end " 0x00000000" flags "\\n"
+#define NO_BAR		       BAR("00000000000", "00000000000", "00000000")
+
+static struct doctor_bars bars_of(const char *lines)
+{
+	_cleanup_free_ char *text =
+		xasprintf("f " ROOT "0000:10:01.0/" GPU "/resource = %s\n", lines);
+	_cleanup_machine_ struct machine m;
+
+	machine_with(&m, text);
+	return gpu(&m)->bars;
+}
+
+static void reads_windows_in_memory(void **state)
+{
+	static const char one[] = BAR("40000000000", "5ffffffffff", "0014220c"),
+			  small[] = BAR("000fa000000", "000faffffff", "00040200"),
+			  lost[] = BAR("00000000000", "01fffffffff", "2014220c");
+	_cleanup_free_ char *three = xasprintf("%s" NO_BAR "%s", small, one),
+			    *unset = xasprintf("%s%s", small, lost),
+			    *vf = xasprintf("%s" NO_BAR NO_BAR NO_BAR NO_BAR NO_BAR NO_BAR "%s",
+					    small, lost);
+	struct doctor_bars b = bars_of(three);
+
+	(void)state;
+	assert_int_equal(b.known, DOCTOR_YES);
+	assert_int_equal(b.largest, 0x20000000000);
+	assert_false(b.unset || b.vf_unset);
+	assert_true(bars_of(unset).unset);
+	assert_false(bars_of(vf).unset);
+	assert_true(bars_of(vf).vf_unset);
+	assert_int_equal(bars_of("nonsense").known, DOCTOR_NO);
+	assert_int_equal(bars_of("").known, DOCTOR_NO);
+}
+
+static void reads_versions_of_the_driver_and_of_peer_memory(void **state)
+{
+	_cleanup_machine_ struct machine m, bare;
+
+	(void)state;
+	machine_with(&m,
+		     VALUE("proc/driver/nvidia/version",
+			   "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19")
+			     VALUE("sys/module/nvidia_peermem/version", "535.54.03")
+				     VALUE("sys/module/gdrdrv/version",
+					   "2.4.1") "d sys/module/nv_peer_mem\n"
+						    "d sys/kernel/mm/memory_peers\n");
+	assert_string_equal(m.f->host.nvidia_version, "535.129.03");
+	assert_string_equal(m.f->host.peermem_version, "535.54.03");
+	assert_int_equal(m.f->host.gdrdrv, DOCTOR_YES);
+	assert_true(m.f->host.old_peermem);
+	assert_int_equal(m.f->host.peermem_registered, DOCTOR_NO);
+	machine_with(&bare, VALUE("sys/module/nvidia/version", "1")
+				    VALUE("proc/kallsyms", "0 T ib_register_client"));
+	assert_null(bare.f->host.nvidia_version);
+	assert_int_equal(bare.f->host.rdma_peers, DOCTOR_NO);
+	assert_int_equal(bare.f->host.gdrdrv, DOCTOR_NO);
+	assert_int_equal(bare.f->host.peermem_registered, DOCTOR_DONT_KNOW);
 }
 
 static void reads_what_the_host_tells(void **state)
@@ -429,9 +504,12 @@ int main(void)
 		cmocka_unit_test(lists_that_lead_nowhere_end),
 		cmocka_unit_test(a_function_without_pcie_has_no_control_word),
 		cmocka_unit_test(reads_the_type_of_the_group),
+		cmocka_unit_test(reads_the_number_of_the_group),
 		cmocka_unit_test(no_group_is_no_iommu_only_where_groups_would_be_seen),
 		cmocka_unit_test(an_empty_root_is_all_unknown),
 		cmocka_unit_test(an_absent_module_means_something_where_modules_are_seen),
+		cmocka_unit_test(reads_windows_in_memory),
+		cmocka_unit_test(reads_versions_of_the_driver_and_of_peer_memory),
 		cmocka_unit_test(reads_what_the_host_tells),
 		cmocka_unit_test(nonsense_is_unknown),
 		cmocka_unit_test(looks_for_amd_where_rccl_looks),

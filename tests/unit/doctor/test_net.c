@@ -512,6 +512,60 @@ static void qos_of_the_pf_is_told(void **state)
 	leave(&v);
 }
 
+static void congestion_control_is_held_against_pfc(void **state)
+{
+	static const struct {
+		int notify, react, pfc;
+		enum doctor_verdict verdict;
+		const char *sentence;
+	} rows[] = {
+		{ 8, 8, 8, DOCTOR_PASS, "0000:3b:00.0 (mlx5_0) has ECN on priority 3." },
+		{ 255, 8, -1, DOCTOR_PASS, "0000:3b:00.0 (mlx5_0) has ECN on priority 3." },
+		{ 1, 8, 8, DOCTOR_WARN,
+		  "0000:3b:00.0 (mlx5_0) does not report ECN marks on the priority that PFC makes lossless." },
+		{ 8, 0, 8, DOCTOR_WARN,
+		  "0000:3b:00.0 (mlx5_0) does not slow down for ECN marks on the priority that PFC makes "
+		  "lossless." },
+		{ 0, 0, 0, DOCTOR_WARN,
+		  "0000:3b:00.0 (mlx5_0) does not report ECN marks on any priority." },
+		{ -1, -1, 8, DOCTOR_UNKNOWN,
+		  "ECN of 0000:3b:00.0 (mlx5_0) is not known: its driver does not report it." },
+	};
+	struct visit v;
+
+	(void)state;
+	arrive(&v, ETH_MACHINE(ACTIVE, ACTIVE, ACTIVE));
+	v.inv->pci[0].driver = "mlx5_core";
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		v.netdev[0].dcb = lossless(rows[i].pfc, HW_DCB_TRUST_DSCP);
+		v.netdev[0].ecn_notify = rows[i].notify;
+		v.netdev[0].ecn_react = rows[i].react;
+		assert_only(&v, "ecn", rows[i].verdict, rows[i].sentence);
+	}
+	v.inv->pci[0].driver = "ice";
+	run(&v, "ecn");
+	assert_int_equal(doctor_report_n(v.r), 0);
+	leave(&v);
+}
+
+#define ECN(end, priority, value) VALUE(PF "/net/eth0/ecn/" end "/enable/" priority, value)
+
+static void congestion_control_is_read(void **state)
+{
+	struct visit v;
+
+	(void)state;
+	arrive(&v, PF_MTU("9000") ECN("roce_np", "0", "1") ECN("roce_np", "3", "1")
+			   ECN("roce_rp", "3", "0") ECN("roce_rp", "4", "odd"));
+	assert_int_equal(v.netdev[0].ecn_notify, 9);
+	assert_int_equal(v.netdev[0].ecn_react, 0);
+	leave(&v);
+	arrive(&v, PF_MTU("9000"));
+	assert_int_equal(v.netdev[0].ecn_notify, -1);
+	assert_int_equal(v.netdev[0].ecn_react, -1);
+	leave(&v);
+}
+
 static void pfs_with_different_pfc_are_told(void **state)
 {
 	struct visit v;
@@ -830,6 +884,8 @@ int main(void)
 		cmocka_unit_test(roce_needs_large_frames),
 		cmocka_unit_test(pfs_with_different_mtus_are_told),
 		cmocka_unit_test(qos_of_the_pf_is_told),
+		cmocka_unit_test(congestion_control_is_held_against_pfc),
+		cmocka_unit_test(congestion_control_is_read),
 		cmocka_unit_test(pfs_with_different_pfc_are_told),
 		cmocka_unit_test(the_mark_of_the_host_is_read),
 		cmocka_unit_test(cards_of_one_model_have_one_firmware),
