@@ -56,7 +56,7 @@ static const char usage_text[] =
 	"  --nccl-xml              the topology file that NCCL would be given (NCCL_TOPO_FILE)\n"
 	"  --rccl                  that of RCCL\n"
 	"options of plan:\n"
-	"  --gpus BDF,…            the container's GPUs\n"
+	"  --gpus GPU,…            the container's GPUs: PCI address, UUID, or number as in topo\n"
 	"  --vfs N                 how many VFs it asks for\n"
 	"  --pool RESOURCE         the pool, when the configuration has several\n"
 	"  --free ID,…             the VFs that are free; default: all of the pool\n"

@@ -73,15 +73,21 @@ static int add_once(int value, const char *item, int **v, size_t *n, struct err 
 static int add_gpu(struct plan *p, const char *item, int **v, size_t *n, struct err *err)
 {
 	const struct hw_inventory *inv = p->m->node->inv;
+	uint64_t index;
 	struct bdf bdf;
 	int pci;
 
-	if (bdf_parse(item, &bdf) < 0)
-		return err_set(err, EINVAL, "--gpus: '%s' is not a PCI address (dddd:bb:dd.f)",
-			       item);
-	pci = hw_find_pci(inv, bdf);
-	if (pci < 0 || hw_find_gpu(inv, pci) < 0)
-		return err_set(err, EINVAL, "--gpus: there is no GPU at %s", item);
+	if (!str_to_u64(item, 10, UINT32_MAX, &index))
+		pci = index < inv->n_gpu ? inv->gpu[index].pci : -1;
+	else if (!bdf_parse(item, &bdf) || str_starts(item, "GPU-"))
+		pci = hw_gpu_of_id(inv, NULL, item);
+	else
+		return err_set(
+			err, EINVAL,
+			"--gpus: '%s' is no PCI address (dddd:bb:dd.f), UUID (GPU-…) or number",
+			item);
+	if (pci < 0)
+		return err_set(err, EINVAL, "--gpus: there is no GPU %s", item);
 	return add_once(pci, item, v, n, err);
 }
 
@@ -441,7 +447,7 @@ int cmd_plan(int argc, char **argv)
 		return r;
 	if (!req.vfs)
 		return fail(EXIT_USAGE,
-			    "plan needs --vfs N (and --gpus BDF,… when they are known)");
+			    "plan needs --vfs N (and --gpus GPU,… when they are known)");
 	r = machine_open(&m);
 	return r == EXIT_DONE ? run(&m, &req) : r;
 }

@@ -79,6 +79,57 @@ const char *gpu_name(const struct machine *m, const struct hw_gpu *gpu, struct a
 	return gpu->model ? gpu->model : listed ? arena_strdup(a, listed) : gpu->vendor;
 }
 
+static const char *const link_names[] = {
+	[GPU_LINK_UNKNOWN] = "?",
+	[GPU_LINK_PCIE] = "PCIe",
+	[GPU_LINK_XGMI] = "XGMI",
+	[GPU_LINK_NVLINK] = "NVL",
+};
+
+static bool is_one_kind(const struct gpu_links *l)
+{
+	for (size_t i = 0; i < l->n * l->n; i++) {
+		if (i / l->n != i % l->n && l->link[i] != l->link[1])
+			return false;
+	}
+	return true;
+}
+
+static void put_link_matrix(const struct gpu_links *l, struct strbuf *out)
+{
+	strbuf_printf(out, "\n%-7s", "");
+	for (size_t a = 0; a < l->n; a++)
+		put_name(out, "GPU", a, a + 1 < l->n ? 7 : 0);
+	strbuf_putc(out, '\n');
+	for (size_t a = 0; a < l->n; a++) {
+		put_name(out, "GPU", a, 7);
+		for (size_t b = 0; b < l->n; b++)
+			strbuf_printf(out, "%-*s", b + 1 < l->n ? 7 : 0,
+				      a == b ? "-" : link_names[l->link[a * l->n + b]]);
+		strbuf_putc(out, '\n');
+	}
+}
+
+/* Most machines have one kind, so a line says it. */
+static void put_gpu_links(const struct machine *m, struct arena *a, struct strbuf *out)
+{
+	static const char *const sentences[] = {
+		[GPU_LINK_UNKNOWN] =
+			"How GPUs reach each other is not visible without their vendor's library.\n",
+		[GPU_LINK_PCIE] = "GPUs reach each other by PCIe.\n",
+		[GPU_LINK_XGMI] = "GPUs reach each other by XGMI.\n",
+		[GPU_LINK_NVLINK] = "GPUs reach each other by NVLink (NVSwitch).\n",
+	};
+	struct gpu_links l = discover_gpu_links(m->root, m->node->inv, a);
+
+	if (l.n < 2)
+		return;
+	if (is_one_kind(&l))
+		strbuf_puts(out, sentences[l.link[1]]);
+	else
+		put_link_matrix(&l, out);
+}
+
 static void put_matrix(const struct machine *m, const struct columns *c, struct strbuf *out)
 {
 	_cleanup_arena_ struct arena *a = arena_new(1024);
@@ -102,6 +153,7 @@ static void put_matrix(const struct machine *m, const struct columns *c, struct 
 		strbuf_printf(out, "%-*s %s\n", BDF_WIDTH, bdf_format(inv->pci[gpu->pci].bdf, buf),
 			      gpu_name(m, gpu, a));
 	}
+	put_gpu_links(m, a, out);
 	strbuf_putc(out, '\n');
 }
 

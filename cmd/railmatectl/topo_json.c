@@ -1,9 +1,11 @@
 /* railmatectl topo --json: the schema is in railmatectl(1); fields may be added, none renamed. */
 #include <stdio.h>
 
+#include "base/arena.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "config/config.h"
+#include "discover/discover.h"
 #include "hw/inventory.h"
 #include "pool/node.h"
 #include "railmatectl.h"
@@ -188,6 +190,32 @@ static void put_paths(struct json *j, const struct machine *m)
 	json_end_array(j);
 }
 
+static void put_gpu_links(struct json *j, const struct machine *m)
+{
+	static const char *const names[] = {
+		[GPU_LINK_UNKNOWN] = NULL,
+		[GPU_LINK_PCIE] = "pcie",
+		[GPU_LINK_XGMI] = "xgmi",
+		[GPU_LINK_NVLINK] = "nvlink",
+	};
+	_cleanup_arena_ struct arena *a = arena_new(1024);
+	const struct hw_inventory *inv = m->node->inv;
+	struct gpu_links l = discover_gpu_links(m->root, inv, a);
+
+	json_key(j, "gpu_links");
+	json_begin_array(j);
+	for (size_t one = 0; one < l.n; one++) {
+		for (size_t other = one + 1; other < l.n; other++) {
+			json_begin_object(j);
+			kv_bdf(j, "gpu", inv, inv->gpu[one].pci);
+			kv_bdf(j, "other", inv, inv->gpu[other].pci);
+			json_kv_string(j, "link", names[l.link[one * l.n + other]]);
+			json_end_object(j);
+		}
+	}
+	json_end_array(j);
+}
+
 static void put_numa(struct json *j, const struct hw_inventory *inv)
 {
 	json_key(j, "numa_nodes");
@@ -210,6 +238,7 @@ void topo_json(const struct machine *m, struct strbuf *out)
 	put_pfs(&j, m);
 	put_vfs(&j, inv);
 	put_paths(&j, m);
+	put_gpu_links(&j, m);
 	put_numa(&j, inv);
 	json_kv_bool(&j, "flattened_vm", topo_flattened_vm(m->node->topo));
 	json_kv_string(&j, "hints", hints ? hints->source : NULL);

@@ -5,7 +5,7 @@ _railmatectl() {
 	case $prev in
 	--config|--control-socket|--map|--output|--tar|--topology-hints|-o) mapfile -t COMPREPLY < <(compgen -f -- "$cur") && return ;;
 	--root|--state-dir) mapfile -t COMPREPLY < <(compgen -d -- "$cur") && return ;;
-	--explain|--fix-manifest|--free|--gpus|--load|--must|--namespace|--node|--only|--pods|--policy|--pool|--seed|--vfs) return ;;
+	--explain|--fix-manifest|--free|--gpus|--load|--must|--namespace|--node|--only|--pods|--policy|--pool|--role|--seed|--vfs) return ;;
 	esac
 	if [ $COMP_CWORD = 1 ]; then
 		words='topo plan explain release simulate doctor verify ready snapshot --help --version'
@@ -16,7 +16,7 @@ _railmatectl() {
 		explain) words='pod vf last pool --control-socket --state-dir --node --namespace --json --help' ;;
 		release) words='--control-socket --yes --help' ;;
 		simulate) words='--root --config --topology-hints --json --pods --seed --load --policy --pool --help' ;;
-		doctor) words='--root --config --topology-hints --json --only --list --explain --fix-manifest --help' ;;
+		doctor) words='--root --config --topology-hints --json --only --list --explain --fix-manifest --role --help' ;;
 		verify) words='--map --counters --root --json --help' ;;
 		ready) words='--help' ;;
 		snapshot) words='unpack --root --scrub --output -o --tar --json --help' ;;

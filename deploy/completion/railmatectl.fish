@@ -28,7 +28,7 @@ complete -c railmatectl -n '__fish_seen_subcommand_from plan' -l root -x -a '(__
 complete -c railmatectl -n '__fish_seen_subcommand_from plan' -l config -r -F -d 'the daemon’s config.json; default: one pool, rdma/vf'
 complete -c railmatectl -n '__fish_seen_subcommand_from plan' -l topology-hints -r -F -d 'which GPUs and NICs share a switch, where a virtual machine hides it'
 complete -c railmatectl -n '__fish_seen_subcommand_from plan' -l json -d 'one JSON object on standard output'
-complete -c railmatectl -n '__fish_seen_subcommand_from plan' -l gpus -x -d 'the container’s GPUs'
+complete -c railmatectl -n '__fish_seen_subcommand_from plan' -l gpus -x -d 'the container’s GPUs: PCI address, UUID, or number as in topo'
 complete -c railmatectl -n '__fish_seen_subcommand_from plan' -l vfs -x -d 'how many VFs it asks for'
 complete -c railmatectl -n '__fish_seen_subcommand_from plan' -l pool -x -d 'the pool, when the configuration has several'
 complete -c railmatectl -n '__fish_seen_subcommand_from plan' -l free -x -d 'the VFs that are free; default: all of the pool'
@@ -50,6 +50,7 @@ complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l only -x -d 's
 complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l list -d 'the checks'
 complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l explain -x -d 'what a check looks at, and what its verdicts mean'
 complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l fix-manifest -x
+complete -c railmatectl -n '__fish_seen_subcommand_from doctor' -l role -x -d 'of --fix-manifest openshift: the pool of nodes; default: worker'
 complete -c railmatectl -n '__fish_seen_subcommand_from explain' -l control-socket -r -F -d 'railmated’s; none: read the ledger (/run/railmate/railmate.sock)'
 complete -c railmatectl -n '__fish_seen_subcommand_from explain' -l state-dir -x -a '(__fish_complete_directories)' -d 'where its ledger is (/var/lib/railmate)'
 complete -c railmatectl -n '__fish_seen_subcommand_from explain' -l node -x -d 'ask the railmate pod of that node, by kubectl; all: of every node'

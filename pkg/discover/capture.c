@@ -181,6 +181,47 @@ static void take_nvidia(struct capture *c)
 	}
 }
 
+/* The lines that start with one of the keys and a blank: the others name the GPU. */
+static void take_kfd_lines(struct capture *c, const char *path)
+{
+	static const char *const keys[] = { "domain ",	  "location_id ", "type ",
+					    "node_from ", "node_to ",	  "weight " };
+	_cleanup_strbuf_ struct strbuf value = STRBUF_INIT, lines = STRBUF_INIT;
+	const char *end;
+
+	if (capture_bytes(c->root, path, 8192, &value) < 0)
+		return;
+	for (const char *line = strbuf_str(&value); (end = strchr(line, '\n')); line = end + 1) {
+		for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+			if (str_starts(line, keys[i]))
+				strbuf_add(&lines, line, (size_t)(end + 1 - line));
+		}
+	}
+	if (lines.len)
+		line_file(c->out, path, strbuf_str(&lines), lines.len);
+}
+
+/* How AMD's GPUs reach each other. */
+static void take_kfd(struct capture *c)
+{
+	_cleanup_names_ struct names nodes = NAMES_EMPTY;
+
+	capture_names(c, KFD_NODES, &nodes);
+	for (size_t i = 0; i < nodes.n; i++) {
+		_cleanup_names_ struct names links = NAMES_EMPTY;
+		_cleanup_free_ char *own = xasprintf(KFD_NODES "/%s/properties", nodes.v[i]);
+		_cleanup_free_ char *dir = xasprintf(KFD_NODES "/%s/io_links", nodes.v[i]);
+
+		take_kfd_lines(c, own);
+		capture_names(c, dir, &links);
+		for (size_t k = 0; k < links.n; k++) {
+			_cleanup_free_ char *path = xasprintf("%s/%s/properties", dir, links.v[k]);
+
+			take_kfd_lines(c, path);
+		}
+	}
+}
+
 /* Some lines of the first processor: what it is, and whether there is a hypervisor. */
 static void take_cpu(struct capture *c)
 {
@@ -258,6 +299,7 @@ static void take_machine(struct capture *c)
 	take_directories(c);
 	take_iommus(c);
 	take_cpu(c);
+	take_kfd(c);
 }
 
 int hosttree_capture(const struct sysroot *root, bool scrub, struct strbuf *out, struct err *err)

@@ -12,6 +12,7 @@
 #include "hw/inventory.h"
 #include "hw/vfstate.h"
 
+struct arena;
 struct err;
 struct strbuf;
 struct sysroot;
@@ -73,6 +74,17 @@ size_t discover_pkeys(const struct sysroot *root, const char *rdma, int port, ui
 void discover_default_pkeys(const struct sysroot *root, struct hw_inventory *inv);
 /* Fills hw_pci.acpi_index of all functions: a system call each, and hardly a pool selects by it. */
 void discover_acpi_indexes(const struct sysroot *root, struct hw_inventory *inv);
+
+/* How two GPUs reach each other; an element for each pair, in the order of inv->gpu. Not part of a
+ * scan: no choice depends on it. */
+#define KFD_NODES "sys/class/kfd/kfd/topology/nodes"
+enum gpu_link { GPU_LINK_UNKNOWN, GPU_LINK_PCIE, GPU_LINK_XGMI, GPU_LINK_NVLINK };
+struct gpu_links {
+	size_t n;
+	enum gpu_link *link; /* [a * n + b] */
+};
+struct gpu_links discover_gpu_links(const struct sysroot *root, const struct hw_inventory *inv,
+				    struct arena *arena);
 
 /* Sentence if libnuma on the live machine disagrees with the tables; empty buffer if it agrees or
  * root is not live. */

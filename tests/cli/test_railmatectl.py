@@ -197,6 +197,12 @@ class Plan(ProgramTest):
         self.assertEqual((plan["mounts"], plan["nccl_conf"]), ([], {}))
         self.assertFalse([name for name in plan["env"] if name.startswith("NCCL_")])
 
+    def test_gpus_have_addresses_uuids_and_numbers(self):
+        gpu = self.one_object(run(CTL, "topo", "--json", "--root", machine(HGX)))["gpus"][1]
+        for names in (gpu["pci"], gpu["uuid"], "1"):
+            plan = self.one_object(self.plan("--json", "--gpus", names, "--vfs", "1"))
+            self.assertEqual([p["gpu"] for p in plan["pairs"]], [gpu["pci"]])
+
     def test_gpus_may_be_unknown(self):
         plan = self.one_object(self.plan("--json", "--vfs", "2"))
         self.assertEqual(plan["pairs"], [])
@@ -207,7 +213,10 @@ class Plan(ProgramTest):
         vf = self.one_object(self.plan("--json", "--gpus", gpu, "--vfs", "1"))["chosen"][0]
         cases = [
             (["--gpus", "nonsense", "--vfs", "1"], "nonsense"),
-            (["--gpus", "0000:00:00.0", "--vfs", "1"], "no GPU at 0000:00:00.0"),
+            (["--gpus", "0000:00:00.0", "--vfs", "1"], "no GPU 0000:00:00.0"),
+            (["--gpus", "99", "--vfs", "1"], "no GPU 99"),
+            (["--gpus", "GPU-none", "--vfs", "1"], "no GPU GPU-none"),
+            (["--gpus", "one", "--vfs", "1"], "'one' is no PCI address"),
             (["--gpus", f"{gpu},{gpu}", "--vfs", "1"], "twice"),
             (["--gpus", f"{gpu},", "--vfs", "1"], "empty item"),
             (["--gpus", gpu, "--vfs", "0"], "--vfs"),

@@ -1,0 +1,159 @@
+/*
+ * How GPUs reach each other, as far as the kernel tells: amdgpu's topology
+ * (drivers/gpu/drm/amd/amdkfd, kfd_topology.c: io_links of type 11 are XGMI), and NVSwitches, which
+ * are PCI functions. NVLink without them is known to NVIDIA's library alone.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "discover/discover.h"
+#include "discover/sysroot.h"
+
+#define NVIDIA	  0x10de
+#define KFD_XGMI  11
+#define MAX_NODES 256
+
+/* "key value" lines; false: there is no such key. */
+static bool property(const char *text, const char *key, uint64_t *ret)
+{
+	size_t len = strlen(key);
+
+	for (const char *line = text; line && *line;
+	     line = strchr(line, '\n'), line += line ? 1 : 0) {
+		if (!strncmp(line, key, len) && line[len] == ' ')
+			return sscanf(line + len, " %" SCNu64, ret) == 1;
+	}
+	return false;
+}
+
+struct kfd {
+	const struct sysroot *root;
+	const struct hw_inventory *inv;
+	struct gpu_links *links;
+	int gpu[MAX_NODES]; /* of a node; -1 */
+	int node;	    /* whose links are read */
+};
+
+/* The GPU at a node's place; location_id is bus, device and function. */
+static int gpu_at(const struct hw_inventory *inv, uint64_t domain, uint64_t location)
+{
+	struct bdf bdf = { .domain = (uint32_t)domain,
+			   .bus = (uint8_t)(location >> 8),
+			   .dev = (uint8_t)(location >> 3 & 31),
+			   .fn = (uint8_t)(location & 7) };
+	int pci = hw_find_pci(inv, bdf);
+
+	return pci < 0 ? -1 : hw_find_gpu(inv, pci);
+}
+
+static int take_node(void *arg, const char *name)
+{
+	struct kfd *k = arg;
+	uint64_t domain = 0, location;
+	char text[4096];
+	int node;
+
+	if (str_to_int(name, &node) < 0 || node < 0 || node >= MAX_NODES ||
+	    sysroot_read(k->root, text, sizeof(text), KFD_NODES "/%d/properties", node) <= 0)
+		return 0;
+	property(text, "domain", &domain);
+	if (property(text, "location_id", &location) && location)
+		k->gpu[node] = gpu_at(k->inv, domain, location);
+	return 0;
+}
+
+static void set(struct gpu_links *l, int a, int b, enum gpu_link link)
+{
+	l->link[(size_t)a * l->n + (size_t)b] = link;
+	l->link[(size_t)b * l->n + (size_t)a] = link;
+}
+
+static int take_link(void *arg, const char *name)
+{
+	struct kfd *k = arg;
+	uint64_t type, to;
+	char text[1024];
+
+	if (sysroot_read(k->root, text, sizeof(text), KFD_NODES "/%d/io_links/%s/properties",
+			 k->node, name) <= 0 ||
+	    !property(text, "type", &type) || !property(text, "node_to", &to) || to >= MAX_NODES)
+		return 0;
+	if (type == KFD_XGMI && k->gpu[to] >= 0 && k->gpu[to] != k->gpu[k->node])
+		set(k->links, k->gpu[k->node], k->gpu[to], GPU_LINK_XGMI);
+	return 0;
+}
+
+/* Two GPUs of the topology without a link of their own have PCIe. */
+static void read_kfd(struct kfd *k)
+{
+	if (sysroot_each(k->root, KFD_NODES, take_node, k) < 0)
+		return;
+	for (int a = 0; a < MAX_NODES; a++) {
+		for (int b = 0; b < a; b++) {
+			if (k->gpu[a] >= 0 && k->gpu[b] >= 0 && k->gpu[a] != k->gpu[b])
+				set(k->links, k->gpu[a], k->gpu[b], GPU_LINK_PCIE);
+		}
+	}
+	for (k->node = 0; k->node < MAX_NODES; k->node++) {
+		char dir[96];
+
+		snprintf(dir, sizeof(dir), KFD_NODES "/%d/io_links", k->node);
+		if (k->gpu[k->node] >= 0)
+			sysroot_each(k->root, dir, take_link, k);
+	}
+}
+
+static bool has_nvswitch(const struct hw_inventory *inv)
+{
+	for (size_t i = 0; i < inv->n_pci; i++) {
+		if (inv->pci[i].vendor == NVIDIA && str_eq(inv->pci[i].driver, "nvidia-nvswitch"))
+			return true;
+	}
+	return false;
+}
+
+static bool is_of_board(const struct hw_inventory *inv, size_t gpu, uint16_t device)
+{
+	const struct hw_pci *p = &inv->pci[inv->gpu[gpu].pci];
+
+	return p->vendor == NVIDIA && p->device == device;
+}
+
+/* Which GPUs are on the switches nobody says: all, where NVIDIA's are all of one kind. */
+static void read_nvswitch(const struct hw_inventory *inv, struct gpu_links *l)
+{
+	uint16_t device = 0;
+
+	for (size_t i = 0; i < l->n; i++) {
+		const struct hw_pci *p = &inv->pci[inv->gpu[i].pci];
+
+		if (p->vendor == NVIDIA && device && p->device != device)
+			return;
+		if (p->vendor == NVIDIA)
+			device = p->device;
+	}
+	for (size_t a = 0; a < l->n; a++) {
+		for (size_t b = 0; b < a; b++) {
+			if (is_of_board(inv, a, device) && is_of_board(inv, b, device))
+				set(l, (int)a, (int)b, GPU_LINK_NVLINK);
+		}
+	}
+}
+
+struct gpu_links discover_gpu_links(const struct sysroot *root, const struct hw_inventory *inv,
+				    struct arena *arena)
+{
+	struct gpu_links links = { .n = inv->n_gpu };
+	struct kfd k = { .root = root, .inv = inv, .links = &links };
+
+	links.link = arena_array(arena, links.n * links.n + 1, sizeof(*links.link));
+	memset(k.gpu, 0xff, sizeof(k.gpu));
+	if (has_nvswitch(inv))
+		read_nvswitch(inv, &links);
+	read_kfd(&k);
+	return links;
+}
