@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "doctor/doctor-internal.h"
+#include "hw/driver.h"
 #include "hw/inventory.h"
 
 /* --- modules --- */
@@ -28,20 +29,9 @@ static const struct doctor_advice modules_fine = {
 /* The module that makes RDMA devices of a driver's functions; NULL: none is known. */
 static const char *rdma_module(const char *driver)
 {
-	static const struct {
-		const char *driver, *module;
-	} modules[] = {
-		{ "mlx5_core", "mlx5_ib" },   { "mlx4_core", "mlx4_ib" }, { "ice", "irdma" },
-		{ "i40e", "irdma" },	      { "bnxt_en", "bnxt_re" },	  { "ionic", "ionic_rdma" },
-		{ "cxgb4", "iw_cxgb4" },      { "qede", "qedr" },	  { "mana", "mana_ib" },
-		{ "hns3", "hns_roce_hw_v2" },
-	};
+	const struct hw_driver *d = hw_driver_find(driver);
 
-	for (size_t i = 0; driver && i < ARRAY_LEN(modules); i++) {
-		if (!strcmp(driver, modules[i].driver))
-			return modules[i].module;
-	}
-	return NULL;
+	return d ? d->rdma_module : NULL;
 }
 
 /* Is there an RDMA device of any function of this driver? Then its module is loaded. */

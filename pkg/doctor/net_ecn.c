@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "doctor/net-internal.h"
+#include "hw/driver.h"
 
 static const struct doctor_advice ecn_off = {
 	"PFC alone stops whole ports when many send to one, and the stop spreads through the fabric; ECN makes "
@@ -32,9 +33,11 @@ static bool is_on(int mask, int pfc)
 }
 
 /* Only of cards whose driver has such files somewhere. */
-static bool is_mlx5(const struct doctor_facts *f, int pci)
+static bool may_tell(const struct doctor_facts *f, int pci)
 {
-	return str_eq(f->inv->pci[pci].driver, "mlx5_core");
+	const struct hw_driver *d = hw_driver_find(f->inv->pci[pci].driver);
+
+	return d && d->quirks & HW_QUIRK_ECN_IN_SYSFS;
 }
 
 static void judge_ecn(const struct doctor_facts *f, struct doctor_report *r, int pci)
@@ -66,7 +69,7 @@ static void run_ecn(const struct doctor_facts *f, struct doctor_report *r)
 		int rdma = net_pf_rdma(f, f->nic[i]);
 
 		if (rdma >= 0 && net_link(f, (size_t)rdma) == HW_LINK_ETHERNET &&
-		    is_mlx5(f, f->nic[i]))
+		    may_tell(f, f->nic[i]))
 			judge_ecn(f, r, f->nic[i]);
 	}
 }

@@ -29,7 +29,7 @@ const struct hw_driver hw_drivers[] = {
 	  .rdma_module = "mlx5_ib",
 	  .rdma_prefix = "mlx5",
 	  .rate = &hw_rate_files[RATE_MLNX_OFED],
-	  .quirks = HW_QUIRK_NVSHMEM_DEFAULT,
+	  .quirks = HW_QUIRK_NVSHMEM_DEFAULT | HW_QUIRK_ECN_IN_SYSFS,
 	  IDS({ 0x15b3, 0x1012 }, { 0x15b3, 0x1014 },	 /* Connect-IB, ConnectX-4 */
 	      { 0x15b3, 0x1016 }, { 0x15b3, 0x1018 },	 /* ConnectX-4 Lx, ConnectX-5 */
 	      { 0x15b3, 0x101a }, { 0x15b3, 0x101c },	 /* ConnectX-5 Ex, ConnectX-6 */
@@ -70,6 +70,7 @@ const struct hw_driver hw_drivers[] = {
 	  .rdma_module = "hns_roce_hw_v2",
 	  .rdma_prefix = "hns_",
 	  IDS({ 0x19e5, 0xa22e }, { 0x19e5, 0xa22f }) },
+	{ .name = "mana", .rdma_module = "mana_ib", .rdma_prefix = "mana_" },
 	{ .name = "ionic",
 	  .rdma_module = "ionic_rdma",
 	  .rdma_prefix = "ionic_",

@@ -34,6 +34,8 @@ struct hw_nic_id {
 enum hw_driver_quirk {
 	/* NVSHMEM finds its RDMA devices without being given their prefix. */
 	HW_QUIRK_NVSHMEM_DEFAULT = 1 << 0,
+	/* Its netdevs may have ecn/roce_np and ecn/roce_rp in sysfs (MLNX_OFED, DOCA-OFED). */
+	HW_QUIRK_ECN_IN_SYSFS = 1 << 1,
 };
 
 struct hw_driver {
