@@ -81,6 +81,7 @@ static const char usage_text[] =
 	"  --root DIR              the machine below DIR instead of / (for tests and captured machines)\n"
 	"  --use-cdi               accepted: containers get the same device nodes without CDI\n"
 	"  --log-level LEVEL       error, warning, info or debug; a number means info (info)\n"
+	"  --log-format FORMAT     text, or json: an object per line (text)\n"
 	"  --help, --version\n"
 	"\n"
 	"Options may be written with one or two dashes, with a space or '='. An empty value counts as not\n"
@@ -95,6 +96,7 @@ struct command_line {
 	struct daemon_options daemon;
 	const char *config_file, *shared_config, *prefix, *hints;
 	enum log_level level;
+	enum log_format log_format;
 	bool check, strict, use_cdi;
 };
 
@@ -269,6 +271,20 @@ static int set_log_level(struct command_line *cl, const struct flag *flag, const
 	return EXIT_DONE;
 }
 
+static int set_log_format(struct command_line *cl, const struct flag *flag, const char *value)
+{
+	static const char *const words[] = {
+		[LOG_FORMAT_TEXT] = "text",
+		[LOG_FORMAT_JSON] = "json",
+	};
+	size_t i = word_index(words, ARRAY_LEN(words), value);
+
+	if (i == ARRAY_LEN(words))
+		return usage_error(flag, value, "text or json");
+	cl->log_format = (enum log_format)i;
+	return EXIT_DONE;
+}
+
 /* The peer's way to hand out device nodes by CDI. The container gets the same nodes without. */
 static int set_use_cdi(struct command_line *cl, const struct flag *flag, const char *value)
 {
@@ -345,6 +361,7 @@ static const struct flag flags[] = {
 	{ "rescan", required_argument, set_seconds, FIELD(daemon.rescan_seconds) },
 	{ "root", required_argument, set_text, FIELD(daemon.root) },
 	{ "log-level", required_argument, set_log_level, 0 },
+	{ "log-format", required_argument, set_log_format, 0 },
 	{ "help", no_argument, print_help, 0 },
 	{ "h", no_argument, print_help, 0 },
 	{ "version", no_argument, print_version, 0 },
@@ -521,6 +538,7 @@ int main(int argc, char **argv)
 	 * own. */
 	mallopt(M_ARENA_MAX, 1);
 	log_setup(cl.level, NULL, NULL);
+	log_set_format(cl.log_format);
 	if (load_config(cl.config_file, cl.prefix, &cfg, &also, &err) < 0 ||
 	    load_shared(cl.shared_config, cfg, &also, &err) < 0 ||
 	    load_hints(cl.hints, cfg, &also, &err) < 0) {

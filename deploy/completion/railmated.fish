@@ -32,5 +32,6 @@ complete -c railmated -l rescan -x -d 'look at the hardware again this often, be
 complete -c railmated -l root -x -a '(__fish_complete_directories)' -d 'the machine below DIR instead of / (for tests and captured machines)'
 complete -c railmated -l use-cdi -d 'accepted: containers get the same device nodes without CDI'
 complete -c railmated -l log-level -x -d 'error, warning, info or debug; a number means info (info)'
+complete -c railmated -l log-format -x -d 'text, or json: an object per line (text)'
 complete -c railmated -l help
 complete -c railmated -l version

@@ -1,13 +1,14 @@
 #include "base/log.h"
 
-#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
+#include "base/event.h"
+#include "base/json.h"
 #include "base/str.h"
 
 static enum log_level max_level = LOG_LEVEL_INFO;
+static enum log_format line_format = LOG_FORMAT_TEXT;
 static log_sink_fn sink;
 static void *sink_arg;
 
@@ -20,36 +21,73 @@ void log_setup(enum log_level max, log_sink_fn fn, void *arg)
 	sink_arg = arg;
 }
 
-/* One fprintf per line: stdio locks the stream, so lines of two threads never mix. */
-static void to_stderr(enum log_level level, const char *line)
+void log_set_format(enum log_format format)
 {
+	line_format = format;
+}
+
+/* --- a line --- */
+
+static void put_json(struct strbuf *out, const char *when, enum log_level level,
+		     const char *subsystem, const char *event)
+{
+	struct json j;
+
+	json_init(&j, out, 0);
+	json_begin_object(&j);
+	json_kv_string(&j, "time", when);
+	json_kv_string(&j, "level", level_names[level]);
+	json_kv_string(&j, "subsystem", subsystem);
+	event_json(&j, event);
+	json_end_object(&j);
+}
+
+/* One fputs per line: stdio locks the stream, so lines of two threads never mix. */
+static void to_stderr(enum log_level level, const char *subsystem, const char *event)
+{
+	_cleanup_strbuf_ struct strbuf line = { 0 };
+	char second[32], when[48];
 	struct timespec now;
 	struct tm tm;
-	char when[32];
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	gmtime_r(&now.tv_sec, &tm);
-	strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", &tm);
-	fprintf(stderr, "%s.%03ldZ %s %s\n", when, now.tv_nsec / 1000000, level_names[level], line);
+	strftime(second, sizeof(second), "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(when, sizeof(when), "%s.%03ldZ", second, now.tv_nsec / 1000000);
+	if (line_format == LOG_FORMAT_JSON) {
+		put_json(&line, when, level, subsystem, event);
+	} else {
+		strbuf_printf(&line, "%s %s %s: ", when, level_names[level], subsystem);
+		event_text(&line, event);
+	}
+	strbuf_putc(&line, '\n');
+	fputs(line.s, stderr);
+}
+
+void log_event(enum log_level level, const char *subsystem, const char *event)
+{
+	_cleanup_strbuf_ struct strbuf line = { 0 };
+
+	if (level > max_level)
+		return;
+	if (!sink) {
+		to_stderr(level, subsystem, event);
+		return;
+	}
+	strbuf_printf(&line, "%s: ", subsystem);
+	event_text(&line, event);
+	sink(sink_arg, level, line.s);
 }
 
 __attribute__((format(printf, 3, 0))) static void emit(enum log_level level, const char *subsystem,
 						       const char *fmt, va_list ap)
 {
-	char line[1024];
-	int n;
+	char event[EVENT_SIZE];
 
 	if (level > max_level)
 		return;
-	n = snprintf(line, sizeof(line), "%s: ", subsystem);
-	if (n >= 0 && (size_t)n < sizeof(line))
-		vsnprintf(line + n, sizeof(line) - (size_t)n, fmt, ap);
-	str_utf8_trim(line);
-	str_printable(line, strlen(line), ""); /* names come from outside */
-	if (sink)
-		sink(sink_arg, level, line);
-	else
-		to_stderr(level, line);
+	event_compose(event, sizeof(event), fmt, ap);
+	log_event(level, subsystem, event);
 }
 
 #define DEFINE_LOG(name, level)                                                                    \

@@ -1,21 +1,31 @@
 /*
- * One line per event: "<level> <subsystem>: <sentence>". Only the daemon, the plugin glue and
- * the programs log above debug; everything below returns errors. Thread-safe. What a
- * terminal may not be shown (str_printable) becomes '?', so a name from outside cannot write a line
- * of its own.
+ * One line per event, for people and for machines:
+ *
+ *	log_warn("kubelet", "Allocate refused resource=%s error=%s", resource, err.msg);
+ *	2026-11-22T10:00:00.000Z warning kubelet: Allocate refused resource=rdma/vf error="no VF is
+ *free"
+ *
+ * base/event.h has the form of the format strings. Only the daemon, the plugin glue and the
+ * programs log above debug; everything below returns errors, or events for log_event().
+ * Thread-safe. A name from outside can write neither a line nor a pair of its own.
  */
 #ifndef RAILMATE_BASE_LOG_H
 #define RAILMATE_BASE_LOG_H
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
+enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
 
 typedef void (*log_sink_fn)(void *arg, enum log_level level, const char *line);
 
-/* Before any other thread runs. A NULL sink writes to standard error with a UTC time stamp. */
+/* Both before any other thread runs. A NULL sink writes to standard error with a UTC time stamp; a
+ * sink gets "<subsystem>: <event as text>". JSON is an object per line. */
 void log_setup(enum log_level max, log_sink_fn sink, void *arg);
+void log_set_format(enum log_format format);
+
 void log_error(const char *subsystem, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void log_warn(const char *subsystem, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void log_info(const char *subsystem, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void log_debug(const char *subsystem, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void log_event(enum log_level level, const char *subsystem, const char *event);
 
 #endif

@@ -43,10 +43,18 @@ class CommandLine(ProgramTest):
             self.assertIn("same device nodes", done.stderr)
         self.assertNotIn("--use-cdi", self.check("--use-cdi=false").stderr)
 
+    def test_log_format_json_is_an_object_per_line(self):
+        for line in self.check("--use-cdi", "--log-format=json").stderr.splitlines():
+            said = json.loads(line)
+            self.assertEqual(list(said)[:4], ["time", "level", "subsystem", "message"])
+        self.assertEqual((said["level"], said["subsystem"]), ("info", "daemon"))
+        self.assertRegex(said["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+
     def test_wrong_command_lines_exit_2(self):
         for argv in (["--nonsense"], ["extra"], ["--registration", "maybe"], ["--pod-resources", "maybe"],
                      ["--rescan", "soon"], ["--rescan", "-1"],
                      ["--pod-resources-timeout", "0"], ["--pod-resources-timeout", "a while"], ["--log-level", "loud"],
+                     ["--log-format", "xml"],
                      ["--use-cdi=perhaps"], ["--root"]):
             with self.subTest(argv=argv):
                 self.refused(run(DAEMON, *argv), 2)

@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +9,9 @@
 
 #include <cmocka.h>
 
+#include "base/event.h"
 #include "base/log.h"
+#include "base/str.h"
 
 static struct {
 	enum log_level level;
@@ -82,6 +85,111 @@ static void a_long_line_is_cut(void **state)
 	assert_true(strlen(got.line) > 1000 && strlen(got.line) < 1100);
 }
 
+static void what_varies_follows_as_pairs(void **state)
+{
+	(void)state;
+	log_warn("kubelet", "VF is free again vf=%s pod=%s/%s devices=%zu n=%u of=%d ms=%.1f",
+		 "0000:18:00.1", "default", "web-0", (size_t)8, 7U, -1, 2.26);
+	assert_string_equal(got.line, "kubelet: VF is free again vf=0000:18:00.1 "
+				      "pod=default/web-0 devices=8 n=7 of=-1 ms=2.3");
+	log_info("a", "starts in folder=%.*s decision=%llu size=%ld%%", 3, "abcdef", 12ULL, 5L);
+	assert_string_equal(got.line, "a: starts in folder=abc decision=12 size=5%");
+	log_info("a", "a = b, --cdi=on READY=1 path=x");
+	assert_string_equal(got.line, "a: a = b, --cdi=on READY=1 path=x");
+	errno = ENOENT;
+	log_info("a", "cannot remove path=%s error=%m", "/x");
+	assert_string_equal(got.line,
+			    "a: cannot remove path=/x error=\"No such file or directory\"");
+}
+
+static void a_pair_without_a_value_is_left_out(void **state)
+{
+	const char *volatile none = NULL;
+
+	(void)state;
+	log_info("a", "b uid=%s pod=%s vf=%s", none, "x", "");
+	assert_string_equal(got.line, "a: b pod=x");
+}
+
+static void a_value_makes_no_pair_and_no_line_of_its_own(void **state)
+{
+	(void)state;
+	log_info("a", "b pod=%s vf=%s", "x vf=1 \"y\" \\", "a=b");
+	assert_string_equal(got.line, "a: b pod=\"x vf=1 \\\"y\\\" \\\\\" vf=\"a=b\"");
+	log_info("a", "b pod=%s", "x\x1fvf=1\n");
+	assert_string_equal(got.line, "a: b pod=\"x?vf=1?\"");
+	log_info("a", "%s", "a sentence with key=value in it");
+	assert_string_equal(got.line, "a: a sentence with key=value in it");
+}
+
+__attribute__((format(printf, 3, 4))) static void compose(char *ret, size_t size, const char *fmt,
+							  ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	event_compose(ret, size, fmt, ap);
+	va_end(ap);
+}
+
+static void an_event_can_be_said_elsewhere(void **state)
+{
+	_cleanup_strbuf_ struct strbuf text = { 0 };
+	char event[EVENT_SIZE];
+
+	(void)state;
+	compose(event, sizeof(event), "VF is free again vf=%s reason=%s", "0000:18:00.1",
+		"its pod is gone");
+	event_extend(event, sizeof(event), " resource=%s", "rdma/vf");
+	log_event(LOG_LEVEL_INFO, "ledger", event);
+	assert_string_equal(got.line, "ledger: VF is free again vf=0000:18:00.1 "
+				      "reason=\"its pod is gone\" resource=rdma/vf");
+	event_text(&text, event);
+	assert_string_equal(text.s, got.line + strlen("ledger: "));
+}
+
+static void an_event_that_is_cut_keeps_its_form(void **state)
+{
+	char event[16];
+
+	(void)state;
+	for (size_t size = 1; size <= sizeof(event); size++) {
+		compose(event, size, "ab pod=%s vf=%s", "d/\xc3\xa4", "1");
+		assert_true(strlen(event) < size);
+		log_event(LOG_LEVEL_INFO, "a", event);
+		assert_int_equal(strncmp(got.line, "a: ab pod=d/\xc3\xa4 vf=1", strlen(got.line)),
+				 0);
+	}
+}
+
+/* What log_warn() and its like write to standard error, read back. */
+static void lines_of_json_are_objects(void **state)
+{
+	char text[512] = "";
+	int ends[2], saved;
+	ssize_t n;
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	saved = dup(STDERR_FILENO);
+	dup2(ends[1], STDERR_FILENO);
+	log_setup(LOG_LEVEL_INFO, NULL, NULL);
+	log_set_format(LOG_FORMAT_JSON);
+	log_warn("kubelet", "Allocate refused pod=%s/%s error=%s", "a", "b", "say \"x=1\"");
+	log_set_format(LOG_FORMAT_TEXT);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	close(ends[1]);
+	n = read(ends[0], text, sizeof(text) - 1);
+	close(ends[0]);
+	assert_true(n > 0);
+	assert_int_equal(strncmp(text, "{\"time\":\"2", 10), 0);
+	assert_string_equal(strstr(text, "Z\",") + 3,
+			    "\"level\":\"warning\",\"subsystem\":\"kubelet\","
+			    "\"message\":\"Allocate refused\",\"pod\":\"a/b\","
+			    "\"error\":\"say \\\"x=1\\\"\"}\n");
+}
+
 static void without_a_sink_lines_go_to_standard_error(void **state)
 {
 	char text[256] = "";
@@ -111,6 +219,12 @@ int main(void)
 		cmocka_unit_test_setup(lines_above_the_level_are_dropped, forget),
 		cmocka_unit_test_setup(an_event_is_one_line, forget),
 		cmocka_unit_test_setup(a_long_line_is_cut, forget),
+		cmocka_unit_test_setup(what_varies_follows_as_pairs, forget),
+		cmocka_unit_test_setup(a_pair_without_a_value_is_left_out, forget),
+		cmocka_unit_test_setup(a_value_makes_no_pair_and_no_line_of_its_own, forget),
+		cmocka_unit_test_setup(an_event_can_be_said_elsewhere, forget),
+		cmocka_unit_test_setup(an_event_that_is_cut_keeps_its_form, forget),
+		cmocka_unit_test_setup(lines_of_json_are_objects, forget),
 		cmocka_unit_test_setup(without_a_sink_lines_go_to_standard_error, forget),
 	};
 
