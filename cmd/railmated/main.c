@@ -417,7 +417,7 @@ static int print_pools(const struct config *cfg, bool built_in)
 		if (cfg->pools[i].binding_auto && !built_in)
 			log_info(
 				"binding",
-				"%s: binding auto: railmated decides when it starts on a node, and says why",
+				"binding auto is decided when railmated starts on a node resource=%s",
 				cfg->pools[i].resource);
 		puts(cfg->pools[i].resource);
 	}
@@ -432,11 +432,11 @@ static int serve(const struct command_line *cl, struct config *cfg)
 
 	signal(SIGPIPE, SIG_IGN); /* who reads the log may be gone */
 	log_info("daemon",
-		 "railmated " RAILMATE_VERSION " starts: %s, machine below %s, kubelet in %s",
+		 "railmated starts version=" RAILMATE_VERSION " config=%s root=%s kubelet_dir=%s",
 		 cl->config_file ? cl->config_file : "built-in pool rdma/vf", cl->daemon.root,
 		 cl->daemon.kubelet_dir);
 	if (daemon_run(&cl->daemon, cfg, &err) < 0) {
-		log_error("daemon", "%s", err.msg);
+		log_error("daemon", "railmated cannot run error=%s", err.msg);
 		return EXIT_FAILED;
 	}
 	return EXIT_DONE;
@@ -450,8 +450,7 @@ static void check_run_dir(struct daemon_options *o)
 		return;
 	log_warn(
 		"daemon",
-		"%s is not a folder of the host: containers are given no files; mount it from the host, "
-		"or say --run-dir=none",
+		"the run directory is not a folder of the host: containers are given no files; mount it from the host, or say --run-dir=none path=%s",
 		o->run_dir);
 	o->run_dir = NULL;
 }
@@ -473,8 +472,7 @@ static void check_cdi_dir(const struct config *cfg, struct daemon_options *o)
 		return;
 	log_warn(
 		"daemon",
-		"%s is not a folder of the host: pools that bind late are not served; mount it from the "
-		"host (deploy/components/late)",
+		"the CDI directory is not a folder of the host: pools that bind late are not served; mount it from the host (deploy/components/late) path=%s",
 		o->cdi_dir);
 	o->cdi = CDI_OFF;
 }

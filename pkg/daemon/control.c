@@ -432,16 +432,20 @@ static void look_after(struct control *c)
 	struct err err = { 0 };
 
 	if (c->poll && !listen_intact(&c->listening, c->path)) {
-		log_info("control", "%s was removed or replaced", c->path);
+		log_info("control", "the control socket was removed or replaced socket=%s",
+			 c->path);
 		stop_listening(c);
 	}
 	if (!c->poll && start_listening(c, &err) < 0 && !c->complained) {
-		log_warn("control",
-			 "%s; railmatectl explain and railmate-cni cannot ask this daemon for now",
-			 err.msg);
+		log_warn(
+			"control",
+			"railmatectl explain and railmate-cni cannot ask this daemon for now socket=%s error=%s",
+			c->path, err.msg);
 		c->complained = true;
 	} else if (c->poll && c->complained) {
-		log_info("control", "listens on %s now", c->path);
+		log_info("control",
+			 "railmatectl explain and railmate-cni can ask this daemon socket=%s",
+			 c->path);
 		c->complained = false;
 	}
 	listen_again(c);

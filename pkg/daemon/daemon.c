@@ -130,10 +130,10 @@ static void note_unlisted(void *arg, const struct node_seed *seed)
 	unlisted_add(d->unlisted, seed);
 }
 
-static void note_of_latebind(void *arg, const char *sentence)
+static void note_of_latebind(void *arg, const char *event)
 {
 	(void)arg;
-	log_warn("binding", "%s", sentence);
+	log_event(LOG_LEVEL_WARN, "binding", event);
 }
 
 /* Late pools need PodResources: nobody else tells which container starts. */
@@ -312,11 +312,13 @@ static void log_notes(const struct node *before, const struct node *now)
 	for (size_t i = 0; i < now->inv->n_notes; i++) {
 		if (!before ||
 		    !list_has(before->inv->notes, before->inv->n_notes, now->inv->notes[i]))
-			log_warn("discover", "%s", now->inv->notes[i]);
+			log_warn("discover", "the node shows what was not expected reason=%s",
+				 now->inv->notes[i]);
 	}
 	for (size_t i = 0; i < now->n_notes; i++) {
 		if (!before || !list_has(before->notes, before->n_notes, now->notes[i]))
-			say("pool", "%s", now->notes[i]);
+			say("pool", "the node is not as the configuration expects it reason=%s",
+			    now->notes[i]);
 	}
 }
 
@@ -330,12 +332,15 @@ static void log_pools(const struct node *node)
 
 		for (size_t k = 0; k < node->pools[i].n_devs; k++)
 			healthy += node->pools[i].devs[k].healthy;
-		log_info("pool", "%s: %zu VFs, %zu healthy", node->pools[i].cfg->resource,
-			 node->pools[i].n_devs, healthy);
+		log_info("pool",
+			 "the VFs of the pool were counted resource=%s devices=%zu healthy=%zu",
+			 node->pools[i].cfg->resource, node->pools[i].n_devs, healthy);
 	}
 	for (size_t i = 0; i < node->n_shared; i++)
-		log_info("pool", "%s: %u shares of %zu HCAs", node->shared[i].cfg->resource,
-			 node->shared[i].cfg->shares, node->shared[i].n_devs);
+		log_info("pool",
+			 "the HCAs of the pool were counted resource=%s devices=%zu shares=%u",
+			 node->shared[i].cfg->resource, node->shared[i].n_devs,
+			 node->shared[i].cfg->shares);
 }
 
 /* The strings of the ledger's seeds are its own, and it goes to the rpc thread with the first node.
@@ -413,7 +418,7 @@ static void scan_again(struct daemon *d)
 
 	if (scan(d, &err) < 0)
 		log_error("discover",
-			  "rescan failed: %s; the previous inventory of the node stays in use",
+			  "rescan failed; the previous inventory of the node stays in use error=%s",
 			  err.msg);
 	look_at_cni(d);
 }
@@ -451,7 +456,7 @@ static void on_signal(uv_signal_t *handle, int signo)
 		scan_again(d);
 		return;
 	}
-	log_info("daemon", "%s: stopping", strsignal(signo));
+	log_info("daemon", "stopping signal=%s", strsignal(signo));
 	uv_stop(&d->loop);
 }
 
@@ -501,8 +506,8 @@ static void watch_hardware(struct daemon *d)
 	if (!sysroot_is_live(d->root))
 		return;
 	if (watch_hw_open(&d->hw, &err) < 0 || err.code)
-		log_warn("watch", "%s; changes are found by the scan every %u s", err.msg,
-			 d->opt->rescan_seconds);
+		log_warn("watch", "changes are found by the scan seconds=%u error=%s",
+			 d->opt->rescan_seconds, err.msg);
 	for (int i = 0; d->hw && i < 2; i++)
 		watch_fd(d, &d->hw_poll[i], watch_hw_fd(d->hw, i), on_hw);
 }
@@ -638,8 +643,8 @@ static void bind_pool(struct daemon *d, size_t i, enum binding_held held)
 		binding_decide(evidence_facts(d->evidence), held, pool->network, &why);
 
 	config_bind(d->cfg, i, binding, why);
-	log_info("binding", "%s: binding auto: %s: %s", pool->resource,
-		 binding == BINDING_LATE ? "late" : "early", why);
+	log_info("binding", "binding auto was decided resource=%s binding=%s reason=%s",
+		 pool->resource, binding == BINDING_LATE ? "late" : "early", why);
 }
 
 /* The kubelet takes a pod out of its checkpoint only when the next one asks for devices. */
@@ -719,9 +724,10 @@ static void on_lock(uv_timer_t *timer)
 	if (r == -EBUSY) {
 		if (uv_timer_get_repeat(timer) == LOCK_TICK_MS &&
 		    clock_mono_ms() - d->waits_since_ms > LOCK_LONG_WAIT_MS) {
-			log_warn("ledger",
-				 "%s, and still serves; are there two DaemonSets of railmate?",
-				 err.msg);
+			log_warn(
+				"ledger",
+				"another railmated still serves; are there two DaemonSets of railmate? reason=%s",
+				err.msg);
 			uv_timer_set_repeat(timer, LOCK_SLOW_MS);
 		}
 		return;
@@ -749,7 +755,7 @@ static int begin(struct daemon *d, struct err *err)
 
 	if (state_open(&d->state, d->opt->state_dir, d->root, &busy) == 0)
 		return serve(d, err);
-	log_info("ledger", "%s: waiting for its end", busy.msg);
+	log_info("ledger", "waiting for the end of another railmated reason=%s", busy.msg);
 	return wait_for_ledger(d, err);
 }
 

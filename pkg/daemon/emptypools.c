@@ -116,7 +116,8 @@ static void end(struct emptypools *e)
 static void complain(struct emptypools *e, const struct err *err)
 {
 	if (!e->complained)
-		log_warn("pool", "no Event on the node says that pools are empty: %s", err->msg);
+		log_warn("pool", "no Event on the node says that pools are empty error=%s",
+			 err->msg);
 	e->complained = true;
 }
 
@@ -181,7 +182,10 @@ static void on_answered(uv_async_t *async)
 	told = !answer->err.code || answer->status == HTTP_CONFLICT;
 	again = may_change(answer->status);
 	if (told)
-		log_info("pool", "an Event on the node, " REASON ", says: %s", e->note);
+		log_info("pool",
+			 "an Event on the node says that a pool is empty event=" REASON
+			 " reason=%s",
+			 e->note);
 	else
 		complain(e, &answer->err);
 	end(e);

@@ -112,7 +112,7 @@ void qos_look(struct qos *q, const struct node *node)
 
 		qos_judge(q->ask, node, &node->pools[i], &text);
 		if (text.len && (i >= q->n || !str_eq(q->said[i], text.s)))
-			log_warn("pool", "%s", text.s);
+			log_warn("pool", "env of the pool contradicts its PFs reason=%s", text.s);
 		said[i] = text.len ? strbuf_steal(&text) : NULL;
 	}
 	for (size_t i = 0; i < q->n; i++)

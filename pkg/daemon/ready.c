@@ -19,7 +19,7 @@
 static void remove_file(const char *file)
 {
 	if (file && unlink(file) < 0 && errno != ENOENT)
-		log_warn("daemon", "remove %s: %m", file);
+		log_warn("daemon", "cannot remove the file of --ready-file path=%s error=%m", file);
 }
 
 /* A name that begins with @ is in the abstract namespace, where a zero stands in its place. */
@@ -50,7 +50,7 @@ static void say_to_systemd(struct ready *r)
 	int code = r->systemd ? send_ready(r->systemd) : 0;
 
 	if (code < 0)
-		log_warn("daemon", "send READY=1 to " SYSTEMD_VARIABLE " %s: %s", r->systemd,
+		log_warn("daemon", "cannot send READY=1 to systemd socket=%s error=%s", r->systemd,
 			 strerror(-code));
 	free(STEAL(r->systemd));
 }
@@ -65,7 +65,7 @@ static void write_word(const char *file, const char *how)
 
 	if (file_write(&f, text, strlen(text), &err) < 0)
 		log_warn("daemon",
-			 "%s; railmatectl ready will say that this railmated is not ready",
+			 "railmatectl ready will say that this railmated is not ready error=%s",
 			 err.msg);
 }
 

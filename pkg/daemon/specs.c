@@ -107,9 +107,9 @@ static void failed(struct candidate *c, const char *why)
 	c->why = xstrdup(why);
 	if (!c->failures++ && (!c->warned_ms || now - c->warned_ms > WARN_EVERY_MS)) {
 		c->warned_ms = now;
-		log_warn("specs", "cannot read pod specs from the %s: %s", c->name, why);
+		log_warn("specs", "cannot read pod specs source=%s error=%s", c->name, why);
 	} else {
-		log_debug("specs", "%s", why);
+		log_debug("specs", "cannot read pod specs source=%s error=%s", c->name, why);
 	}
 	c->works = false;
 }
@@ -117,7 +117,7 @@ static void failed(struct candidate *c, const char *why)
 static void worked(struct candidate *c, size_t n_pods)
 {
 	if (!c->works)
-		log_info("specs", "pod specs are read from the %s: %zu pods", c->name, n_pods);
+		log_info("specs", "pod specs are read source=%s pods=%zu", c->name, n_pods);
 	c->works = true;
 	c->failures = 0;
 	c->avoid_until_ms = 0;
@@ -276,7 +276,7 @@ static void add_kubelet(struct specs *s, const struct specs_options *opt)
 	if (c->insecure)
 		log_warn(
 			"specs",
-			"%s: its certificate is not checked, so it gets no token (--kubelet-insecure)",
+			"the certificate of the kubelet is not checked, so it gets no token (--kubelet-insecure) url=%s",
 			c->url);
 	if (opt->kubelet_ca) {
 		free(c->ca);
@@ -326,7 +326,7 @@ static void add_what_there_is(struct specs *s, const struct specs_options *opt,
 		return;
 	add_kubelet(s, opt);
 	if (add_api_server(s, opt, &err) < 0)
-		log_debug("specs", "the API server is not asked: %s", err.msg);
+		log_debug("specs", "the API server is not asked reason=%s", err.msg);
 }
 
 static int add_candidates(struct specs *s, const struct specs_options *opt,

@@ -29,8 +29,10 @@ static int load(struct state *s, struct err *err)
 		return r;
 	}
 	if (note)
-		log_warn("ledger", "%s; it is rebuilt from CDI specs, map.json and the kubelet",
-			 note);
+		log_warn(
+			"ledger",
+			"what is held is rebuilt from CDI specs, map.json and the kubelet reason=%s",
+			note);
 	return 0;
 }
 
@@ -47,7 +49,7 @@ static int open_ledger(struct state *s, const char *dir, struct err *err)
 		r = load(s, err);
 	if (r < 0)
 		log_warn("ledger",
-			 "%s; the ledger is kept in memory, and the directory is tried again",
+			 "the ledger is kept in memory, and the directory is tried again error=%s",
 			 err->msg);
 	s->away = r < 0 ? dir : NULL;
 	return 0;
@@ -74,7 +76,7 @@ static void open_users(struct state *s, const struct sysroot *root)
 	struct err err = { 0 };
 
 	if (sysroot_is_live(root) && rdma_users_open(&s->users, &err) < 0)
-		log_info("ledger", "%s: which RDMA devices are open is not known", err.msg);
+		log_info("ledger", "which RDMA devices are open is not known error=%s", err.msg);
 }
 
 int state_open(struct state *ret, const char *dir, const struct sysroot *root, struct err *err)
@@ -105,13 +107,10 @@ static int count_users(void *ctx, const char *rdma, unsigned *ret_users)
 	return users ? rdma_users_count(users, rdma, ret_users) : -ENOTSUP;
 }
 
-static void log_note(void *ctx, bool bad, const char *sentence)
+static void log_note(void *ctx, bool bad, const char *event)
 {
 	(void)ctx;
-	if (bad)
-		log_warn("ledger", "%s", sentence);
-	else
-		log_info("ledger", "%s", sentence);
+	log_event(bad ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "ledger", event);
 }
 
 struct tracker *state_make_tracker(struct state *s, struct rpc *rpc, const struct sysroot *root,

@@ -56,9 +56,9 @@ static int replace(const char *path, const char *text, struct err *err)
 static void drop(const char *path)
 {
 	if (unlink(path) == 0)
-		log_info("topofile", "%s is not needed any more", path);
+		log_info("topofile", "the topology file is not needed any more path=%s", path);
 	else if (errno != ENOENT)
-		log_warn("topofile", "remove %s: %m", path);
+		log_warn("topofile", "cannot remove the topology file path=%s error=%m", path);
 }
 
 static void put(const struct node *node, const char *path, const struct topofile_out *file)
@@ -70,13 +70,15 @@ static void put(const struct node *node, const char *path, const struct topofile
 	if (is_there(path, file->text))
 		return;
 	for (size_t i = 0; i < file->n_notes; i++)
-		log_warn("topofile", "%s", file->notes[i]);
+		log_warn("topofile", "the topology file is not complete path=%s reason=%s", path,
+			 file->notes[i]);
 	if (replace(path, file->text, &err) < 0) {
-		log_error("topofile", "%s", err.msg);
+		log_error("topofile", "cannot write the topology file error=%s", err.msg);
 		return;
 	}
 	topofile_needed(&in, &why);
-	log_info("topofile", "%s: %s", path, strbuf_str(&why));
+	log_info("topofile", "the topology file was written path=%s reason=%s", path,
+		 strbuf_str(&why));
 }
 
 /* What cannot be made is not served either: an old one would tell of another node. */
@@ -91,7 +93,7 @@ static void keep(const struct node *node, const char *path, int version)
 		put(node, path, &file);
 		return;
 	}
-	log_warn("topofile", "no %s: %s", path, err.msg);
+	log_warn("topofile", "there is no topology file path=%s reason=%s", path, err.msg);
 	drop(path);
 }
 
@@ -105,7 +107,10 @@ void topofile_keep(const char *dir, const struct node *node)
 			continue;
 		}
 		if (mkdir(dir, 0755) < 0 && errno != EEXIST)
-			log_error("topofile", "create %s: %m", dir);
+			log_error(
+				"topofile",
+				"cannot create the directory of the topology file path=%s error=%m",
+				dir);
 		keep(node, path, kinds[i].version);
 	}
 }

@@ -37,7 +37,7 @@ static void give_up(struct watchdog *w)
 	}
 	log_error(
 		"daemon",
-		"the rpc thread has not answered for %u s: aborting, so that the kubelet is served again",
+		"the rpc thread does not answer: aborting, so that the kubelet is served again seconds=%u",
 		TICKS_MAX * TICK_MS / 1000);
 	abort();
 }

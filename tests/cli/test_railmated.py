@@ -101,7 +101,7 @@ class CommandLine(ProgramTest):
         for railmate, told in (({}, True), ({"binding": "auto"}, True), ({"binding": "early"}, False), (None, False)):
             done = self.check(config={"resourceList": [{"resourceName": "a", "railmate": railmate}]})
             self.assertEqual((done.returncode, done.stdout), (0, "intel.com/a\n"))
-            self.assertEqual("intel.com/a: binding auto: railmated decides when it starts on a node" in done.stderr, told)
+            self.assertEqual("binding auto is decided when railmated starts on a node resource=intel.com/a" in done.stderr, told)
 
     def test_an_unknown_key_warns_and_goes_on(self):
         done = self.check(config={"resourceList": [{"resourceName": "a", "sriovMode": True}]})
@@ -130,7 +130,7 @@ class CommandLine(ProgramTest):
                 if done.returncode == 99:
                     self.skipTest("no overlay over / here: " + done.stderr)
                 self.assertEqual(done.returncode, 1, done.stderr)
-                self.assertEqual("/var/run/cdi is not a folder of the host: pools that bind late are not served" in done.stderr,
+                self.assertEqual("the CDI directory is not a folder of the host: pools that bind late are not served" in done.stderr,
                                  told, done.stderr)
 
     def test_a_root_that_is_not_there_ends_it(self):

@@ -264,7 +264,7 @@ class Plugin:
         said = self.log.read_text(errors="replace")
         if "Listening for term signals" in said:
             return re.findall(r"New resource server is created for (\S+) ResourcePool", said)
-        pools = re.findall(r" pool: (\S+): (\d+) VFs", said)
+        pools = re.findall(r" pool: the VFs of the pool were counted resource=(\S+) devices=(\d+)", said)
         return [name for name, n in pools if int(n)] if pools else None
 
     def settle(self, kubelet):

@@ -7,6 +7,7 @@ RAILMATED, RAILMATECTL, FAKEKUBELET, FAKEGPU, FIXTURES.
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -39,6 +40,12 @@ def until(true, what, timeout=PATIENCE):
         if time.monotonic() > deadline:
             raise AssertionError(f"{what}: not within {timeout} s")
         time.sleep(0.005)
+
+
+def pairs(line):
+    """What a line of railmated's log says as key=value."""
+    return {key: re.sub(r"\\(.)", r"\1", value[1:-1]) if value[0] == '"' else value
+            for key, value in re.findall(r' ([a-z_]+)=("(?:[^"\\]|\\.)*"|\S+)', line)}
 
 
 # A killed test must not leave daemons behind: they get the kernel's signal when we are gone.

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 
-from harness import GPU, PATIENCE, VF, container, main, program, until, vfs_of
+from harness import GPU, PATIENCE, VF, container, main, pairs, program, until, vfs_of
 from late import LateCase, vfs_in
 
 CDI_ON = '{"enableCDI":true}'
@@ -54,10 +54,9 @@ class AutoCase(LateCase):
 
     def why(self, d, binding, resource=VF):
         """The line of the log that tells: one a pool."""
-        told = [line.split("binding auto: ")[1] for line in d.stderr().splitlines() if f"{resource}: binding auto: " in line]
-        self.assertEqual(len(told), 1, d.stderr())
-        self.assertTrue(told[0].startswith(f"{binding}: "), told[0])
-        return told[0].split(": ", 1)[1]
+        told = [pairs(line) for line in d.stderr().splitlines() if f"binding auto was decided resource={resource} " in line]
+        self.assertEqual([pair["binding"] for pair in told], [binding], d.stderr())
+        return told[0]["reason"]
 
     def check_ids(self, node, binding):
         ids = vfs_of(node.kubelet.admit("asks", f"main:{VF}=1"))
@@ -126,7 +125,7 @@ class Choice(AutoCase):
         node.start_kubelet()
         self.runtime(node)
         d = node.start_daemon("--kubelet-root", node.path("nobody"))
-        until(lambda: "binding auto: early" in d.stderr(), "a decision")
+        until(lambda: " binding=early " in d.stderr(), "a decision")
         self.assertIn("PodResources does not answer", self.why(d, "early"))
 
     def test_a_file_of_the_incumbent_stays_early_without_a_word(self):
@@ -146,7 +145,7 @@ class Choice(AutoCase):
         _, d = self.up("--config-file", self.config(node, *pools), node=node)
         self.why(d, "late")
         self.why(d, "late", "rdma/c")
-        self.assertNotIn("rdma/b: binding", d.stderr())
+        self.assertNotIn("resource=rdma/b binding", d.stderr())
 
     def test_the_operator_can_ask(self):
         node, d = self.up(networks=MULTUS)
@@ -198,7 +197,7 @@ class Restart(AutoCase):
 
     def test_a_multus_that_comes_later_is_warned_of(self):
         node, d = self.up()
-        told = "the CNI plugin multus-shim hands device ids on to others, and came after binding auto chose late"
+        told = 'reason="the CNI plugin multus-shim hands device ids on to others"'
         d.child.send_signal(signal.SIGHUP)
         self.runtime(node, networks=MULTUS)
         for _ in range(2):
@@ -226,7 +225,7 @@ class Restart(AutoCase):
         self.run_pod(node, "pod", f"main:{GPU}=1,{VF}=1")
         self.runtime(node, networks=MULTUS)
         second = node.start_daemon()
-        until(lambda: "waiting for its end" in second.stderr(), "that it waits")
+        until(lambda: "waiting for the end of another railmated" in second.stderr(), "that it waits")
         self.assertNotIn("binding auto", second.stderr())
         first.end(signal.SIGTERM)
         until(lambda: "binding auto" in second.stderr(), "its decision")

@@ -45,7 +45,7 @@ class Changes(Case):
         hidden = {vf: node.remove_device(vf) for vf in vfs}
         kubelet = node.start_kubelet()
         daemon = node.start_daemon()
-        until(lambda: "0 VFs" in daemon.stderr() or kubelet.resource(VF), "the first scan")
+        until(lambda: "devices=0 " in daemon.stderr() or kubelet.resource(VF), "the first scan")
         for vf, removed in hidden.items():
             node.restore_device(vf, removed)
         self.rescan(daemon)

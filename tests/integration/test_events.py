@@ -63,7 +63,7 @@ class Events(https.Case, Case):
         self.assertIn("Not here: rail0, rail1. Network cards here: ibp24s0 (8 VFs),", first["note"])
         self.assertIn("rdma/other", second["note"])
         self.assertNotEqual(first["metadata"]["name"], second["metadata"]["name"])
-        self.says(daemon, "an Event on the node, PoolEmpty, says: rdma/other")
+        self.says(daemon, 'an Event on the node says that a pool is empty event=PoolEmpty reason="rdma/other')
         time.sleep(1.5)
         self.assertEqual(len(server.bodies), 2)
         self.assertEqual(self.complaints(daemon), [])
@@ -71,7 +71,7 @@ class Events(https.Case, Case):
     def test_one_that_is_there_already_is_told(self):
         server, port = self.api_server(409)
         daemon = self.start(WRONG, WRONG_TOO, RIGHT, port=port)
-        self.says(daemon, "says: rdma/other")
+        self.says(daemon, 'an Event on the node says that a pool is empty event=PoolEmpty reason="rdma/other')
         self.assertEqual(self.complaints(daemon), [])
         self.assertEqual(len(server.bodies), 2)
 
@@ -113,7 +113,7 @@ class Events(https.Case, Case):
         daemon = self.start(WRONG, RIGHT, port=port)
         self.says(daemon, "no Event on the node")
         server.answer = reply(201, b"{}")
-        self.says(daemon, "says: rdma/storage")
+        self.says(daemon, 'an Event on the node says that a pool is empty event=PoolEmpty reason="rdma/storage')
         (line,) = self.complaints(daemon)
         self.assertIn("HTTP 503", line)
 

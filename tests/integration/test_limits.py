@@ -27,7 +27,7 @@ class Limits(Case):
             self.assertEqual(daemon.child.wait(PATIENCE), 1, daemon.stderr())
             node.processes.remove(daemon)
             (line,) = [line for line in daemon.stderr().splitlines() if " error " in line]
-            self.assertIn(f"error daemon: start the thread {name}:", line)
+            self.assertIn(f'error daemon: railmated cannot run error="start the thread {name}:', line)
 
     def test_the_ledgers_writer_is_started_as_soon_as_it_can_be(self):
         node = self.node()
@@ -55,7 +55,7 @@ class Limits(Case):
             node = self.node()
             daemon = self.preloaded(node, RAISE_AT_START=str(int(number)))
             self.assertEqual(daemon.child.wait(PATIENCE), 0, daemon.stderr())
-            self.assertIn(f"daemon: {word}: stopping", daemon.stderr())
+            self.assertIn(f"daemon: stopping signal={word}", daemon.stderr())
 
 
 if __name__ == "__main__":

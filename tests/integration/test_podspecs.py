@@ -439,7 +439,7 @@ class Railmated(HttpsCase, Case):
         self.give_token()
         server = self.server()
         _, daemon = self.start("--pod-specs=kubelet", *self.kubelet_options(server))
-        self.says(daemon, "pod specs are read from the kubelet's /pods: 2 pods")
+        self.says(daemon, "pod specs are read source=\"kubelet's /pods\" pods=2")
         line, headers = server.requests[0]
         self.assertEqual((line, headers["Authorization"]), ("GET /pods HTTP/1.1", "Bearer the-token"))
         self.assertEqual(self.warnings(daemon), [])
@@ -477,7 +477,7 @@ class Railmated(HttpsCase, Case):
             shutil.rmtree(os.path.join(self.here.root, name))
         self.here.unpack(os.path.join(os.environ["FIXTURES"], "hgx-h100/host.tree"))
         daemon.child.send_signal(signal.SIGHUP)
-        self.says(daemon, "pod specs are read from the kubelet's /pods: 2 pods")
+        self.says(daemon, "pod specs are read source=\"kubelet's /pods\" pods=2")
         fake.wait(VF, 64)
 
     def test_a_kubelet_that_comes_with_the_pods_api_is_asked(self):
@@ -486,7 +486,7 @@ class Railmated(HttpsCase, Case):
         fake = self.here.start_kubelet("--pods-api")
         fake.wait(VF, 1)
         fake.admit("p", f"main:{VF}=1")
-        self.says(daemon, "pod specs are read from the kubelet's Pods API: 1 pods")
+        self.says(daemon, "pod specs are read source=\"kubelet's Pods API\" pods=1")
 
     def test_auto_asks_the_api_server_when_the_kubelet_refuses(self):
         self.give_token()
@@ -494,7 +494,7 @@ class Railmated(HttpsCase, Case):
         kubelet.answer = reply(401, b"Unauthorized", "text/plain")
         _, daemon = self.start(*self.kubelet_options(kubelet), NODE_NAME="worker-1.example",
                                KUBERNETES_SERVICE_HOST="127.0.0.1", KUBERNETES_SERVICE_PORT=api.url.split(":")[2][:-5])
-        self.says(daemon, "pod specs are read from the API server: 2 pods")
+        self.says(daemon, 'pod specs are read source="API server" pods=2')
         self.assertEqual(api.requests[0][0], "GET /api/v1/pods?fieldSelector=spec.nodeName%3Dworker-1.example HTTP/1.1")
         self.assertEqual(len(self.warnings(daemon)), 1)
 
@@ -502,7 +502,7 @@ class Railmated(HttpsCase, Case):
         self.give_token()
         server = self.server()
         _, daemon = self.start(*self.kubelet_options(server), kubelet=["--pods-api"])
-        self.says(daemon, "pod specs are read from the kubelet's Pods API: 0 pods")
+        self.says(daemon, "pod specs are read source=\"kubelet's Pods API\" pods=0")
         self.assertEqual(server.requests, [])
 
     def test_the_pods_api_shows_the_pod_in_admission(self):
@@ -536,7 +536,7 @@ class Railmated(HttpsCase, Case):
         self.give_token()
         server = self.server()
         _, daemon = self.start("--pod-specs=kubelet", *self.kubelet_options(server))
-        self.says(daemon, "2 pods")
+        self.says(daemon, "pods=2")
         with open(f"/proc/{daemon.pid}/limits", encoding="ascii") as f:
             (limit,) = [line.split()[4:6] for line in f if line.startswith("Max core file size")]
         self.assertEqual(limit, ["0", "0"])
@@ -545,7 +545,7 @@ class Railmated(HttpsCase, Case):
         self.give_token()
         server = self.server("wrong-host")
         _, daemon = self.start("--pod-specs=kubelet", "--kubelet-insecure", *self.kubelet_options(server))
-        self.says(daemon, "2 pods")
+        self.says(daemon, "pods=2")
         self.assertIn("is not checked", self.warnings(daemon)[0])
         self.assertEqual({headers.get("Authorization") for _, headers in server.requests}, {None})
 

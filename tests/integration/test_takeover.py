@@ -16,8 +16,8 @@ class TakeOver(Case):
     def waiting(self, node, first):
         """A second instance that has done what can be done before the end of the first."""
         second = node.start_daemon()
-        until(lambda: f"in use by another railmated, pid {first.pid}: waiting" in second.stderr(), "that it waits")
-        until(lambda: f"{VF}: " in second.stderr(), "that it has looked at the machine")
+        until(lambda: f"in use by another railmated, pid {first.pid}" in second.stderr(), "that it waits")
+        until(lambda: f"resource={VF} " in second.stderr(), "that it has looked at the machine")
         return second
 
     def gap_ms(self, kubelet, end):
@@ -40,7 +40,7 @@ class TakeOver(Case):
             daemon = second
             kubelet.wait(VF, 1)
             registered = second.stderr().split("registered with the kubelet")[0]
-            self.assertEqual(registered.count(" healthy"), 1, "looks at the machine")
+            self.assertEqual(registered.count(" healthy="), 1, "looks at the machine")
             floors.append(kubelet.ask("restart")["us"][VF] / 1000)
         # The lower quartile: a busy machine makes some of them long.
         gap, floor = statistics.quantiles(gaps)[0], statistics.quantiles(floors)[0]
@@ -94,7 +94,7 @@ class TakeOver(Case):
         file = node.path("absent", "ready")
         kubelet, daemon = node.start(daemon=("--ready-file", file))
         until(lambda: f"{file}.tmp" in daemon.stderr(), "a word about the file")
-        self.assertIn("send READY=1 to NOTIFY_SOCKET nonsense: Invalid argument", daemon.stderr())
+        self.assertIn('cannot send READY=1 to systemd socket=nonsense error="Invalid argument"', daemon.stderr())
         self.assertEqual(len(vfs_of(kubelet.admit("p", f"main:{VF}=2"))), 2)
 
     def test_held_vfs_stay_held(self):

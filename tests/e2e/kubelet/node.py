@@ -501,7 +501,7 @@ class Node:
             *(word for variable in self.railmate_env for word in ("--env", variable)), RAILMATE,
             name, "/usr/bin/railmated", "--root", "/machine", "--log-level", "debug",
             "--runtime-socket", SOCKET, f"--ready-file={READY}", *options)
-        until(lambda: "starts:" in self.railmate_log(name), f"{name} to start", START_LIMIT)
+        until(lambda: "railmated starts" in self.railmate_log(name), f"{name} to start", START_LIMIT)
         return name
 
     def want_binding(self, binding):

@@ -552,7 +552,7 @@ def pod_specs_are_what_the_pods_say(c):
     equal(told_of(c.pod_specs("--url", "https://127.0.0.1:10250/pods", "--insecure")), specs_of(c.raw_pods()), "/pods")
     c.end(name)
     account = c.kubelet_account()
-    asks_for_specs(c, "pod specs are read from the kubelet's /pods", "--pod-specs=kubelet", *account)
+    asks_for_specs(c, "pod specs are read source=\"kubelet's /pods\"", "--pod-specs=kubelet", *account)
     socket, told = c.pods_api(True), "no Pods API"
     if socket:
         name = c.run(container("main", 2, 1), init=[container("first", 0, 1, then="")])
@@ -560,7 +560,7 @@ def pod_specs_are_what_the_pods_say(c):
         equal(told_of(answer), specs_of(c.raw_pods()), "the Pods API")
         told = f"the Pods API in {answer['us'] / 1000:.1f} ms"
         c.end(name)
-        asks_for_specs(c, "pod specs are read from the kubelet's Pods API", *account)
+        asks_for_specs(c, "pod specs are read source=\"kubelet's Pods API\"", *account)
         c.pods_api(False)
     c.stop_railmate(c.newest_railmate())
     c.start_railmate()

@@ -93,7 +93,7 @@ class RealNode(node.Node):
         (WORK / "config.json").write_text(json.dumps(self.config or EARLY))
         options = ("--config-file", WORK / "config.json", *options)
         self.railmates[name] = self.spawn(f"{name}.log", self.program("railmated"), "--log-level", "debug", *options)
-        scenarios.until(lambda: "starts:" in self.railmate_log(name), f"{name} to start", node.START_LIMIT)
+        scenarios.until(lambda: "railmated starts" in self.railmate_log(name), f"{name} to start", node.START_LIMIT)
         return name
 
     def signal_railmate(self, name, sig):

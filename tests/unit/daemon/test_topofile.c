@@ -102,7 +102,7 @@ static void the_file_comes_and_goes_with_the_wish(void **state)
 	keep(dir, MACHINE, TOPOLOGY_FILE_ALWAYS, PROFILE_RCCL);
 	assert_true(is_there(dir, "topology-rccl.xml", &st));
 	assert_false(is_there(dir, "topology.xml", &st));
-	assert_true(said("topology.xml is not needed any more"));
+	assert_true(said("the topology file is not needed any more path="));
 	keep(dir, MACHINE, TOPOLOGY_FILE_NEVER, PROFILE_NCCL);
 	assert_false(is_there(dir, "topology-rccl.xml", &st));
 }
