@@ -118,8 +118,8 @@ static void hold_is_shown(struct judging *j, const struct ledger_hold *hold, str
 		name_decision(j->h, hold->decision, &now.owner);
 	if (was_draining) {
 		holds_say(j->h, false,
-			  "%s: the kubelet shows pod %s/%s with it again; it is no longer draining",
-			  hold->vf, seen->ns, seen->pod);
+			  "the VF is no longer draining: the kubelet shows its pod again" HOLD_KEYS,
+			  HOLD_OF(hold));
 		holds_relist(j->h);
 	}
 	ledger_put(j->h->ledger, &now);
@@ -143,8 +143,8 @@ static void say_double(struct judging *j, const struct ledger_hold *hold, struct
 	if (s->doubly_told)
 		return;
 	s->doubly_told = true;
-	holds_say(j->h, true, "%s: the kubelet has given it to pod %s/%s and to pod %s/%s",
-		  hold->vf, hold->owner.ns, hold->owner.pod, other->ns, other->pod);
+	holds_say(j->h, true, "the kubelet has given a VF to two pods" HOLD_KEYS " other=%s/%s",
+		  HOLD_OF(hold), other->ns, other->pod);
 }
 
 /* --- a hold that is not --- */
@@ -275,8 +275,9 @@ static void adopt(struct judging *j, const struct holds_seen *seen)
 	hold.decision = ledger_next(j->h->ledger); /* no record knows better */
 	ledger_skip(j->h->ledger, hold.decision);
 	ledger_put(j->h->ledger, &hold);
-	holds_say(j->h, false, "%s is held by container %s of pod %s/%s, as the kubelet shows",
-		  seen->id, seen->container, seen->ns, seen->pod);
+	holds_say(j->h, false,
+		  "the VF is held, as the kubelet shows vf=%s resource=%s pod=%s/%s container=%s",
+		  seen->id, seen->resource, seen->ns, seen->pod, seen->container);
 	holds_relist(j->h);
 	s = holds_sight(j->h, seen->id, j->now);
 	s->noted_ms = j->answer->asked_ms - (int64_t)j->h->pace.young_ms - 1;

@@ -43,7 +43,6 @@ static struct ledger_hold hold_of(const struct holds_claim *c, struct holds_now 
 static void adopt(struct holds *h, const struct holds_claim *c, struct holds_now now)
 {
 	struct ledger_hold hold = hold_of(c, now);
-	char name[HOLDS_NAME_MAX];
 	struct sight *s;
 
 	if (!take_slot(h, c))
@@ -56,8 +55,10 @@ static void adopt(struct holds *h, const struct holds_claim *c, struct holds_now
 	s->loaded = true;
 	s->told_ms = now.mono_ms;
 	s->noted_ms = now.mono_ms - (int64_t)h->pace.young_ms - 1;
-	holds_say(h, false, "%s: %s is held by %s", c->source, c->vf,
-		  holds_name(&c->owner, name, sizeof(name)));
+	holds_say(h, false,
+		  "the VF is held, as a record says vf=%s slot=%s resource=%s" OWNER_KEYS
+		  " source=%s",
+		  c->vf, c->slot, c->resource, OWNER_OF(&c->owner), c->source);
 }
 
 /* The record of a decision that the ledger knows and has ended since. */
@@ -138,10 +139,8 @@ static void check_age(struct holds *h)
 	h->lost = true;
 	holds_say(
 		h, true,
-		"the ledger is older than %s (decision %llu of %s): what is held is rebuilt from CDI "
-		"specs, map.json and "
-		"the kubelet",
-		newest->source, (unsigned long long)newest->number, newest->vf);
+		"the ledger is older than another record: what is held is rebuilt from CDI specs, map.json and the kubelet source=%s vf=%s decision=%llu",
+		newest->source, newest->vf, (unsigned long long)newest->number);
 }
 
 void holds_claims_read(struct holds *h, bool complete, struct holds_now now)

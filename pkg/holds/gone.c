@@ -89,23 +89,23 @@ static void end(struct holds *h, const char *vf, struct holds_now now)
 	h->ended_ms = now.mono_ms;
 }
 
-/* One sentence for all VFs of one container that are free for one reason: it has eight, as a rule.
- */
+#define FREE "VFs are free: their holder is gone" OWNER_KEYS " resource=%s reason=%s"
+
+/* One line for all VFs of one container that are free for one reason: it has eight, as a rule. */
 static void say_free(struct holds *h, const struct ledger_hold *hold, const char *because)
 {
-	char name[HOLDS_NAME_MAX], start[HOLDS_NAME_MAX + 128];
+	char start[EVENT_SIZE] = "";
 	struct holds_action *said;
 	size_t len;
 
-	snprintf(start, sizeof(start),
-		 "%s is gone, and %s; free: ", holds_name(&hold->owner, name, sizeof(name)),
-		 because);
+	event_extend(start, sizeof(start), FREE, OWNER_OF(&hold->owner), hold->resource, because);
 	said = holds_queued(h, HOLDS_SAY, start);
 	len = said ? strlen(said->text) : 0;
-	if (said && len + strlen(hold->vf) + 2 < sizeof(said->text))
-		snprintf(said->text + len, sizeof(said->text) - len, ", %s", hold->vf);
+	if (said && len + strlen(hold->vf) + 1 < sizeof(said->text))
+		snprintf(said->text + len, sizeof(said->text) - len, ",%s", hold->vf);
 	else
-		holds_say(h, false, "%s%s", start, hold->vf);
+		holds_say(h, false, FREE " vf=%s", OWNER_OF(&hold->owner), hold->resource, because,
+			  hold->vf);
 }
 
 void holds_drop(struct holds *h, const char *vf, const char *because, struct holds_now now)
@@ -134,11 +134,12 @@ void holds_pass_on(struct holds *h, const char *vf, const char *because, struct 
 static void drain(struct holds *h, const struct ledger_hold *hold, const char *why)
 {
 	struct ledger_hold drained = *hold;
-	char name[HOLDS_NAME_MAX];
 
-	holds_say(h, false,
-		  "%s: %s is gone but the VF is still in use (%s); it is withheld until it is idle",
-		  hold->vf, holds_name(&hold->owner, name, sizeof(name)), why);
+	holds_say(
+		h, false,
+		"the VF is still in use and its holder is gone: it is withheld until it is idle" HOLD_KEYS
+		" reason=%s",
+		HOLD_OF(hold), why);
 	drained.draining = true;
 	ledger_put(h->ledger, &drained);
 	holds_relist(h);
@@ -185,12 +186,10 @@ bool holds_wants_look(struct holds *h, size_t i, struct holds_now now)
 bool holds_release(struct holds *h, const char *vf, struct holds_now now)
 {
 	const struct ledger_hold *hold = ledger_find(h->ledger, vf);
-	char name[HOLDS_NAME_MAX];
 
 	if (!hold)
 		return false;
-	holds_say(h, true, "%s was held by %s, and an operator has released it", hold->vf,
-		  holds_name(&hold->owner, name, sizeof(name)));
+	holds_say(h, true, "an operator has released the VF" HOLD_KEYS, HOLD_OF(hold));
 	end(h, vf, now);
 	holds_relist(h);
 	return true;

@@ -104,6 +104,11 @@ bool holds_same_name(const struct ledger_owner *a, const char *ns, const char *p
 const char *holds_name(const struct ledger_owner *o, char *buf, size_t size);
 #define HOLDS_NAME_MAX 400
 
+/* An event (base/event.h); the pairs of a hold in it, and of whoever has it. */
+#define OWNER_KEYS    " pod=%s%s%s uid=%s container=%s"
+#define OWNER_OF(o)   (o)->ns, holds_text((o)->ns) ? "/" : "", (o)->pod, (o)->uid, (o)->container
+#define HOLD_KEYS     " vf=%s slot=%s resource=%s" OWNER_KEYS
+#define HOLD_OF(hold) (hold)->vf, (hold)->slot, (hold)->resource, OWNER_OF(&(hold)->owner)
 void holds_say(struct holds *h, bool bad, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* An action that was not fetched yet, by the beginning of its text; NULL: none. */

@@ -172,7 +172,7 @@ void holds_say(struct holds *h, bool bad, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(a->text, sizeof(a->text), fmt, ap);
+	event_compose(a->text, sizeof(a->text), fmt, ap);
 	va_end(ap);
 }
 
@@ -371,9 +371,7 @@ bool holds_may_answer(struct holds *h, uint64_t generation, int64_t since_mono_m
 	if (!h->slow)
 		holds_say(
 			h, true,
-			"the disk has not stored the ledger for %u ms: containers start without waiting "
-			"for it, "
-			"and CDI specs and map.json are the record",
+			"the disk has not stored the ledger in time: containers start without waiting for it, and CDI specs and map.json are the record ms=%u",
 			h->pace.store_ms);
 	h->slow = true;
 	return true;

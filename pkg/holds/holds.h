@@ -34,6 +34,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/event.h"
 #include "ledger/ledger.h"
 
 struct arena;
@@ -73,14 +74,14 @@ void holds_set_blind(struct holds *h, bool blind);
 /* --- actions: fetched after every event until there is none --- */
 
 enum holds_action_kind {
-	HOLDS_SAY,    /* text; bad: an operator should look */
+	HOLDS_SAY,    /* an event; bad: an operator should look */
 	HOLDS_RELIST, /* what the kubelet was told about VFs or slots is no longer true */
 	HOLDS_LOOK,   /* look at vf (struct holds_facts) and call holds_looked(), now */
 };
 struct holds_action {
 	enum holds_action_kind kind;
 	bool bad;
-	char text[640]; /* SAY: the sentence; LOOK: the PCI address of the VF */
+	char text[EVENT_SIZE]; /* SAY: the event; LOOK: the PCI address of the VF */
 };
 bool holds_next(struct holds *h, struct holds_action *ret); /* false: none is left */
 

@@ -101,10 +101,8 @@ static void note_unknown(struct holds *h, const struct holds_seen *seen)
 					      xstrdup(seen->container) } };
 	holds_say(
 		h, true,
-		"slot %s is held by container %s of pod %s/%s and its VF is not known, because the ledger, "
-		"CDI "
-		"specs and map.json are lost: no VF of %s is given to a new container until that one ends",
-		seen->id, seen->container, seen->ns, seen->pod, seen->resource);
+		"the VF of a slot is not known, because the ledger, CDI specs and map.json are lost: no VF of the resource is given to a new container until this one ends slot=%s resource=%s pod=%s/%s container=%s",
+		seen->id, seen->resource, seen->ns, seen->pod, seen->container);
 }
 
 const char *holds_unknown(const struct holds *h, size_t k, const struct ledger_owner **ret_owner)
@@ -266,7 +264,8 @@ static void leave_sick(struct holds *h, const struct ledger_hold *hold)
 {
 	struct ledger_hold left = *hold;
 
-	holds_say(h, false, "%s is not usable: slot %s gets another VF", hold->vf, hold->slot);
+	holds_say(h, false, "the VF is not usable: its slot gets another one" HOLD_KEYS,
+		  HOLD_OF(hold));
 	left.slot = NULL;
 	left.draining = true;
 	left.seen_cgroup = false;
@@ -280,13 +279,11 @@ static void leave_sick(struct holds *h, const struct ledger_hold *hold)
 static void take_slot(struct holds *h, const struct ledger_hold *hold, struct holds_now now)
 {
 	struct ledger_hold kept = *hold;
-	char name[HOLDS_NAME_MAX];
 
 	holds_say(
 		h, false,
-		"slot %s of %s was given to another container; %s stays with the first one until it "
-		"is gone",
-		hold->slot, holds_name(&hold->owner, name, sizeof(name)), hold->vf);
+		"the slot was given to another container: its VF stays with the first one until that is gone" HOLD_KEYS,
+		HOLD_OF(hold));
 	holds_sight(h, hold->vf, now)->given_away = true;
 	kept.slot = NULL;
 	holds_want_look(h, hold->vf);

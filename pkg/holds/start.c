@@ -53,7 +53,6 @@ static bool is_left(struct holds *h, const struct holds_vf *v, const struct ledg
 		    struct holds_now now)
 {
 	const struct ledger_hold *hold = ledger_find(h->ledger, v->vf);
-	char name[HOLDS_NAME_MAX];
 	struct sight *s;
 
 	if (!hold || is_own(hold, owner))
@@ -62,8 +61,10 @@ static bool is_left(struct holds *h, const struct holds_vf *v, const struct ledg
 	if (holds_is_gone(h, hold, s, v->facts, true, false, now))
 		return true;
 	s->given_away = true;
-	holds_say(h, false, "%s: the kubelet has given it to another container; %s holds it still",
-		  v->vf, holds_name(&hold->owner, name, sizeof(name)));
+	holds_say(
+		h, false,
+		"the kubelet has given the VF to another container: its holder has it still" HOLD_KEYS,
+		HOLD_OF(hold));
 	return false;
 }
 

@@ -175,8 +175,8 @@ static void remove_file(struct latebind *b, const char *slot, const char *ours)
 	if (read_file(path, a, &old) < 0 || is_foreign(ours, old, path, a))
 		return;
 	if (unlink(path) < 0 && errno != ENOENT)
-		latebind_say(b, "CDI spec %s of a free slot cannot be removed: %s", path,
-			     strerror(errno));
+		latebind_say(b, "the CDI spec of a free slot cannot be removed path=%s error=%s",
+			     path, strerror(errno));
 }
 
 static void remove_at(struct latebind *b, size_t i)
@@ -233,8 +233,9 @@ int latebind_spec_write(struct latebind *b, const struct ids *slots, const char 
 			"CDI spec %s: a file of that name exists that railmated did not write",
 			path);
 	if (old && ours && strcmp(ours, old) != 0)
-		latebind_say(b, "CDI spec %s was changed by another program; it is written again",
-			     path);
+		latebind_say(
+			b, "a CDI spec was changed by another program; it is written again path=%s",
+			path);
 	*ret_written = !old || strcmp(old, text) != 0;
 	r = *ret_written ? write_text(b, slots->v[0], text, err) : 0;
 	if (r == 0)
@@ -275,10 +276,10 @@ void latebind_specs_restore(struct latebind *b)
 		if (is_there(b, s) || !is_needed(b, s))
 			continue;
 		if (write_text(b, s->file, s->text, &err) == 0)
-			latebind_say(b, "CDI spec of slot %s was removed; it is written again",
+			latebind_say(b, "a CDI spec was removed; it is written again path=%s",
 				     s->file);
 		else
-			latebind_say(b, "%s", err.msg);
+			latebind_say(b, "a CDI spec cannot be written again error=%s", err.msg);
 	}
 }
 
@@ -308,18 +309,20 @@ static bool scan_one(struct latebind *b, const char *name,
 	if (r == -EISDIR || r == -ENOENT)
 		return true;
 	if (r < 0) {
-		latebind_say(b, "CDI spec %s cannot be read: %s", path, strerror(-r));
+		latebind_say(b, "a CDI spec cannot be read path=%s error=%s", path, strerror(-r));
 		return r == -EFBIG || r == -ELOOP;
 	}
 	if (document_parse(text, strlen(text), path, a, &spec, &err) < 0) {
-		latebind_say(b, "CDI spec %s; it is written anew when its container starts",
-			     err.msg);
+		latebind_say(
+			b,
+			"a CDI spec is damaged; it is written anew when its container starts error=%s",
+			err.msg);
 	} else if (!str_eq(item_string(spec, "kind"), CDI_KIND)) {
 		return true;
 	} else if (!claims_of_spec(spec, &claims, a)) {
 		latebind_say(
 			b,
-			"CDI spec %s does not say whose it is; it is written anew when its container starts",
+			"a CDI spec does not say whose it is; it is written anew when its container starts path=%s",
 			path);
 	} else {
 		const struct ids slots = slots_in(&claims, a);
@@ -349,7 +352,7 @@ bool latebind_spec_scan(struct latebind *b,
 	if (!dir && (errno == ENOENT || errno == ENOTDIR))
 		return true; /* made with the first spec, if it can be */
 	if (!dir) {
-		latebind_say(b, "CDI directory %s cannot be read: %s", b->env.cdi_dir,
+		latebind_say(b, "the CDI directory cannot be read path=%s error=%s", b->env.cdi_dir,
 			     strerror(errno));
 		return false;
 	}

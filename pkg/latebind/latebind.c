@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/event.h"
 #include "base/mem.h"
 #include "base/pending.h"
 #include "base/str.h"
@@ -31,15 +32,15 @@
 
 void latebind_say(const struct latebind *b, const char *fmt, ...)
 {
-	char line[640];
+	char event[EVENT_SIZE];
 	va_list ap;
 
 	if (!b->env.note)
 		return;
 	va_start(ap, fmt);
-	vsnprintf(line, sizeof(line), fmt, ap);
+	event_compose(event, sizeof(event), fmt, ap);
 	va_end(ap);
-	b->env.note(b->env.ctx, line);
+	b->env.note(b->env.ctx, event);
 }
 
 struct holds *latebind_holds(const struct latebind *b)
@@ -172,10 +173,11 @@ static void confirm(const struct request *r)
 	for (size_t i = 0; i < r->n_bindings; i++)
 		holds_confirm(latebind_holds(r->b), r->bindings[i].id, tracker_now());
 	if (r->decision)
-		tracker_say(r->b->env.tracker, false,
-			    "container %s of pod %s/%s has %zu VFs (decision %llu)",
-			    r->owner.container, r->owner.ns, r->owner.pod, r->n_bindings,
-			    (unsigned long long)r->decision);
+		tracker_say(
+			r->b->env.tracker, false,
+			"the container has its VFs pod=%s/%s uid=%s container=%s devices=%zu decision=%llu",
+			r->owner.ns, r->owner.pod, r->owner.uid, r->owner.container, r->n_bindings,
+			(unsigned long long)r->decision);
 }
 
 static void looked(void *arg, const struct vf_state *states, size_t n, const char *why)

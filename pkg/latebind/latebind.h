@@ -40,7 +40,7 @@ struct latebind_env {
 	unsigned settle_ms;  /* after a spec was written: the runtime notices by inotify
 				(docs/design/kubelet.md §4) */
 	unsigned restore_ms; /* between looks whether the specs are still there; 0: 5 s */
-	void (*note)(void *ctx, const char *sentence); /* a sentence for the log; may be NULL */
+	void (*note)(void *ctx, const char *event); /* for the log; may be NULL */
 	void *ctx;
 };
 

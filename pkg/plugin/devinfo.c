@@ -80,8 +80,8 @@ static void write_file(struct devinfo *d, struct file *file, const struct pool_d
 		return;
 	r = replace_file(p->env->devinfo_dir, file->path, text);
 	if (r < 0) {
-		plugin_warn(p, WARN_DEVINFO, "device-info file %s not written: %s", file->path,
-			    strerror(-r));
+		plugin_warn(p, WARN_DEVINFO, "a device-info file is not written path=%s error=%s",
+			    file->path, strerror(-r));
 		return;
 	}
 	plugin_warn_reset(p, WARN_DEVINFO);

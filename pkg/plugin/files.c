@@ -37,7 +37,8 @@ static bool make(struct plugin *p, const struct grant *grant)
 	if (!p->env->rundir || !grant->n_devs || !contents_has_files(grant->pool))
 		return false;
 	if (rundir_make(p->env->rundir, lowest_of(grant), &err) < 0) {
-		plugin_warn(p, WARN_FILES, "containers start without /run/railmate: %s", err.msg);
+		plugin_warn(p, WARN_FILES, "containers start without /run/railmate error=%s",
+			    err.msg);
 		return false;
 	}
 	plugin_warn_reset(p, WARN_FILES);
@@ -119,7 +120,7 @@ static void fill(struct plugin *p, const struct given *g)
 
 	if (contents_render(&in, a, &c, &err) < 0 ||
 	    contents_write(p->env->rundir, &share, 1, &c, &err) < 0)
-		plugin_warn(p, WARN_FILES, "the files of a container are not complete: %s",
+		plugin_warn(p, WARN_FILES, "the files of a container are not complete error=%s",
 			    err.msg);
 }
 
@@ -197,13 +198,16 @@ int plugin_files_start(struct plugin *p, const struct contents_in *in, struct ar
 	if (r < 0)
 		return r;
 	if (c.doubt)
-		plugin_warn(p, WARN_TRUTH, "pod %s starts, and not all is known of its VFs: %s",
-			    pod, c.doubt);
+		plugin_warn(
+			p, WARN_TRUTH,
+			"the container starts, and not all is known of its VFs pod=%s reason=%s",
+			pod, c.doubt);
 	else
 		plugin_warn_reset(p, WARN_TRUTH);
 	if (in->rundir &&
 	    contents_write(p->env->rundir, in->shares, in->n_shares, &c, &unwritten) < 0)
-		plugin_warn(p, WARN_FILES, "pod %s starts with files that are not complete: %s",
+		plugin_warn(p, WARN_FILES,
+			    "the container starts with files that are not complete pod=%s error=%s",
 			    pod, unwritten.msg);
 	return 0;
 }

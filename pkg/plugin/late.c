@@ -76,8 +76,7 @@ static void refuse_runtime(struct late *l, const char *what)
 	if (!l->refused)
 		log_error(
 			"kubelet",
-			"%s binds late and needs CDI, which this runtime does not do: %s; not registered, "
-			"set binding to early in the configuration, or --cdi=on if that is not the runtime",
+			"not registered: the pool binds late and needs CDI, which this runtime does not do; set binding to early in the configuration, or --cdi=on if that is not the runtime resource=%s reason=%s",
 			l->plugin->resource, what);
 	l->refused = true;
 	l->timer = rpc_after(l->plugin->env->rpc, REFUSED_AGAIN_MS, ask_runtime_again, l);
@@ -99,11 +98,7 @@ static void runtime_told(void *arg, const struct runtime_answer *answer)
 	} else {
 		log_warn(
 			"kubelet",
-			"%s binds late, and whether the container runtime does CDI is not known: %s; if it "
-			"does "
-			"not, containers start without VFs (--runtime-socket says where it is, --cdi=on "
-			"that it "
-			"does, --cdi=off that it does not)",
+			"the pool binds late, and whether the container runtime does CDI is not known; if it does not, containers start without VFs (--runtime-socket says where it is, --cdi=on that it does, --cdi=off that it does not) resource=%s reason=%s",
 			l->plugin->resource, answer->sentence);
 		ready(l);
 	}
@@ -147,16 +142,13 @@ static void probed(void *arg, enum podres_result result, const struct pod_list *
 	if (podres_support(p->env->podres) == PODRES_NOTHING) {
 		log_error(
 			"kubelet",
-			"%s binds late, which this kubelet cannot: it is older than 1.27; not registered, "
-			"set "
-			"binding to early in the configuration",
+			"not registered: the pool binds late, which this kubelet cannot, it is older than 1.27; set binding to early in the configuration resource=%s",
 			p->resource);
 	} else if (podres_support(p->env->podres) == PODRES_UNKNOWN) {
 		if (clock_mono_ms() - l->since_ms >= PROBES_QUIET_MS)
 			plugin_warn(
 				p, WARN_LATE,
-				"binds late, and PodResources, which tells what container starts, does not "
-				"answer: %s; not registered yet",
+				"not registered yet: the pool binds late, and PodResources, which tells what container starts, does not answer reason=%s",
 				why);
 		l->timer = rpc_after(p->env->rpc, PROBE_AGAIN_MS, probe_again, l);
 	} else {
@@ -191,7 +183,7 @@ bool plugin_late_is_ready(struct plugin *p)
 		return true;
 	why = obstacle(p);
 	if (why) {
-		plugin_warn(p, WARN_LATE, "binds late and %s; not registered", why);
+		plugin_warn(p, WARN_LATE, "not registered: the pool binds late reason=%s", why);
 		return false;
 	}
 	if (p->late)
@@ -451,16 +443,18 @@ static void bound(void *arg, const struct err *err, const struct bound *v, size_
 
 	if (!err) {
 		for (size_t i = 0; i < n; i++)
-			log_debug("kubelet", "%s: slot %s is %s", v[i].resource, v[i].slot,
-				  v[i].vf);
+			log_debug("kubelet", "the slot has a VF resource=%s slot=%s vf=%s",
+				  v[i].resource, v[i].slot, v[i].vf);
 		rpc_reply(s->call, RPC_OK, NULL, (struct bytes) { NULL, 0 });
 		return;
 	}
 	copy = *err;
 	if (may_warn())
-		log_warn("kubelet", "%s: a container waits: %s", s->resource, err->msg);
+		log_warn("kubelet", "a container waits resource=%s reason=%s", s->resource,
+			 err->msg);
 	else
-		log_debug("kubelet", "%s: a container waits: %s", s->resource, err->msg);
+		log_debug("kubelet", "a container waits resource=%s reason=%s", s->resource,
+			  err->msg);
 	plugin_refuse(s->call, &copy);
 }
 

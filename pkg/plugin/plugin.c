@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/event.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -51,20 +52,18 @@ void plugin_warn(struct plugin *p, enum warning kind, const char *fmt, ...)
 {
 	unsigned most = kind == WARN_REFUSED ? REFUSALS_A_MINUTE : 1;
 	int64_t now = clock_mono_ms();
-	char line[640];
+	char event[EVENT_SIZE];
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(line, sizeof(line), fmt, ap);
+	event_compose(event, sizeof(event), fmt, ap);
 	va_end(ap);
+	event_extend(event, sizeof(event), " resource=%s", p->resource);
 	if (!p->warned_ms[kind] || now - p->warned_ms[kind] >= WARN_EVERY_MS) {
 		p->warned_ms[kind] = now;
 		p->warned[kind] = 0;
 	}
-	if (p->warned[kind]++ < most)
-		log_warn("kubelet", "%s: %s", p->resource, line);
-	else
-		log_debug("kubelet", "%s: %s", p->resource, line);
+	log_event(p->warned[kind]++ < most ? LOG_LEVEL_WARN : LOG_LEVEL_DEBUG, "kubelet", event);
 }
 
 void plugin_warn_reset(struct plugin *p, enum warning kind)
@@ -167,7 +166,8 @@ static void list_opened(void *ctx, struct rpc_stream *stream, struct bytes reque
 	send_list(p, l, a);
 	l->stranger = is_stranger(p, stream);
 	if (l->stranger) {
-		log_debug("kubelet", "%s: a client that is not the kubelet watches the list",
+		log_debug("kubelet",
+			  "a client that is not the kubelet watches the list resource=%s",
 			  p->resource);
 		return;
 	}
@@ -285,7 +285,7 @@ static void allocate(void *ctx, struct rpc_call *call, struct bytes request)
 		plugin_files_later(p, grants);
 	} else {
 		p->stats.allocate_errors++;
-		plugin_warn(p, WARN_REFUSED, "Allocate refused: %s", err.msg);
+		plugin_warn(p, WARN_REFUSED, "Allocate refused error=%s", err.msg);
 		plugin_refuse(call, &err);
 		plugin_grants_free(grants);
 	}
@@ -395,7 +395,7 @@ static void serve_again(void *arg)
 
 static void serve_later(struct plugin *p, const struct err *err)
 {
-	plugin_warn(p, WARN_SERVE, "not served: %s", err->msg);
+	plugin_warn(p, WARN_SERVE, "not served error=%s", err->msg);
 	if (!p->serve_timer)
 		p->serve_timer = rpc_after(p->env->rpc, SERVE_RETRY_MS, serve_again, p);
 }

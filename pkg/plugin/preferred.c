@@ -82,8 +82,10 @@ void plugin_preferred_answer(struct preferred_call *look, enum ledger_gpus known
 {
 	const struct preferred_container *c = &look->request.v[0];
 
-	log_debug("kubelet", "%s: %d of %zu devices asked for: %s", look->plugin->resource, c->size,
-		  c->available.n, source);
+	log_debug(
+		"kubelet",
+		"the kubelet asks which VFs are preferred resource=%s devices=%d free=%zu source=%s",
+		look->plugin->resource, c->size, c->available.n, source);
 	reply(look->plugin, look->call, &look->request, &look->who, known, source);
 	look_end(look);
 }
@@ -117,7 +119,8 @@ static void keep_names(struct preferred_call *look)
 static void know(struct preferred_call *look, const char *source)
 {
 	keep_names(look);
-	log_debug("kubelet", "%s: %s", look->plugin->resource, look->who.why);
+	log_debug("kubelet", "the container that asks was looked for resource=%s reason=%s",
+		  look->plugin->resource, look->who.why);
 	if (look->who.found && look->who.n_gpus)
 		plugin_preferred_answer(look, LEDGER_GPUS_KNOWN, source);
 	else
@@ -239,7 +242,7 @@ static void give_up(struct preferred_call *look, const char *why)
 		plugin_pods_tell_old(p);
 	} else {
 		p->stats.pod_list_failures++;
-		plugin_warn(p, WARN_PODS, "GPUs of the container are not known: %s", why);
+		plugin_warn(p, WARN_PODS, "GPUs of the container are not known reason=%s", why);
 	}
 	plugin_preferred_answer(look, LEDGER_GPUS_UNKNOWN, arena_strdup(look->arena, why));
 }
@@ -363,7 +366,8 @@ static void got_specs(void *arg, const struct spec_list *specs, const char *why)
 	} else {
 		p->specs_distrust_until_ms = clock_mono_ms() + SPECS_DISTRUST_MS;
 		/* The daemon warns of a source that fails, once. */
-		log_debug("kubelet", "%s: %s; containers are told apart without pod specs",
+		log_debug("kubelet",
+			  "containers are told apart without pod specs resource=%s reason=%s",
 			  p->resource, why);
 	}
 	if (!look->pods_asked)

@@ -103,7 +103,7 @@ static void refuse(struct prestart_call *s, const char *why)
 	struct plugin *p = s->plugin;
 
 	p->stats.starts_refused++;
-	plugin_warn(p, WARN_START, "container not started yet: %s", why);
+	plugin_warn(p, WARN_START, "container not started yet reason=%s", why);
 	rpc_reply(s->call, RPC_UNAVAILABLE, why, (struct bytes) { NULL, 0 });
 	start_free(s);
 }
@@ -230,8 +230,7 @@ static void tell_dra(struct plugin *p, const struct starter *me)
 	p->told_dra = true;
 	log_warn(
 		"kubelet",
-		"%s: pod %s/%s has GPUs by DRA, of %s, and a pool that binds early cannot see them: they are "
-		"given after its VFs; \"binding\": \"late\" sees them",
+		"the pod has GPUs by DRA, and a pool that binds early cannot see them: they are given after its VFs; \"binding\": \"late\" sees them resource=%s pod=%s/%s driver=%s",
 		p->resource, me->owner.ns, me->owner.pod, me->dra_driver);
 }
 
@@ -249,10 +248,11 @@ static void settle(struct prestart_call *s, const struct starter *me)
 	}
 	if (me->owner.pod) {
 		number = number_now(s, number);
-		log_info("kubelet",
-			 "%s: container %s of pod %s/%s starts with %zu VFs (decision %llu)",
-			 p->resource, me->owner.container, me->owner.ns, me->owner.pod, s->ids.n,
-			 (unsigned long long)number);
+		log_info(
+			"kubelet",
+			"the container starts resource=%s pod=%s/%s uid=%s container=%s devices=%zu decision=%llu",
+			p->resource, me->owner.ns, me->owner.pod, me->owner.uid,
+			me->owner.container, s->ids.n, (unsigned long long)number);
 		plugin_start_compare(s, me, number);
 		tell_dra(s->plugin, me);
 	}
@@ -371,8 +371,8 @@ static void unknown(struct prestart_call *s, const char *why)
 	struct starter me = { .gpus = NULL };
 
 	if (why)
-		plugin_warn(s->plugin, WARN_PODS, "cannot identify the starting container: %s",
-			    why);
+		plugin_warn(s->plugin, WARN_PODS,
+			    "cannot identify the starting container reason=%s", why);
 	add_uid(s, &me);
 	settle(s, &me);
 }

@@ -88,17 +88,13 @@ static size_t free_then(const struct prestart_call *s, const struct ledger_decis
 static void tell_misaligned(const struct plugin *p, const struct starter *me,
 			    const struct ledger_decision *d)
 {
-	char line[512];
+	void (*say)(const char *, const char *, ...) =
+		plugin_pool(p)->cfg->strict ? log_warn : log_info;
 
-	snprintf(
-		line, sizeof(line),
-		"%s: %s/%s container %s has VFs at a distance of %d from its GPUs, %d was possible",
-		p->resource, me->owner.ns, me->owner.pod, me->owner.container, d->real_cost,
-		d->best_cost);
-	if (plugin_pool(p)->cfg->strict)
-		log_warn("kubelet", "%s", line);
-	else
-		log_info("kubelet", "%s", line);
+	say("kubelet",
+	    "VFs are farther from the GPUs of the container than possible resource=%s pod=%s/%s container=%s distance=%d possible=%d",
+	    p->resource, me->owner.ns, me->owner.pod, me->owner.container, d->real_cost,
+	    d->best_cost);
 }
 
 static void compare(struct prestart_call *s, const struct starter *me, struct ledger_decision *d)

@@ -65,8 +65,8 @@ static void register_answered(void *arg, enum rpc_status status, const char *mes
 		return;
 	}
 	p->stats.register_failures++;
-	plugin_warn(p, WARN_REGISTER, "the kubelet did not register it: %s (status %d)", message,
-		    (int)status);
+	plugin_warn(p, WARN_REGISTER, "the kubelet did not register it status=%d error=%s",
+		    (int)status, message);
 	plugin_register_event(p, REG_EV_FAILED);
 }
 
@@ -92,7 +92,8 @@ static void try_to_register(struct plugin *p)
 
 	p->try_began_ns = clock_mono_ns();
 	if (!socket_look(path, &now)) {
-		plugin_warn(p, WARN_REGISTER, "waiting for the kubelet: there is no %s", path);
+		plugin_warn(p, WARN_REGISTER,
+			    "waiting for the kubelet: its socket is not there socket=%s", path);
 		plugin_register_event(p, REG_EV_GONE);
 		return;
 	}
@@ -150,16 +151,17 @@ static void tell(struct plugin *p, enum reg_state before)
 
 	if (p->reg.state == before)
 		return;
-	log_debug("kubelet", "%s: %s -> %s", p->resource, plugin_registration_state_name(before),
+	log_debug("kubelet", "registration goes on resource=%s before=%s state=%s", p->resource,
+		  plugin_registration_state_name(before),
 		  plugin_registration_state_name(p->reg.state));
 	if (p->reg.state == REG_REGISTERED) {
-		log_info("kubelet", "%s: registered with the kubelet, %zu devices, %.1f ms",
+		log_info("kubelet", "registered with the kubelet resource=%s devices=%zu ms=%.1f",
 			 p->resource, pool ? pool->n_devs : 0,
 			 (double)(clock_mono_ns() - p->try_began_ns) / 1e6);
 		if (!p->shared)
 			plugin_pods_prime(p);
 	} else if (before == REG_REGISTERED) {
-		log_info("kubelet", "%s: the kubelet's stream ended, registering again",
+		log_info("kubelet", "the kubelet's stream ended, registering again resource=%s",
 			 p->resource);
 	}
 }

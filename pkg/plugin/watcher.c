@@ -27,9 +27,10 @@ static void give_up(void *arg)
 	p->fallback_timer = NULL;
 	if (p->asked)
 		return;
-	log_info("kubelet",
-		 "%s: nobody asked for it in %s, registering with %s/kubelet.sock instead",
-		 p->resource, p->env->registry_dir, p->env->plugin_dir);
+	log_info(
+		"kubelet",
+		"nobody asked for it in the registry: registering with kubelet.sock instead resource=%s path=%s socket=%s/kubelet.sock",
+		p->resource, p->env->registry_dir, p->env->plugin_dir);
 	p->fell_back = true;
 	plugin_watch_done(p);
 	plugin_stop_serving(p);
@@ -85,7 +86,7 @@ void plugin_watch_opened(struct plugin *p)
 	const struct pool *pool = plugin_pool(p);
 
 	p->watch_opened_ms = clock_mono_ms();
-	log_info("kubelet", "%s: registered by the kubelet's plugin watcher, %zu devices",
+	log_info("kubelet", "registered by the kubelet's plugin watcher resource=%s devices=%zu",
 		 p->resource, pool ? pool->n_devs : 0);
 	plugin_pods_reset(p);
 	plugin_pods_prime(p);
@@ -95,7 +96,7 @@ void plugin_watch_closed(struct plugin *p)
 {
 	if (clock_mono_ms() - p->watch_opened_ms > SETTLE_MS)
 		p->watch_failures = 0;
-	log_info("kubelet", "%s: the kubelet's stream ended, creating the socket again",
+	log_info("kubelet", "the kubelet's stream ended, creating the socket again resource=%s",
 		 p->resource);
 	create_again_later(p);
 }
@@ -148,7 +149,8 @@ void plugin_notify_status(void *ctx, struct rpc_call *call, struct bytes request
 		plugin_warn_reset(p, WARN_REGISTER);
 	} else {
 		p->stats.register_failures++;
-		plugin_warn(p, WARN_REGISTER, "the kubelet did not register it: %s", status.error);
+		plugin_warn(p, WARN_REGISTER, "the kubelet did not register it error=%s",
+			    status.error);
 		if (!p->dying)
 			create_again_later(p);
 	}

@@ -44,7 +44,7 @@ struct tracker {
 	void *users_ctx;
 	unsigned host_users;	     /* contexts that every RDMA device has, whoever holds it */
 	int64_t host_users_until_ms; /* monotonic: then they are counted again */
-	void (*note)(void *ctx, bool bad, const char *sentence);
+	void (*note)(void *ctx, bool bad, const char *event);
 	void (*changed)(void *ctx);
 	void *listener;
 	void (*unlisted)(void *ctx, const struct node_seed *seed);

@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/event.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "ledger/file.h"
@@ -89,7 +90,7 @@ const struct node *tracker_node(const struct tracker *k)
 	return k->node;
 }
 
-void tracker_listen(struct tracker *k, void (*note)(void *ctx, bool bad, const char *sentence),
+void tracker_listen(struct tracker *k, void (*note)(void *ctx, bool bad, const char *event),
 		    void (*changed)(void *ctx), void *ctx)
 {
 	k->note = note;
@@ -99,14 +100,14 @@ void tracker_listen(struct tracker *k, void (*note)(void *ctx, bool bad, const c
 
 void tracker_say(struct tracker *k, bool bad, const char *fmt, ...)
 {
-	char line[640];
+	char event[EVENT_SIZE];
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(line, sizeof(line), fmt, ap);
+	event_compose(event, sizeof(event), fmt, ap);
 	va_end(ap);
 	if (k->note)
-		k->note(k->listener, bad, line);
+		k->note(k->listener, bad, event);
 }
 
 /* --- what holds asks for --- */
@@ -141,11 +142,11 @@ void tracker_run_now(struct tracker *k)
 		return;
 	k->running = true;
 	while (holds_next(k->holds, &action)) {
-		if (action.kind == HOLDS_SAY)
-			tracker_say(k, action.bad, "%s", action.text);
+		if (action.kind == HOLDS_SAY && k->note)
+			k->note(k->listener, action.bad, action.text);
 		else if (action.kind == HOLDS_LOOK)
 			look_at(k, action.text);
-		else
+		else if (action.kind == HOLDS_RELIST)
 			tell_changed(k);
 	}
 	k->running = false;
@@ -217,9 +218,10 @@ static void store_again(void *arg)
 static void store_failed(struct tracker *k, const struct err *err)
 {
 	if (!k->failing)
-		tracker_say(k, true,
-			    "%s; the ledger is kept in memory, and stored when that works again",
-			    err->msg);
+		tracker_say(
+			k, true,
+			"the ledger is kept in memory, and stored when that works again error=%s",
+			err->msg);
 	k->failing = true;
 	if (!k->retry)
 		k->retry = rpc_after(k->rpc, k->pace.retry_ms, store_again, k);
@@ -364,9 +366,10 @@ static void reopened_on_rpc(void *arg)
 	k->file = STEAL(r->file);
 	k->writer = ledger_writer_start(k->file);
 	holds_restore(k->holds);
-	tracker_say(k, false,
-		    "state directory %s: it can be opened again, and the ledger is stored there",
-		    r->dir);
+	tracker_say(
+		k, false,
+		"the state directory can be opened again, and the ledger is stored there path=%s",
+		r->dir);
 	reopen_free(r);
 	tracker_save(k, NULL, NULL);
 }
@@ -450,7 +453,7 @@ static void flush(struct tracker *k)
 	if (k->file && holds_wants_store(k->holds)) {
 		ledger_write(tracker_ledger(k), &text);
 		if (ledger_file_store(k->file, text.s, text.len, &err) < 0 && !k->failing)
-			tracker_say(k, true, "%s; the last changes of the ledger are lost",
+			tracker_say(k, true, "the last changes of the ledger are lost error=%s",
 				    err.msg);
 	}
 	while ((w = k->waiters)) {

@@ -36,13 +36,13 @@ void tracker_free(struct tracker *k); /* stores what is not stored yet */
  * own. Borrowed. */
 void tracker_reopen(struct tracker *k, const char *dir);
 
-/* note: a sentence for the log, once for each thing that happens (bad: an operator should look).
- * changed: what the kubelet is told of VFs and slots is no longer true: the lists of all resources
- * have to be sent anew; not from within a function of the tracker that was called. Either may be
- * NULL. */
-void tracker_listen(struct tracker *k, void (*note)(void *ctx, bool bad, const char *sentence),
+/* note: an event for the log (base/event.h), once for each thing that happens (bad: an operator
+ * should look). changed: what the kubelet is told of VFs and slots is no longer true: the lists of
+ * all resources have to be sent anew; not from within a function of the tracker that was called.
+ * Either may be NULL. */
+void tracker_listen(struct tracker *k, void (*note)(void *ctx, bool bad, const char *event),
 		    void (*changed)(void *ctx), void *ctx);
-/* A sentence for note. */
+/* An event for note. */
 void tracker_say(struct tracker *k, bool bad, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* unlisted: a container holds this VF, it is on the bus, and no pool lists it, because its RDMA

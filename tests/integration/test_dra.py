@@ -190,7 +190,7 @@ class Shared(https.Case, LateCase):
                 self.api.claims, self.api.status = {}, what
                 for c, started in self.start(self.here, "p").items():
                     self.assertTrue(started["started"], started["message"])
-                    self.assertIn(f"container {c} of pod default/p: which GPUs of its claim c it has is not known",
+                    self.assertIn(f'pod=default/p container={c} reason="which GPUs of its claim c it has is not known',
                                   daemon.stderr())
                 self.assertIn(words, daemon.stderr())
                 self.assertIn(words, self.explained())
@@ -224,8 +224,8 @@ class Early(Case):
                 self.assertEqual(self.warnings(daemon), [], "nobody has given a GPU yet")
             self.assertEqual([c["status"] for c in kubelet.ask(f"prestart p{i}")["calls"]], ["OK"])
         (line,) = self.warnings(daemon)
-        self.assertIn(f'warning kubelet: {VF}: pod default/p0 has GPUs by DRA, of {DRIVER}, and a pool that binds early '
-                      'cannot see them: they are given after its VFs; "binding": "late" sees them', line)
+        self.assertIn('warning kubelet: the pod has GPUs by DRA, and a pool that binds early cannot see them: they are given after its VFs; '
+                      f'"binding": "late" sees them resource={VF} pod=default/p0 driver={DRIVER}', line)
         out = self.explained(node, "p2")
         self.assertIn(f'GPUs      unknown ({DRIVER} gives them by DRA, after an early pool has chosen; "binding": "late" '
                       'sees them)', out)

@@ -340,7 +340,7 @@ case $4 in railmate-a) exit 3;; esac
         self.assertIn("even while a process uses it", asked.stderr)
         self.assertIn(vf, self.explain(node, "pool").stdout)
         self.assertEqual((release(vf, "--yes").returncode, release(vf, "--yes").returncode), (0, 3))
-        until(lambda: "an operator has released it" in daemon.stderr(), "a line of log")
+        until(lambda: f"an operator has released the VF vf={vf} " in daemon.stderr(), "a line of log")
 
     def test_a_socket_that_is_not_wanted_is_not_made(self):
         node = self.node()

@@ -324,7 +324,7 @@ class Trouble(FilesCase):
                 node.start(daemon=("--config-file", self.config(node, p), "--control-socket", "none"))
                 _, started = self.run_pod(node, "pod", f"main:{GPU}=1,{VF}=1")
                 self.assertIsNotNone(place(started))
-                until(lambda n=node: re.search("files.* not complete: .*No space left", n.processes[-1].stderr()),
+                until(lambda n=node: re.search("files.* not complete .*No space left", n.processes[-1].stderr()),
                       "a line about it")
 
     def test_what_is_not_known_is_said_once_and_stops_nobody(self):

@@ -324,7 +324,7 @@ class Refusals(LateCase):
         node.start_kubelet()
         socket = self.runtime(node, *words)
         d = node.start_daemon("--config-file", self.config(node), *daemon)
-        until(lambda: f"needs CDI, which this runtime does not do: {socket}: {says}" in d.stderr(), "a line about CDI")
+        until(lambda: any("needs CDI, which this runtime does not do;" in line and f"{socket}: {says}" in line for line in d.stderr().splitlines()), "a line about CDI")
         self.assertIsNone(node.kubelet.resource(VF))
         return node
 
@@ -372,7 +372,7 @@ class Refusals(LateCase):
         node.start_kubelet()
         node.kubelet.ask("podlist-fail on")
         d = node.start_daemon("--config-file", self.config(node))
-        until(lambda: "rdma/vf: binds late, and PodResources, which tells what container starts, does not answer"
+        until(lambda: "the pool binds late, and PodResources, which tells what container starts, does not answer"
               in d.stderr(), "a line about PodResources")
         self.assertIsNone(node.kubelet.resource(VF))
         node.kubelet.ask("podlist-fail off")

@@ -4,6 +4,7 @@
 import glob
 import json
 import os
+import re
 import shutil
 import signal
 import time
@@ -208,14 +209,14 @@ class Away(LedgerCase):
         daemon.child.send_signal(signal.SIGHUP)
         kubelet.ask("remove p")
         until(lambda: self.unhealthy(kubelet) == {p[0]}, "that it drains")
-        until(lambda: "is gone but the VF is still in use (its RDMA device" in daemon.stderr(), "a line about it")
+        until(lambda: re.search("the VF is still in use and its holder is gone.* reason=\"its RDMA device", daemon.stderr()), "a line about it")
         until(lambda: self.holds(node)[p[0]].get("draining"), "that this is on disk")
         node.bring_back(p[0], moved)
         daemon.child.send_signal(signal.SIGHUP)
         until(lambda: not self.unhealthy(kubelet), "that it is free again")
         self.await_holds(node, q)
-        until(lambda: any("container main of pod default/p (" in line and p[0] in line.partition("; free: ")[2]
-                          for line in daemon.stderr().splitlines()), "a line about it")
+        until(lambda: re.search(f"VFs are free: their holder is gone pod=default/p .*container=main .* vf=.*{p[0]}", daemon.stderr()),
+              "a line about it")
 
     def test_it_drains_over_a_restart(self):
         node = self.node()

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/event.h"
 #include "base/str.h"
 
 enum { LOOK_MS = 1000 };
@@ -127,7 +128,12 @@ void us_list(struct world *w)
 
 static void hear(struct world *w, const struct holds_action *a)
 {
-	say(w, "railmated: %s%s", a->bad ? "WARN " : "", a->text);
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+
+	if (w->trace) {
+		event_text(&text, a->text);
+		say(w, "railmated: %s%s", a->bad ? "WARN " : "", text.s);
+	}
 	if (!a->text[0])
 		broken(w, "an empty sentence");
 	for (unsigned i = 0; i < w->n_vfs; i++) {

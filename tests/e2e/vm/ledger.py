@@ -30,8 +30,9 @@ def an_open_device_drains():
         until(lambda: shell(f"rdma -j resource show {rdma} | grep -o '\"ctx\":[0-9]*' || true").strip() == '"ctx":1', f"{rdma} is open", 40)
         node.kubelet.ask("remove p")
         until(lambda: node.unhealthy() == {vf}, "it drains", 40)
-        why = f"is gone but the VF is still in use (its RDMA device {rdma} is open (1 context))"
-        check(any(f"{vf}: " in line and "pod default/p" in line and why in line for line in node.daemon.stderr().splitlines()), "it says why")
+        why = f'reason="its RDMA device {rdma} is open (1 context)"'
+        check(any(f"still in use and its holder is gone: it is withheld until it is idle vf={vf} " in line and " pod=default/p " in line and why in line
+                  for line in node.daemon.stderr().splitlines()), "it says why")
         user.end(9)
         until(lambda: not node.unhealthy(), "it is free again", 40)
         return f"{vf}, {rdma}"

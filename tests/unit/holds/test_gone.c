@@ -13,7 +13,7 @@ static void a_pod_that_was_shown_and_is_then_missed_is_gone(void **state)
 	kubelet_lists({ "web-1", V1 });
 	assert_null(hold_of(V0));
 	assert_true(is_held_by(V1, "web-1#u2"));
-	assert_true(says("free: " V0));
+	assert_true(says(" vf=" V0));
 }
 
 static void one_sentence_says_what_the_end_of_a_container_frees(void **state)
@@ -30,7 +30,8 @@ static void one_sentence_says_what_the_end_of_a_container_frees(void **state)
 	assert_null(hold_of(V1));
 	assert_int_equal(w.said, 1);
 	assert_true(
-		says("pod default/web-0 (UID u1) is gone, and nothing uses what it held; free: "));
+		says("VFs are free: their holder is gone pod=default/web-0 uid=u1 container=main "
+		     "resource=rdma/vf reason=\"nothing uses what it held\" vf="));
 	assert_true(says(V0) && says(V1));
 }
 
@@ -410,8 +411,8 @@ static void an_operator_frees_a_vf_whoever_holds_it(void **state)
 	assert_null(hold_of(V0));
 	assert_int_equal(w.relists, 1);
 	assert_int_equal(w.bad, 1);
-	assert_true(says(
-		"container main of pod default/web-0 (UID u1), and an operator has released it"));
+	assert_true(says("an operator has released the VF vf=" V0
+			 " resource=rdma/vf pod=default/web-0 uid=u1 container=main"));
 	assert_false(holds_release(w.h, V0, w.now));
 }
 
@@ -645,7 +646,8 @@ static void a_vf_that_the_kubelet_gives_twice_stays_with_the_first_pod(void **st
 	kubelet_lists({ "web-1", V0 }, { "web-0", V0 });
 	assert_true(is_held_by(V0, "web-0#u1"));
 	assert_int_equal(w.bad, 1);
-	assert_true(says("to pod default/web-0 and to pod default/web-1"));
+	assert_true(says("the kubelet has given a VF to two pods vf=") &&
+		    says("pod=default/web-0 ") && says("other=default/web-1"));
 	end_pod("web-0#u1");
 	kubelet_lists({ "web-1", V0 });
 	kubelet_lists({ "web-1", V0 });

@@ -407,9 +407,7 @@ static void while_the_vf_of_a_slot_is_unknown_none_of_its_resource_is_given(void
 	assert_string_equal(owner->pod, "web-0");
 	assert_null(holds_unknown(w.h, 1, NULL));
 	assert_int_equal(w.bad, 1);
-	assert_true(
-		says("slot " S0
-		     " is held by container main of pod default/web-0 and its VF is not known"));
+	assert_true(says("slot=" S0 " resource=rdma/vf pod=default/web-0 container=main"));
 	assert_false(may_give(V0));
 	assert_false(may_give(V1));
 	assert_non_null(strstr(w.why, "may be that of slot " S0));

@@ -27,8 +27,8 @@ static void vfs_that_pass_to_another_container_look_the_same_to_the_kubelet(void
 	settle();
 	assert_int_equal(w.relists, 0);
 	assert_int_equal(w.said, 1);
-	assert_true(
-		says("the kubelet has given what it held to another container; free: " V0 ", " V1));
+	assert_true(says("reason=\"the kubelet has given what it held to another container\" vf=" V0
+			 "," V1));
 }
 
 static void a_container_starts_with_what_its_own_decision_took_even_if_its_pod_uses_it(void **state)
@@ -90,7 +90,7 @@ static void a_vf_of_another_pod_is_not_given_while_that_one_is_shown(void **stat
 	kubelet_lists({ "web-0", V0 });
 	allocate("web-1#u2", V0);
 	assert_true(is_held_by(V0, "web-0#u1"));
-	assert_true(says("the kubelet has given it to another container"));
+	assert_true(says("the kubelet has given the VF to another container"));
 	assert_false(starts("web-1#u2", V0));
 	assert_non_null(strstr(w.why,
 			       "VF " V0 " is held by container main of pod default/web-0 (UID u1): "

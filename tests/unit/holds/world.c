@@ -71,6 +71,14 @@ static void look_at(const char *vf)
 	holds_looked(w.h, vf, &f, w.now);
 }
 
+static void hear(const char *event)
+{
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+
+	event_text(&text, event);
+	snprintf(w.last, sizeof(w.last), "%s", text.s);
+}
+
 void settle(void)
 {
 	struct holds_action action;
@@ -81,7 +89,7 @@ void settle(void)
 		} else if (action.kind == HOLDS_SAY) {
 			w.said++;
 			w.bad += action.bad;
-			snprintf(w.last, sizeof(w.last), "%s", action.text);
+			hear(action.text);
 		} else {
 			w.relists++;
 		}

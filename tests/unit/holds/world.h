@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "base/arena.h"
+#include "base/event.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "holds/holds.h"
@@ -43,7 +44,7 @@ extern struct world {
 	const char *open, *away, *unreadable; /* the VF that is so; NULL: none */
 	const char *why;		      /* of the last refusal */
 	unsigned said, bad, relists;
-	char last[640];
+	char last[EVENT_SIZE];
 } w;
 
 /* --- time --- */

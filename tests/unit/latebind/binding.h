@@ -18,6 +18,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/event.h"
 #include "base/str.h"
 #include "grant/records.h"
 #include "grant/rundir.h"
@@ -62,7 +63,7 @@ static char *socket_path, *cdi_dir, *checkpoint;
 static struct vfprobe *vfprobe;
 static struct rundir *rundir;
 static unsigned notes, changes, lists, gets;
-static char last_note[640];
+static char last_note[EVENT_SIZE];
 static const char *open_device; /* somebody uses it */
 static const char *running;	/* UID of the pod whose containers run */
 
@@ -181,11 +182,14 @@ static inline const char *slots(int numa, int first, int last)
 
 /* --- late binding --- */
 
-static inline void on_note(void *ctx, const char *sentence)
+static inline void on_note(void *ctx, const char *event)
 {
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+
 	(void)ctx;
+	event_text(&text, event);
 	notes++;
-	snprintf(last_note, sizeof(last_note), "%s", sentence);
+	snprintf(last_note, sizeof(last_note), "%s", text.s);
 }
 
 static inline void on_change(void *ctx)

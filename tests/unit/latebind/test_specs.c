@@ -177,7 +177,8 @@ static void a_spec_edited_by_hand_is_told_and_written_anew(void **state)
 	put(spec_path_of("rdma_vf-n0-0"), "{\"kind\": \"railmate.io/vf\", \"devices\": []}");
 	bind(slots(0, 0, 0));
 	assert_int_equal(notes, 1);
-	assert_non_null(strstr(last_note, "was changed by another program; it is written again"));
+	assert_non_null(
+		strstr(last_note, "was changed by another program; it is written again path="));
 	assert_string_equal(spec("rdma_vf-n0-0"), text);
 }
 
@@ -231,7 +232,7 @@ static void a_spec_that_is_deleted_is_written_again_while_its_container_lives(vo
 	wait_until(is_there_again);
 	assert_string_equal(spec("rdma_vf-n0-0"), text);
 	assert_int_equal(notes, 1);
-	assert_non_null(strstr(last_note, "was removed; it is written again"));
+	assert_non_null(strstr(last_note, "was removed; it is written again path="));
 }
 
 static void a_spec_goes_with_its_container(void **state)

@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/event.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
@@ -37,19 +38,22 @@ static char *folder;
 
 /* What the tracker says and asks. */
 static unsigned changes, notes, bad_notes;
-static char last_note[640];
+static char last_note[EVENT_SIZE];
 static const char *open_device; /* with so many users */
 static unsigned open_users;
 static unsigned host_users; /* of every device, besides */
 static const char *running; /* UID of the pod whose containers run */
 static int runs_error;	    /* 0: none */
 
-static inline void on_note(void *ctx, bool bad, const char *sentence)
+static inline void on_note(void *ctx, bool bad, const char *event)
 {
+	_cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+
 	(void)ctx;
+	event_text(&text, event);
 	notes++;
 	bad_notes += bad;
-	snprintf(last_note, sizeof(last_note), "%s", sentence);
+	snprintf(last_note, sizeof(last_note), "%s", text.s);
 }
 
 static inline void on_change(void *ctx)
