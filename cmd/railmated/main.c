@@ -415,10 +415,10 @@ static int print_pools(const struct config *cfg, bool built_in)
 {
 	for (size_t i = 0; i < cfg->n_pools; i++) {
 		if (cfg->pools[i].binding_auto && !built_in)
-			log_info(
-				"binding",
-				"binding auto is decided when railmated starts on a node resource=%s",
-				cfg->pools[i].resource);
+			log_info("binding",
+				 "binding auto is decided when railmated starts on a node"
+				 " resource=%s",
+				 cfg->pools[i].resource);
 		puts(cfg->pools[i].resource);
 	}
 	for (size_t i = 0; i < cfg->n_shared; i++)
@@ -448,10 +448,10 @@ static void check_run_dir(struct daemon_options *o)
 {
 	if (!str_eq(o->run_dir, RUNDIR_DEFAULT) || !rundir_is_in_image("/", o->run_dir))
 		return;
-	log_warn(
-		"daemon",
-		"the run directory is not a folder of the host: containers are given no files; mount it from the host, or say --run-dir=none path=%s",
-		o->run_dir);
+	log_warn("daemon",
+		 "the run directory is not a folder of the host: containers are given no files; "
+		 "mount it from the host, or say --run-dir=none path=%s",
+		 o->run_dir);
 	o->run_dir = NULL;
 }
 
@@ -470,10 +470,10 @@ static void check_cdi_dir(const struct config *cfg, struct daemon_options *o)
 	if (!binds_late(cfg) || o->cdi == CDI_OFF || !str_eq(o->cdi_dir, CDI_DIR_DEFAULT) ||
 	    !rundir_is_in_image("/", o->cdi_dir))
 		return;
-	log_warn(
-		"daemon",
-		"the CDI directory is not a folder of the host: pools that bind late are not served; mount it from the host (deploy/components/late) path=%s",
-		o->cdi_dir);
+	log_warn("daemon",
+		 "the CDI directory is not a folder of the host: pools that bind late are not "
+		 "served; mount it from the host (deploy/components/late) path=%s",
+		 o->cdi_dir);
 	o->cdi = CDI_OFF;
 }
 

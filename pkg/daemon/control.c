@@ -437,10 +437,10 @@ static void look_after(struct control *c)
 		stop_listening(c);
 	}
 	if (!c->poll && start_listening(c, &err) < 0 && !c->complained) {
-		log_warn(
-			"control",
-			"railmatectl explain and railmate-cni cannot ask this daemon for now socket=%s error=%s",
-			c->path, err.msg);
+		log_warn("control",
+			 "railmatectl explain and railmate-cni cannot ask this daemon for now"
+			 " socket=%s error=%s",
+			 c->path, err.msg);
 		c->complained = true;
 	} else if (c->poll && c->complained) {
 		log_info("control",

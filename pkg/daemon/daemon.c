@@ -724,10 +724,10 @@ static void on_lock(uv_timer_t *timer)
 	if (r == -EBUSY) {
 		if (uv_timer_get_repeat(timer) == LOCK_TICK_MS &&
 		    clock_mono_ms() - d->waits_since_ms > LOCK_LONG_WAIT_MS) {
-			log_warn(
-				"ledger",
-				"another railmated still serves; are there two DaemonSets of railmate? reason=%s",
-				err.msg);
+			log_warn("ledger",
+				 "another railmated still serves; are there two DaemonSets of "
+				 "railmate? reason=%s",
+				 err.msg);
 			uv_timer_set_repeat(timer, LOCK_SLOW_MS);
 		}
 		return;

@@ -237,10 +237,12 @@ static void looked(void *arg, const struct runtime_answer *answer)
 	if (e->closing || e->warned || answer->cni != RUNTIME_CNI_PASSES_IDS)
 		return;
 	e->warned = true;
-	log_warn(
-		"binding",
-		"a CNI plugin that hands device ids on to others came after binding auto chose late: pods with networks of such a resource do not start; set binding to early, or use railmate-cni and set it to late, and restart railmated when no container of this node holds VFs reason=%s",
-		answer->cni_sentence);
+	log_warn("binding",
+		 "a CNI plugin that hands device ids on to others came after binding auto chose "
+		 "late: pods with networks of such a resource do not start; set binding to early, "
+		 "or use railmate-cni and set it to late, and restart railmated when no container "
+		 "of this node holds VFs reason=%s",
+		 answer->cni_sentence);
 }
 
 static void look(void *arg)

@@ -274,10 +274,10 @@ static void add_kubelet(struct specs *s, const struct specs_options *opt)
 		      : apiserver_url_of(ip && *ip ? ip : "127.0.0.1", KUBELET_PORT, "/pods");
 	c->insecure = opt->kubelet_insecure;
 	if (c->insecure)
-		log_warn(
-			"specs",
-			"the certificate of the kubelet is not checked, so it gets no token (--kubelet-insecure) url=%s",
-			c->url);
+		log_warn("specs",
+			 "the certificate of the kubelet is not checked, so it gets no token "
+			 "(--kubelet-insecure) url=%s",
+			 c->url);
 	if (opt->kubelet_ca) {
 		free(c->ca);
 		c->ca = xstrdup(opt->kubelet_ca);

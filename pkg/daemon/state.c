@@ -29,10 +29,10 @@ static int load(struct state *s, struct err *err)
 		return r;
 	}
 	if (note)
-		log_warn(
-			"ledger",
-			"what is held is rebuilt from CDI specs, map.json and the kubelet reason=%s",
-			note);
+		log_warn("ledger",
+			 "what is held is rebuilt from CDI specs, map.json and the kubelet"
+			 " reason=%s",
+			 note);
 	return 0;
 }
 

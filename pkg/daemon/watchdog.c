@@ -35,10 +35,10 @@ static void give_up(struct watchdog *w)
 		w->hung(w->ctx);
 		return;
 	}
-	log_error(
-		"daemon",
-		"the rpc thread does not answer: aborting, so that the kubelet is served again seconds=%u",
-		TICKS_MAX * TICK_MS / 1000);
+	log_error("daemon",
+		  "the rpc thread does not answer: aborting, so that the kubelet is served again"
+		  " seconds=%u",
+		  TICKS_MAX * TICK_MS / 1000);
 	abort();
 }
 

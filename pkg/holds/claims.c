@@ -137,10 +137,10 @@ static void check_age(struct holds *h)
 	if (h->lost || newest->number < h->next_loaded)
 		return;
 	h->lost = true;
-	holds_say(
-		h, true,
-		"the ledger is older than another record: what is held is rebuilt from CDI specs, map.json and the kubelet source=%s vf=%s decision=%llu",
-		newest->source, newest->vf, (unsigned long long)newest->number);
+	holds_say(h, true,
+		  "the ledger is older than another record: what is held is rebuilt from CDI "
+		  "specs, map.json and the kubelet source=%s vf=%s decision=%llu",
+		  newest->source, newest->vf, (unsigned long long)newest->number);
 }
 
 void holds_claims_read(struct holds *h, bool complete, struct holds_now now)

@@ -99,10 +99,11 @@ static void note_unknown(struct holds *h, const struct holds_seen *seen)
 				   .resource = xstrdup(seen->resource),
 				   .owner = { xstrdup(seen->ns), xstrdup(seen->pod), xstrdup(""),
 					      xstrdup(seen->container) } };
-	holds_say(
-		h, true,
-		"the VF of a slot is not known, because the ledger, CDI specs and map.json are lost: no VF of the resource is given to a new container until this one ends slot=%s resource=%s pod=%s/%s container=%s",
-		seen->id, seen->resource, seen->ns, seen->pod, seen->container);
+	holds_say(h, true,
+		  "the VF of a slot is not known, because the ledger, CDI specs and map.json are "
+		  "lost: no VF of the resource is given to a new container until this one ends"
+		  " slot=%s resource=%s pod=%s/%s container=%s",
+		  seen->id, seen->resource, seen->ns, seen->pod, seen->container);
 }
 
 const char *holds_unknown(const struct holds *h, size_t k, const struct ledger_owner **ret_owner)
@@ -280,10 +281,10 @@ static void take_slot(struct holds *h, const struct ledger_hold *hold, struct ho
 {
 	struct ledger_hold kept = *hold;
 
-	holds_say(
-		h, false,
-		"the slot was given to another container: its VF stays with the first one until that is gone" HOLD_KEYS,
-		HOLD_OF(hold));
+	holds_say(h, false,
+		  "the slot was given to another container: its VF stays with the first one until "
+		  "that is gone" HOLD_KEYS,
+		  HOLD_OF(hold));
 	holds_sight(h, hold->vf, now)->given_away = true;
 	kept.slot = NULL;
 	holds_want_look(h, hold->vf);

@@ -274,10 +274,10 @@ static int try_to_bind(struct request *r, const struct target *t, struct err *er
 	if (any)
 		decision = note_decision(b, t, &c, &chosen, r->arena);
 	if (any && t->doubt)
-		latebind_say(
-			b,
-			"the VFs are chosen for all GPUs of a claim that the container shares pod=%s/%s container=%s reason=%s",
-			t->owner.ns, t->owner.pod, t->owner.container, t->doubt);
+		latebind_say(b,
+			     "the VFs are chosen for all GPUs of a claim that the container shares"
+			     " pod=%s/%s container=%s reason=%s",
+			     t->owner.ns, t->owner.pod, t->owner.container, t->doubt);
 	r->decision = decision;
 	hold_all(b, t, &c, fresh, decision);
 	tell_bound(r, &c);

@@ -313,17 +313,17 @@ static bool scan_one(struct latebind *b, const char *name,
 		return r == -EFBIG || r == -ELOOP;
 	}
 	if (document_parse(text, strlen(text), path, a, &spec, &err) < 0) {
-		latebind_say(
-			b,
-			"a CDI spec is damaged; it is written anew when its container starts error=%s",
-			err.msg);
+		latebind_say(b,
+			     "a CDI spec is damaged; it is written anew when its container starts"
+			     " error=%s",
+			     err.msg);
 	} else if (!str_eq(item_string(spec, "kind"), CDI_KIND)) {
 		return true;
 	} else if (!claims_of_spec(spec, &claims, a)) {
-		latebind_say(
-			b,
-			"a CDI spec does not say whose it is; it is written anew when its container starts path=%s",
-			path);
+		latebind_say(b,
+			     "a CDI spec does not say whose it is; it is written anew when its "
+			     "container starts path=%s",
+			     path);
 	} else {
 		const struct ids slots = slots_in(&claims, a);
 

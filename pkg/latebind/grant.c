@@ -79,10 +79,10 @@ static void make_directory(struct request *r, struct contents_in *in)
 	if (!r->b->env.rundir || !vf)
 		return;
 	if (rundir_make(r->b->env.rundir, vf, &err) < 0)
-		latebind_say(
-			r->b,
-			"the container starts without /run/railmate pod=%s/%s container=%s error=%s",
-			r->owner.ns, r->owner.pod, r->owner.container, err.msg);
+		latebind_say(r->b,
+			     "the container starts without /run/railmate"
+			     " pod=%s/%s container=%s error=%s",
+			     r->owner.ns, r->owner.pod, r->owner.container, err.msg);
 	else
 		in->rundir = r->b->env.rundir;
 }
@@ -92,10 +92,10 @@ static void write_files(struct request *r, const struct contents_in *in, const s
 	struct err err = { 0 };
 
 	if (in->rundir && contents_write(r->b->env.rundir, r->shares, r->n_shares, c, &err) < 0)
-		latebind_say(
-			r->b,
-			"the container starts with files that are not complete pod=%s/%s container=%s error=%s",
-			r->owner.ns, r->owner.pod, r->owner.container, err.msg);
+		latebind_say(r->b,
+			     "the container starts with files that are not complete"
+			     " pod=%s/%s container=%s error=%s",
+			     r->owner.ns, r->owner.pod, r->owner.container, err.msg);
 }
 
 static void tell_doubt(struct request *r, const char *doubt)
@@ -106,10 +106,10 @@ static void tell_doubt(struct request *r, const char *doubt)
 	if (!doubt || (b->doubted_ms && now - b->doubted_ms < DOUBT_EVERY_MS))
 		return;
 	b->doubted_ms = now;
-	latebind_say(
-		b,
-		"the container starts, and not all is known of its VFs pod=%s/%s container=%s reason=%s",
-		r->owner.ns, r->owner.pod, r->owner.container, doubt);
+	latebind_say(b,
+		     "the container starts, and not all is known of its VFs"
+		     " pod=%s/%s container=%s reason=%s",
+		     r->owner.ns, r->owner.pod, r->owner.container, doubt);
 }
 
 /* --- specs --- */

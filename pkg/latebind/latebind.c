@@ -173,11 +173,11 @@ static void confirm(const struct request *r)
 	for (size_t i = 0; i < r->n_bindings; i++)
 		holds_confirm(latebind_holds(r->b), r->bindings[i].id, tracker_now());
 	if (r->decision)
-		tracker_say(
-			r->b->env.tracker, false,
-			"the container has its VFs pod=%s/%s uid=%s container=%s devices=%zu decision=%llu",
-			r->owner.ns, r->owner.pod, r->owner.uid, r->owner.container, r->n_bindings,
-			(unsigned long long)r->decision);
+		tracker_say(r->b->env.tracker, false,
+			    "the container has its VFs"
+			    " pod=%s/%s uid=%s container=%s devices=%zu decision=%llu",
+			    r->owner.ns, r->owner.pod, r->owner.uid, r->owner.container,
+			    r->n_bindings, (unsigned long long)r->decision);
 }
 
 static void looked(void *arg, const struct vf_state *states, size_t n, const char *why)

@@ -74,10 +74,11 @@ static void ask_runtime_again(void *arg)
 static void refuse_runtime(struct late *l, const char *what)
 {
 	if (!l->refused)
-		log_error(
-			"kubelet",
-			"not registered: the pool binds late and needs CDI, which this runtime does not do; set binding to early in the configuration, or --cdi=on if that is not the runtime resource=%s reason=%s",
-			l->plugin->resource, what);
+		log_error("kubelet",
+			  "not registered: the pool binds late and needs CDI, which this runtime "
+			  "does not do; set binding to early in the configuration, or --cdi=on if "
+			  "that is not the runtime resource=%s reason=%s",
+			  l->plugin->resource, what);
 	l->refused = true;
 	l->timer = rpc_after(l->plugin->env->rpc, REFUSED_AGAIN_MS, ask_runtime_again, l);
 }
@@ -96,10 +97,12 @@ static void runtime_told(void *arg, const struct runtime_answer *answer)
 		   clock_mono_ms() - l->runtime_since_ms < PROBES_QUIET_MS) {
 		l->timer = rpc_after(l->plugin->env->rpc, PROBE_AGAIN_MS, ask_runtime_again, l);
 	} else {
-		log_warn(
-			"kubelet",
-			"the pool binds late, and whether the container runtime does CDI is not known; if it does not, containers start without VFs (--runtime-socket says where it is, --cdi=on that it does, --cdi=off that it does not) resource=%s reason=%s",
-			l->plugin->resource, answer->sentence);
+		log_warn("kubelet",
+			 "the pool binds late, and whether the container runtime does CDI is not "
+			 "known; if it does not, containers start without VFs (--runtime-socket "
+			 "says where it is, --cdi=on that it does, --cdi=off that it does not)"
+			 " resource=%s reason=%s",
+			 l->plugin->resource, answer->sentence);
 		ready(l);
 	}
 }
@@ -140,16 +143,16 @@ static void probed(void *arg, enum podres_result result, const struct pod_list *
 		return;
 	p = l->plugin;
 	if (podres_support(p->env->podres) == PODRES_NOTHING) {
-		log_error(
-			"kubelet",
-			"not registered: the pool binds late, which this kubelet cannot, it is older than 1.27; set binding to early in the configuration resource=%s",
-			p->resource);
+		log_error("kubelet",
+			  "not registered: the pool binds late, which this kubelet cannot, it is "
+			  "older than 1.27; set binding to early in the configuration resource=%s",
+			  p->resource);
 	} else if (podres_support(p->env->podres) == PODRES_UNKNOWN) {
 		if (clock_mono_ms() - l->since_ms >= PROBES_QUIET_MS)
-			plugin_warn(
-				p, WARN_LATE,
-				"not registered yet: the pool binds late, and PodResources, which tells what container starts, does not answer reason=%s",
-				why);
+			plugin_warn(p, WARN_LATE,
+				    "not registered yet: the pool binds late, and PodResources, "
+				    "which tells what container starts, does not answer reason=%s",
+				    why);
 		l->timer = rpc_after(p->env->rpc, PROBE_AGAIN_MS, probe_again, l);
 	} else {
 		ask_runtime(l);

@@ -21,10 +21,10 @@ void plugin_pods_tell_old(struct plugin *p)
 	if (p->told_old)
 		return;
 	p->told_old = true;
-	log_info(
-		"kubelet",
-		"this kubelet is older than 1.27: VFs are chosen without knowing the GPUs resource=%s",
-		p->resource);
+	log_info("kubelet",
+		 "this kubelet is older than 1.27: VFs are chosen without knowing the GPUs"
+		 " resource=%s",
+		 p->resource);
 }
 
 static void tell_if_old(struct plugin *p)

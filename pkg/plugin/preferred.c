@@ -82,10 +82,10 @@ void plugin_preferred_answer(struct preferred_call *look, enum ledger_gpus known
 {
 	const struct preferred_container *c = &look->request.v[0];
 
-	log_debug(
-		"kubelet",
-		"the kubelet asks which VFs are preferred resource=%s devices=%d free=%zu source=%s",
-		look->plugin->resource, c->size, c->available.n, source);
+	log_debug("kubelet",
+		  "the kubelet asks which VFs are preferred"
+		  " resource=%s devices=%d free=%zu source=%s",
+		  look->plugin->resource, c->size, c->available.n, source);
 	reply(look->plugin, look->call, &look->request, &look->who, known, source);
 	look_end(look);
 }

@@ -228,10 +228,11 @@ static void tell_dra(struct plugin *p, const struct starter *me)
 	if (!me->dra_driver || p->told_dra)
 		return;
 	p->told_dra = true;
-	log_warn(
-		"kubelet",
-		"the pod has GPUs by DRA, and a pool that binds early cannot see them: they are given after its VFs; \"binding\": \"late\" sees them resource=%s pod=%s/%s driver=%s",
-		p->resource, me->owner.ns, me->owner.pod, me->dra_driver);
+	log_warn("kubelet",
+		 "the pod has GPUs by DRA, and a pool that binds early cannot see them: they are "
+		 "given after its VFs; \"binding\": \"late\" sees them"
+		 " resource=%s pod=%s/%s driver=%s",
+		 p->resource, me->owner.ns, me->owner.pod, me->dra_driver);
 }
 
 static void settle(struct prestart_call *s, const struct starter *me)
@@ -248,11 +249,11 @@ static void settle(struct prestart_call *s, const struct starter *me)
 	}
 	if (me->owner.pod) {
 		number = number_now(s, number);
-		log_info(
-			"kubelet",
-			"the container starts resource=%s pod=%s/%s uid=%s container=%s devices=%zu decision=%llu",
-			p->resource, me->owner.ns, me->owner.pod, me->owner.uid,
-			me->owner.container, s->ids.n, (unsigned long long)number);
+		log_info("kubelet",
+			 "the container starts"
+			 " resource=%s pod=%s/%s uid=%s container=%s devices=%zu decision=%llu",
+			 p->resource, me->owner.ns, me->owner.pod, me->owner.uid,
+			 me->owner.container, s->ids.n, (unsigned long long)number);
 		plugin_start_compare(s, me, number);
 		tell_dra(s->plugin, me);
 	}

@@ -92,7 +92,8 @@ static void tell_misaligned(const struct plugin *p, const struct starter *me,
 		plugin_pool(p)->cfg->strict ? log_warn : log_info;
 
 	say("kubelet",
-	    "VFs are farther from the GPUs of the container than possible resource=%s pod=%s/%s container=%s distance=%d possible=%d",
+	    "VFs are farther from the GPUs of the container than possible"
+	    " resource=%s pod=%s/%s container=%s distance=%d possible=%d",
 	    p->resource, me->owner.ns, me->owner.pod, me->owner.container, d->real_cost,
 	    d->best_cost);
 }

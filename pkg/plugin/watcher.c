@@ -27,10 +27,10 @@ static void give_up(void *arg)
 	p->fallback_timer = NULL;
 	if (p->asked)
 		return;
-	log_info(
-		"kubelet",
-		"nobody asked for it in the registry: registering with kubelet.sock instead resource=%s path=%s socket=%s/kubelet.sock",
-		p->resource, p->env->registry_dir, p->env->plugin_dir);
+	log_info("kubelet",
+		 "nobody asked for it in the registry: registering with kubelet.sock instead"
+		 " resource=%s path=%s socket=%s/kubelet.sock",
+		 p->resource, p->env->registry_dir, p->env->plugin_dir);
 	p->fell_back = true;
 	plugin_watch_done(p);
 	plugin_stop_serving(p);
