@@ -248,7 +248,7 @@ const char *holds_slot_waits(struct holds *h, const char *slot, const struct led
 			     const struct holds_facts *facts, struct holds_now now,
 			     struct arena *a);
 /* The k-th VF that this very container holds without a slot (its slot was given away again): it
- * keeps it. NULL: no more. */
+ * keeps it. NULL: no more. Of the ledger: good until that changes. */
 const char *holds_kept(const struct holds *h, const char *resource,
 		       const struct ledger_owner *owner, size_t k);
 /* May a VF of this pool be given to a container that starts? could: as far as is known without a

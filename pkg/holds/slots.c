@@ -450,9 +450,10 @@ static void loosen(struct holds *h, const char *slot, const char *except)
 void holds_bind(struct holds *h, const char *slot, const struct holds_vf *v,
 		const struct ledger_owner *owner, uint64_t number, struct holds_now now)
 {
-	const struct ledger_hold *before = ledger_find(h->ledger, v->vf);
+	_cleanup_free_ char *vf = xstrdup(v->vf); /* holds_kept() names what is replaced here */
+	const struct ledger_hold *before = ledger_find(h->ledger, vf);
 	struct ledger_hold hold = {
-		.vf = v->vf, .rdma = v->rdma, .since_ms = now.wall_ms, .decision = number
+		.vf = vf, .rdma = v->rdma, .since_ms = now.wall_ms, .decision = number
 	};
 	struct sight *s;
 
@@ -467,16 +468,16 @@ void holds_bind(struct holds *h, const char *slot, const struct holds_vf *v,
 		hold.owner.uid = before->owner.uid;
 	if (before && !number && !owner->container)
 		hold.owner.container = before->owner.container;
-	loosen(h, slot, v->vf);
+	loosen(h, slot, vf);
 	ledger_put(h->ledger, &hold);
 	holds_forget_promise(h, slot);
 	holds_know_slot(h, slot);
-	s = holds_sight(h, v->vf, now);
+	s = holds_sight(h, vf, now);
 	s->given_away = false;
 	if (holds_text(owner->pod)) /* the kubelet has just named the container */
 		s->shown_ms = now.mono_ms;
 	s->tentative |= number != 0;
-	holds_want_look(h, v->vf); /* its sandbox runs: does the cgroup of its pod show that? */
+	holds_want_look(h, vf); /* its sandbox runs: does the cgroup of its pod show that? */
 	holds_relist(h);
 }
 

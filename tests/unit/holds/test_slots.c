@@ -266,6 +266,8 @@ static void without_uids_a_name_keeps_its_vf_unless_the_slot_was_given_since(voi
 static void a_container_whose_slot_was_given_away_keeps_its_vf_with_another_slot(void **state)
 {
 	struct ledger_owner first = who("web-0#u1"), second = who("web-1#u2");
+	struct holds_facts facts = facts_of(V0);
+	struct holds_vf kept = { NULL, RES, NULL, &facts };
 
 	(void)state;
 	begin_late("web-0#u1", S0, V0);
@@ -275,6 +277,11 @@ static void a_container_whose_slot_was_given_away_keeps_its_vf_with_another_slot
 	assert_null(holds_kept(w.h, RES, &first, 1));
 	assert_null(holds_kept(w.h, RES, &second, 0));
 	assert_null(holds_kept(w.h, "rdma/other", &first, 0));
+	kept.vf = holds_kept(w.h, RES, &first, 0);
+	holds_bind(w.h, S1, &kept, &first, 0,
+		   w.now); /* by a name that the ledger drops meanwhile */
+	assert_string_equal(hold_of(V0)->slot, S1);
+	settle();
 }
 
 static void what_drains_loses_its_slot_to_the_next_container(void **state)
