@@ -13,6 +13,7 @@
 #include "pool/node.h"
 #include "railmatectl.h"
 #include "topo/hints.h"
+#include "topo/rails.h"
 #include "topo/topo.h"
 
 /* The columns of the matrix: every PF, and every VF whose PF this machine does not see. */
@@ -231,13 +232,24 @@ static void put_direct(const struct machine *m, const struct columns *c, struct 
 	}
 }
 
+/* "3", with planes "3.1". */
+static void put_rail(const struct machine *m, int pci, struct strbuf *out)
+{
+	struct topo_rail at = topo_rails_of(m->node->rails, pci);
+	char text[32] = "-";
+
+	if (at.rail >= 0)
+		snprintf(text, sizeof(text), at.plane >= 0 ? "%d.%d" : "%d", at.rail, at.plane);
+	strbuf_printf(out, "%-6s", text);
+}
+
 static void put_nics(const struct machine *m, const struct columns *c, struct strbuf *out)
 {
 	const struct hw_inventory *inv = m->node->inv;
 	char buf[BDF_STRLEN];
 
-	strbuf_printf(out, "%-7s%-*s %-*s %-6s%-8s %-29s%-24s%s\n", "", BDF_WIDTH, "PCI",
-		      c->netdev_width, "netdev", "NUMA", "VFs", "port", "slot",
+	strbuf_printf(out, "%-7s%-*s %-*s %-6s%-6s%-8s %-29s%-24s%s\n", "", BDF_WIDTH, "PCI",
+		      c->netdev_width, "netdev", "NUMA", "rail", "VFs", "port", "slot",
 		      "VFs' RDMA devices");
 	for (size_t k = 0; k < c->n; k++) {
 		const struct hw_pci *f = &inv->pci[c->pci[k]];
@@ -247,6 +259,7 @@ static void put_nics(const struct machine *m, const struct columns *c, struct st
 		strbuf_printf(out, "%-*s %-*s ", BDF_WIDTH, bdf_format(f->bdf, buf),
 			      c->netdev_width, f->netdev ? f->netdev : "-");
 		put_numa(out, f->numa);
+		put_rail(m, c->pci[k], out);
 		if (hw_is_pf(f))
 			snprintf(vfs, sizeof(vfs), "%zu/%d", count_vfs(inv, c->pci[k]),
 				 f->sriov_total);

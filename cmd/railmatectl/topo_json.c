@@ -10,6 +10,7 @@
 #include "pool/node.h"
 #include "railmatectl.h"
 #include "topo/hints.h"
+#include "topo/rails.h"
 #include "topo/topo.h"
 
 static void kv_bdf(struct json *j, const char *key, const struct hw_inventory *inv, int pci)
@@ -106,6 +107,22 @@ static void put_rdma(struct json *j, const struct hw_inventory *inv, int pci)
 	json_kv_string(j, "uverbs", r ? r->uverbs : NULL);
 }
 
+static void put_rail(struct json *j, const struct machine *m, int pci)
+{
+	struct topo_rail at = topo_rails_of(m->node->rails, pci);
+
+	json_key(j, "rail");
+	if (at.rail >= 0)
+		json_put_int(j, at.rail);
+	else
+		json_put_null(j);
+	json_key(j, "plane");
+	if (at.plane >= 0)
+		json_put_int(j, at.plane);
+	else
+		json_put_null(j);
+}
+
 static void put_pfs(struct json *j, const struct machine *m)
 {
 	const struct hw_inventory *inv = m->node->inv;
@@ -127,13 +144,16 @@ static void put_pfs(struct json *j, const struct machine *m)
 		put_rdma(j, inv, (int)i);
 		put_slot(j, f);
 		kv_bdf(j, "data_direct", inv, topo_direct(m->node->topo, (int)i));
+		put_rail(j, m, (int)i);
 		json_end_object(j);
 	}
 	json_end_array(j);
 }
 
-static void put_vfs(struct json *j, const struct hw_inventory *inv)
+static void put_vfs(struct json *j, const struct machine *m)
 {
+	const struct hw_inventory *inv = m->node->inv;
+
 	json_key(j, "vfs");
 	json_begin_array(j);
 	for (size_t i = 0; i < inv->n_pci; i++) {
@@ -153,6 +173,7 @@ static void put_vfs(struct json *j, const struct hw_inventory *inv)
 		put_rdma(j, inv, (int)i);
 		json_kv_int(j, "numa", f->numa);
 		json_kv_string(j, "netdev", f->netdev);
+		put_rail(j, m, (int)i);
 		json_end_object(j);
 	}
 	json_end_array(j);
@@ -236,7 +257,7 @@ void topo_json(const struct machine *m, struct strbuf *out)
 	put_pools(&j, m->node);
 	put_gpus(&j, inv);
 	put_pfs(&j, m);
-	put_vfs(&j, inv);
+	put_vfs(&j, m);
 	put_paths(&j, m);
 	put_gpu_links(&j, m);
 	put_numa(&j, inv);

@@ -10,7 +10,8 @@
  *     "railmate": { "gpus": [ { "vendor": "10de", "classes": ["0300", "0302"],
  *                               "name": "NVIDIA" } ] } }
  *
- * `gpus` replaces the built-in table of what is a GPU.
+ * `gpus` replaces the built-in table of what is a GPU, `rails` ({ "ens1f0": 0 }) the order of the
+ * GPUs as the number of a PF's rail.
  */
 #ifndef RAILMATE_CONFIG_CONFIG_H
 #define RAILMATE_CONFIG_CONFIG_H
@@ -26,6 +27,7 @@ struct arena;
 struct err;
 struct strbuf;
 struct topo_hints;
+struct topo_rail_name;
 
 struct index_range {
 	int first, last;
@@ -146,6 +148,8 @@ struct config {
 	size_t n_shared; /* HCAs that containers share (config/shared.h); not held */
 	const struct gpu_match *gpus;
 	size_t n_gpus; /* railmate.gpus; none: the built-in table */
+	const struct topo_rail_name *rails;
+	size_t n_rails; /* railmate.rails; none: the order of the GPUs (topo/rails.h) */
 	const char *const *warnings;
 	size_t n_warnings; /* sentences for the operator */
 	const char *const *errors;

@@ -2,11 +2,13 @@
  * no edit. */
 #include "config/config-internal.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "topo/rails.h"
 
 #define GID_INDEX_MAX 255
 #define FIXED	      "fixed:"
@@ -140,14 +142,17 @@ static int one_gpu(struct parse *p, const struct item *value, void *ret_element)
 	return 0;
 }
 
-struct gpu_entries {
+/* The object beside resourceList. */
+struct top {
 	const struct gpu_entry *entries;
 	size_t n_entries;
+	const struct topo_rail_name *rails;
+	size_t n_rails;
 };
 
 static int read_gpus(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
-	struct gpu_entries *gpus = out;
+	struct top *gpus = out;
 	int r = read_list(p, value, key, gpus);
 
 	if (r == 0 && !gpus->n_entries)
@@ -155,7 +160,32 @@ static int read_gpus(struct parse *p, const struct item *value, const struct key
 	return r;
 }
 
-static void fill_table(struct parse *p, const struct gpu_entries *gpus, struct config *cfg)
+/* { "ens1f0": 0, "0000:3b:00.0": 1 } */
+static int read_rails(struct parse *p, const struct item *value, const struct key *key, void *out)
+{
+	struct top *top = out;
+	struct topo_rail_name *rails;
+
+	(void)key;
+	if (want(p, value, ITEM_OBJECT) < 0)
+		return -EINVAL;
+	rails = arena_array(p->out, value->n_kids, sizeof(*rails));
+	for (size_t i = 0; i < value->n_kids; i++) {
+		const struct item *rail = &value->kids[i];
+
+		if (rail->type != ITEM_NUMBER || !rail->whole || rail->number < 0 ||
+		    rail->number > TOPO_RAIL_MAX)
+			return refuse(p, rail, "is no rail: a whole number from 0 to %d",
+				      TOPO_RAIL_MAX);
+		rails[i] = (struct topo_rail_name) { arena_strdup(p->out, rail->key),
+						     (int)rail->number };
+	}
+	top->rails = rails;
+	top->n_rails = value->n_kids;
+	return 0;
+}
+
+static void fill_table(struct parse *p, const struct top *gpus, struct config *cfg)
 {
 	struct gpu_match *rows;
 	size_t n = 0;
@@ -176,17 +206,21 @@ static void fill_table(struct parse *p, const struct gpu_entries *gpus, struct c
 int read_railmate_top(struct parse *p, const struct item *value, const struct key *key, void *out)
 {
 	static const struct key keys[] = {
-		{ .name = "gpus",
-		  .read = read_gpus,
-		  LIST_OF(struct gpu_entries, entries, one_gpu) },
+		{ .name = "gpus", .read = read_gpus, LIST_OF(struct top, entries, one_gpu) },
+		{ .name = "rails", .read = read_rails },
 	};
 	static const struct key_set set = { .keys = keys, .n = ARRAY_LEN(keys), .lenient = true };
-	struct gpu_entries gpus = { NULL, 0 };
+	struct config *cfg = out;
+	struct top top = { .entries = NULL };
 	int r;
 
 	(void)key;
-	r = read_members(p, value, &set, &gpus);
-	if (r == 0 && gpus.n_entries)
-		fill_table(p, &gpus, out);
-	return r;
+	r = read_members(p, value, &set, &top);
+	if (r < 0)
+		return r;
+	if (top.n_entries)
+		fill_table(p, &top, cfg);
+	cfg->rails = top.rails;
+	cfg->n_rails = top.n_rails;
+	return 0;
 }

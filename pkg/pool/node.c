@@ -464,13 +464,20 @@ static void note_vhost_net(struct build *b)
 	}
 }
 
-static void note_hints(struct build *b, const struct topo *topo)
+static void note_all(struct build *b, const char *const *notes, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		note(b, "%s", notes[i]);
+}
+
+static void note_places(struct build *b, const struct topo *topo, const struct topo_rails *rails)
 {
 	size_t n;
 	const char *const *notes = topo_notes(topo, &n);
 
-	for (size_t i = 0; i < n; i++)
-		note(b, "%s", notes[i]);
+	note_all(b, notes, n);
+	notes = topo_rails_notes(rails, &n);
+	note_all(b, notes, n);
 }
 
 static void take_notes(struct build *b, struct node *node)
@@ -537,8 +544,8 @@ static struct node *build_node(struct hw_inventory *inv, const struct config *cf
 	c->arena = arena;
 	c->inv = inv;
 	c->topo = topo_new_hinted(inv, cfg->hints);
-	c->rails = topo_rails_new(c->topo, NULL, 0);
-	note_hints(&b, c->topo);
+	c->rails = topo_rails_new(c->topo, cfg->rails, cfg->n_rails);
+	note_places(&b, c->topo, c->rails);
 	atomic_init(&c->refs, 1);
 	c->node = (struct node) { .inv = inv,
 				  .topo = c->topo,

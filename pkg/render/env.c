@@ -10,6 +10,7 @@
 #include "pool/node.h"
 #include "render/profiles.h"
 #include "render/render-internal.h"
+#include "topo/rails.h"
 
 /* One value per VF, joined by commas. */
 static const char *joined(const struct grant *grant, struct arena *arena,
@@ -201,6 +202,20 @@ static const char *fact_name(const struct grant *grant, const char *suffix, stru
 	return name;
 }
 
+static void put_rail(struct strbuf *b, const struct grant *grant, const struct grant_dev *dev)
+{
+	strbuf_put_int(b, topo_rails_of(grant->node->rails, dev->dev->pci).rail);
+}
+
+static bool some_have_rails(const struct grant *grant)
+{
+	for (size_t i = 0; i < grant->n_devs; i++) {
+		if (topo_rails_of(grant->node->rails, grant->devs[i].dev->pci).rail >= 0)
+			return true;
+	}
+	return false;
+}
+
 static bool all_have_rdma(const struct grant *grant)
 {
 	for (size_t i = 0; i < grant->n_devs; i++) {
@@ -214,6 +229,8 @@ void render_fact_env(const struct grant *grant, struct arena *arena, struct edit
 {
 	add_env(edits, fact_name(grant, "VFS", arena), joined(grant, arena, put_id));
 	add_env(edits, fact_name(grant, "NUMA", arena), joined(grant, arena, put_numa));
+	if (some_have_rails(grant))
+		add_env(edits, fact_name(grant, "RAILS", arena), joined(grant, arena, put_rail));
 	if (all_have_rdma(grant))
 		add_env(edits, fact_name(grant, "HCAS", arena), joined(grant, arena, put_hca));
 	if (grant->n_pairs)

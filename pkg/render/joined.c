@@ -1,4 +1,5 @@
 /* All pools of a container → its variables, one value each, and its device nodes. */
+#include <assert.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -139,6 +140,7 @@ void render_own_env(const struct grant *grant, struct env_set *set)
 	if (!grant->pool->cfg->shares)
 		render_peer_env(grant, set->arena, &edits);
 	render_fact_env(grant, set->arena, &edits);
+	assert(edits.n_envs <= OWN_ENV_MAX);
 	env_put_all(set, &edits);
 }
 

@@ -11,6 +11,7 @@
 #include "hw/vfstate.h"
 #include "pool/node.h"
 #include "render/render-internal.h"
+#include "topo/rails.h"
 #include "topo/topo.h"
 
 #define MAP_VERSION 1
@@ -111,6 +112,7 @@ static void put_element(struct json *j, const struct element *e, const struct gi
 	const struct grant *grant = e->rail.grant;
 	const struct grant_dev *dev = e->rail.dev;
 	const struct vf_state *state = dev->state;
+	struct topo_rail at = topo_rails_of(grant->node->rails, dev->dev->pci);
 	char buf[BDF_STRLEN];
 
 	json_begin_object(j);
@@ -122,6 +124,8 @@ static void put_element(struct json *j, const struct element *e, const struct gi
 	json_kv_string(j, "path", e->pair ? topo_class_name(e->pair->path.class) : NULL);
 	put_gid(j, taken(gids, dev), gids->arena);
 	put_number(j, "numa", dev->dev->numa, dev->dev->numa >= 0);
+	put_number(j, "rail", at.rail, at.rail >= 0);
+	put_number(j, "plane", at.plane, at.plane >= 0);
 	put_number(j, "mbps", dev->rdma ? line_rate(grant, dev) : 0,
 		   dev->rdma && line_rate(grant, dev) > 0);
 	json_kv_string(j, "resource", grant->pool->cfg->resource);

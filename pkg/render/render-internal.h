@@ -98,7 +98,7 @@ enum hw_link grant_link(const struct grant *grant, const struct grant_dev *dev);
 void render_peer_env(const struct grant *grant, struct arena *arena, struct edits *edits);
 /* RAILMATE_*: the facts of the grant. */
 void render_fact_env(const struct grant *grant, struct arena *arena, struct edits *edits);
-#define OWN_ENV_MAX 6						     /* of both */
+#define OWN_ENV_MAX 7						     /* of both */
 void render_own_env(const struct grant *grant, struct env_set *set); /* both */
 
 /* --- variables of all grants (grants_now()) --- */

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/config.h"
+#include "topo/rails.h"
 
 static void config_freep(struct config **cfg)
 {
@@ -303,6 +304,21 @@ static void gpus_become_rows_of_the_match_table(void **state)
 	assert_string_equal(cfg->gpus[2].name, "Acme");
 }
 
+static void rails_are_numbers_of_pfs(void **state)
+{
+	_cleanup_config_ struct config *cfg =
+		parse("{\"railmate\": {\"rails\": {\"ens1f0\": 0, \"0000:3b:00.0\": 1023}},"
+		      "\"resourceList\": [{\"resourceName\": \"a\"}]}");
+
+	(void)state;
+	assert_int_equal(cfg->n_rails, 2);
+	assert_string_equal(cfg->rails[0].nic, "ens1f0");
+	assert_int_equal(cfg->rails[0].rail, 0);
+	assert_string_equal(cfg->rails[1].nic, "0000:3b:00.0");
+	assert_int_equal(cfg->rails[1].rail, 1023);
+	assert_int_equal(cfg->n_gpus, 0);
+}
+
 static void names_at_the_limit_are_legal(void **state)
 {
 	static const char *const names[] = {
@@ -363,7 +379,7 @@ static void warns_with_line_and_nearest_key(void **state)
 		  "config.json:1: resourceList[0].railmate: unknown key 'gidd' is ignored; did you mean "
 		  "'gid'?" },
 		{ "{\"resourceList\": [{\"resourceName\": \"a\"}],\n\"railmate\": {\"colour\": []}}",
-		  "config.json:2: railmate: unknown key 'colour' is ignored; known keys: gpus" },
+		  "config.json:2: railmate: unknown key 'colour' is ignored; known keys: gpus, rails" },
 		{ "{\"resourceList\": [{\"resourceName\": \"a\"}], \"bad\\u0007key\": 1}",
 		  "config.json:1: unknown key 'bad?key' is ignored; known keys: resourceList, railmate" },
 	};
@@ -431,6 +447,7 @@ int main(void)
 		cmocka_unit_test(who_writes_for_railmate_leaves_the_binding_open),
 		cmocka_unit_test(strict_is_false_unless_it_is_said),
 		cmocka_unit_test(gpus_become_rows_of_the_match_table),
+		cmocka_unit_test(rails_are_numbers_of_pfs),
 		cmocka_unit_test(names_at_the_limit_are_legal),
 		cmocka_unit_test(warns_with_line_and_nearest_key),
 		cmocka_unit_test(many_warnings_are_counted_not_kept),

@@ -539,6 +539,13 @@ static void wrong_keys_of_ours(void **state)
 	static const struct row gpus[] = {
 		{ "{\"gpus\": []}",
 		  ".gpus: is an empty list; leave it out for the built-in table" },
+		{ "{\"rails\": []}", ".rails: must be an object, not a list" },
+		{ "{\"rails\": {\"ens1f0\": -1}}",
+		  ".rails.ens1f0: is no rail: a whole number from 0 to 1023" },
+		{ "{\"rails\": {\"ens1f0\": 1024}}",
+		  ".rails.ens1f0: is no rail: a whole number from 0 to 1023" },
+		{ "{\"rails\": {\"ens1f0\": \"0\"}}",
+		  ".rails.ens1f0: is no rail: a whole number from 0 to 1023" },
 		{ "{\"gpus\": {}}", ".gpus: must be a list, not an object" },
 		{ "{\"gpus\": [{\"vendor\": \"10de\"}]}",
 		  ".gpus[0]: needs vendor (\"10de\"), classes ([\"0300\", \"0302\"]) and name (\"NVIDIA\")" },

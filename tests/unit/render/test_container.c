@@ -851,10 +851,10 @@ static void a_map_tells_who_uses_what(void **state)
 		"   \"port\": 1,\n   \"netdev\": null,\n   \"path\": \"PIX\",\n"
 		"   \"gid\": {\n    \"index\": 3,\n    \"address\": \"10.0.0.7\",\n    \"type\": \"RoCE "
 		"v2\"\n   },\n"
-		"   \"numa\": null,\n   \"mbps\": 200000,\n   \"resource\": \"rdma/b\"\n  },\n"
+		"   \"numa\": null,\n   \"rail\": null,\n   \"plane\": null,\n   \"mbps\": 200000,\n   \"resource\": \"rdma/b\"\n  },\n"
 		"  {\n   \"gpu\": null,\n   \"vf\": \"0000:18:00.2\",\n   \"hca\": \"mlx5_2\",\n"
 		"   \"port\": 1,\n   \"netdev\": \"net1\",\n   \"path\": null,\n   \"gid\": null,\n"
-		"   \"numa\": 0,\n   \"mbps\": 200000,\n   \"resource\": \"rdma/a\"\n  }\n ],\n"
+		"   \"numa\": 0,\n   \"rail\": null,\n   \"plane\": null,\n   \"mbps\": 200000,\n   \"resource\": \"rdma/a\"\n  }\n ],\n"
 		" \"notes\": [\n  \"first \\\"note\\\"\",\n  \"second\\u0001\"\n ]\n}\n");
 }
 
