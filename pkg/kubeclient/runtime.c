@@ -108,7 +108,8 @@ enum runtime_cdi runtime_judge(const char *name, const char *version, const char
 		return RUNTIME_NO_CDI;
 	}
 	if (number < known->on && setting == SAYS_NOTHING) {
-		*ret_sentence = arena_printf(a, "%s does not tell whether enable_cdi is set", who);
+		*ret_sentence =
+			arena_printf(a, "%s does not report whether enable_cdi is set", who);
 		return RUNTIME_CDI_UNKNOWN;
 	}
 	return RUNTIME_CDI;
@@ -170,7 +171,8 @@ enum runtime_cni runtime_judge_cni(const char *who, const char *cni, struct aren
 		return RUNTIME_CNI_PASSES_IDS;
 	}
 	if (!networks || seen.strange)
-		*ret_sentence = arena_printf(a, "%s does not tell which CNI plugins it uses", who);
+		*ret_sentence =
+			arena_printf(a, "%s does not report which CNI plugins it uses", who);
 	else if (!seen.n)
 		*ret_sentence = arena_printf(a, "%s has no CNI network yet", who);
 	return *ret_sentence ? RUNTIME_CNI_UNKNOWN : RUNTIME_CNI_KEEPS_IDS;

@@ -383,7 +383,7 @@ static const struct candidate *the_starting_one(const struct request *r, const s
 	idle = the_idle_one(r->b, v, n);
 	if (!idle)
 		err_set(err, EAGAIN,
-			"the kubelet gave the same slots to pod %s/%s and to pod %s/%s, and nothing tells "
+			"the kubelet gave the same slots to pod %s/%s and to pod %s/%s, and it is not known "
 			"which of "
 			"them starts: delete one of them",
 			v[0].pod->ns, v[0].pod->name, v[1].pod->ns, v[1].pod->name);

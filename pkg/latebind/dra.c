@@ -173,7 +173,8 @@ static int narrow(struct request *r, const struct candidate *who, const char *cl
 	pod = identify_spec(&r->specs, who->pod->ns, who->pod->name);
 	s.spec = spec_of(pod, who);
 	if (!s.spec && shared)
-		*ret_doubt = not_told(r, claim, r->specs_why ? r->specs_why : "no pod spec tells");
+		*ret_doubt = not_told(r, claim,
+				      r->specs_why ? r->specs_why : "the pod specs do not say");
 	if (!s.spec || has_all(s.spec, claim) || (!shared && !others_have_part(pod, s.spec, claim)))
 		return 0;
 	s.known = find_known(r, claim);

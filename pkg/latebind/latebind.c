@@ -402,7 +402,7 @@ static void answered(void *arg, enum podres_result result, const struct pod_list
 		return;
 	}
 	if (result == PODRES_FAILED) {
-		err_set(&err, EAGAIN, "it cannot be told which container starts: %s", why);
+		err_set(&err, EAGAIN, "cannot identify the starting container: %s", why);
 		finish(r, &err);
 		return;
 	}

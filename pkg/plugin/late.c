@@ -149,10 +149,11 @@ static void probed(void *arg, enum podres_result result, const struct pod_list *
 			  p->resource);
 	} else if (podres_support(p->env->podres) == PODRES_UNKNOWN) {
 		if (clock_mono_ms() - l->since_ms >= PROBES_QUIET_MS)
-			plugin_warn(p, WARN_LATE,
-				    "not registered yet: the pool binds late, and PodResources, "
-				    "which tells what container starts, does not answer reason=%s",
-				    why);
+			plugin_warn(
+				p, WARN_LATE,
+				"not registered yet: the pool binds late, and PodResources, "
+				"which identifies the starting container, does not answer reason=%s",
+				why);
 		l->timer = rpc_after(p->env->rpc, PROBE_AGAIN_MS, probe_again, l);
 	} else {
 		ask_runtime(l);

@@ -367,7 +367,7 @@ static void got_specs(void *arg, const struct spec_list *specs, const char *why)
 		p->specs_distrust_until_ms = clock_mono_ms() + SPECS_DISTRUST_MS;
 		/* The daemon warns of a source that fails, once. */
 		log_debug("kubelet",
-			  "containers are told apart without pod specs resource=%s reason=%s",
+			  "containers are identified without pod specs resource=%s reason=%s",
 			  p->resource, why);
 	}
 	if (!look->pods_asked)

@@ -28,7 +28,7 @@ static void give_up(void *arg)
 	if (p->asked)
 		return;
 	log_info("kubelet",
-		 "nobody asked for it in the registry: registering with kubelet.sock instead"
+		 "the kubelet has not looked at the registry: registering with kubelet.sock instead"
 		 " resource=%s path=%s socket=%s/kubelet.sock",
 		 p->resource, p->env->registry_dir, p->env->plugin_dir);
 	p->fell_back = true;

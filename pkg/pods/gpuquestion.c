@@ -131,7 +131,7 @@ bool gpu_question_ask(const struct pod_container *allocatable, const struct pod_
 		return false;
 	}
 	if (is_shared(all)) {
-		*why = arena_printf(a, "%s shares its GPUs: nobody can tell which one comes next",
+		*why = arena_printf(a, "%s shares its GPUs: which one comes next is not known",
 				    all->resource);
 		return false;
 	}

@@ -141,7 +141,7 @@ static bool gives_gpus(const char *name)
 
 static const char *no_gpu_here(const char *id, const char *from, struct arena *a)
 {
-	return arena_printf(a, "%.64s of %.64s is no GPU that this node tells apart", id, from);
+	return arena_printf(a, "%.64s of %.64s does not name a GPU of this node", id, from);
 }
 
 const char *gpus_unknown(const struct node *node, const struct pod_container *c, struct arena *a)

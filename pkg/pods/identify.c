@@ -339,8 +339,8 @@ static const char *explain(const struct views *views, const struct candidates *c
 	if (c->n > 1)
 		return arena_printf(
 			a,
-			"%zu containers, %s/%s among them, hold GPUs and no %s, and nothing "
-			"tells which one asks",
+			"%zu containers, %s/%s among them, hold GPUs and no %s, and it is not "
+			"known which one asks",
 			c->n, c->v[0]->pod->ns, c->v[0]->pod->name, resource);
 	for (size_t i = 0; i < views->n; i++)
 		gpu_holders += views->v[i].n_gpus > 0;

@@ -60,7 +60,7 @@ DECISIONS = [
              real_cost=3),
     decision(9, "alone", "known", [VF[2]], late=True, source="the container has no GPUs"),
     decision(10, "parted", "unknown", ["0000:9a:00.6"], late=True,
-             source="MIG-7 of nvidia.com/mig-1g.5gb is no GPU that this node tells apart"),
+             source="MIG-7 of nvidia.com/mig-1g.5gb does not name a GPU of this node"),
     decision(11, "sharing", "predicted", ["0000:40:00.3"], [[GPU[1], "0000:40:00.3", "PIX"]], late=True, gpus=GPU[:2],
              source="which GPUs of its claim gpus it has is not known: there is no API server to ask"),
     decision(12, "early-dra", "unknown", ["0000:40:00.4"], checked=True, real_gpus=GPU[2:], real_cost=4,

@@ -372,7 +372,7 @@ class Refusals(LateCase):
         node.start_kubelet()
         node.kubelet.ask("podlist-fail on")
         d = node.start_daemon("--config-file", self.config(node))
-        until(lambda: "the pool binds late, and PodResources, which tells what container starts, does not answer"
+        until(lambda: "the pool binds late, and PodResources, which identifies the starting container, does not answer"
               in d.stderr(), "a line about PodResources")
         self.assertIsNone(node.kubelet.resource(VF))
         node.kubelet.ask("podlist-fail off")
@@ -384,7 +384,7 @@ class Refusals(LateCase):
         node.kubelet.ask("podlist-fail on")
         waiting = self.start(node, "pod", timeout_ms=200)["main"]
         self.assertFalse(waiting["started"])
-        self.assertIn("it cannot be told which container starts", waiting["message"])
+        self.assertIn("cannot identify the starting container", waiting["message"])
         node.kubelet.ask("podlist-fail off")
         self.assertTrue(self.start(node, "pod")["main"]["started"])
 
@@ -394,7 +394,7 @@ class Refusals(LateCase):
         node.kubelet.ask("podlist-garbage on")
         waiting = self.start(node, "pod", timeout_ms=200)["main"]
         self.assertFalse(waiting["started"])
-        self.assertIn("it cannot be told which container starts", waiting["message"])
+        self.assertIn("cannot identify the starting container", waiting["message"])
         node.kubelet.ask("podlist-garbage off")
         self.assertTrue(self.start(node, "pod")["main"]["started"])
 

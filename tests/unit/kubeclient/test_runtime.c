@@ -229,11 +229,11 @@ static void runtimes_are_judged_by_version_and_configuration(void **state)
 		{ "containerd", "v1.7.27", "{\"x\": [1], \"enableCDI\": false}", RUNTIME_NO_CDI,
 		  "CDI is switched off in containerd v1.7.27: set enable_cdi = true in its configuration" },
 		{ "containerd", "1.7.27", NULL, RUNTIME_CDI_UNKNOWN,
-		  "containerd 1.7.27 does not tell whether enable_cdi is set" },
+		  "containerd 1.7.27 does not report whether enable_cdi is set" },
 		{ "containerd", "1.7.27", "{\"enableCDI\": \"yes\"}", RUNTIME_CDI_UNKNOWN,
-		  "containerd 1.7.27 does not tell whether enable_cdi is set" },
+		  "containerd 1.7.27 does not report whether enable_cdi is set" },
 		{ "containerd", "1.7.27", "{\"enableCDI\": tr", RUNTIME_CDI_UNKNOWN,
-		  "containerd 1.7.27 does not tell whether enable_cdi is set" },
+		  "containerd 1.7.27 does not report whether enable_cdi is set" },
 		{ "containerd", "2.0.0-rc.1", NULL, RUNTIME_CDI, NULL },
 		{ "containerd", "2.2.1", "{\"enableCDI\": true}", RUNTIME_CDI, NULL },
 		{ "containerd", "2.2.1", "{\"enableCDI\": false}", RUNTIME_NO_CDI,
@@ -278,7 +278,7 @@ static void runtimes_are_judged_by_version_and_configuration(void **state)
 
 static void its_cni_plugins_are_judged_by_type(void **state)
 {
-	static const char untold[] = "it does not tell which CNI plugins it uses";
+	static const char untold[] = "it does not report which CNI plugins it uses";
 	static const struct {
 		const char *cni;
 		enum runtime_cni answer;
@@ -331,7 +331,7 @@ static void its_name_and_its_cni_plugins_are_told(void **state)
 	ask_within(TIMEOUT_MS);
 	assert_int_equal(got.cni, RUNTIME_CNI_UNKNOWN);
 	assert_string_equal(got.cni_sentence,
-			    "containerd 2.1.0 does not tell which CNI plugins it uses");
+			    "containerd 2.1.0 does not report which CNI plugins it uses");
 }
 
 static void the_usual_socket_is_found_below_the_root(void **state)
@@ -443,7 +443,7 @@ static void without_its_configuration_the_version_has_to_do(void **state)
 	k.manners = GARBAGE_STATUS;
 	k.version = "1.7.27";
 	ask_within(TIMEOUT_MS);
-	expect(RUNTIME_CDI_UNKNOWN, "does not tell");
+	expect(RUNTIME_CDI_UNKNOWN, "does not report");
 }
 
 static void ask_and_close(void *arg)

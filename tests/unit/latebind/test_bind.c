@@ -514,7 +514,7 @@ static void without_podresources_containers_wait(void **state)
 {
 	(void)state;
 	silent = true;
-	bind_fails(slots(0, 0, 0), EAGAIN, "it cannot be told which container starts");
+	bind_fails(slots(0, 0, 0), EAGAIN, "cannot identify the starting container");
 }
 
 static void too_few_vfs_are_named(void **state)

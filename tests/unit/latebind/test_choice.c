@@ -85,7 +85,7 @@ static void parts_of_gpus_are_not_taken_for_none(void **state)
 	bind(slots(1, 0, 0));
 	assert_int_equal(last_decision()->known, LEDGER_GPUS_UNKNOWN);
 	assert_string_equal(last_decision()->source,
-			    "MIG-7 of nvidia.com/mig-1g.5gb is no GPU that this node tells apart");
+			    "MIG-7 of nvidia.com/mig-1g.5gb does not name a GPU of this node");
 	pod("q", HOLDS("nvidia.com/hostdev=x rdma/vf=%s", slots(1, 1, 1)));
 	bind(slots(1, 1, 1));
 	assert_int_equal(last_decision()->known, LEDGER_GPUS_KNOWN);

@@ -216,7 +216,7 @@ static void without_pod_specs_it_is_said_so(void **state)
 {
 	(void)state;
 	b->env.specs = NULL;
-	doubted("no pod spec tells");
+	doubted("the pod specs do not say");
 }
 
 #undef T

@@ -277,7 +277,7 @@ static void two_equal_candidates_are_not_guessed_at(void **state)
 	assert_busy(&who, "0,1");
 	assert_string_equal(
 		who.why,
-		"2 containers, default/a among them, hold GPUs and no rdma/vf, and nothing tells "
+		"2 containers, default/a among them, hold GPUs and no rdma/vf, and it is not known "
 		"which one asks");
 	/* and neither is one of them later */
 	who = look("a/main: g=GPU-0; b/main: g=GPU-1 v=x; c/main: g=GPU-2", 1);
