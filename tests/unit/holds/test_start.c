@@ -16,7 +16,7 @@ static void what_allocate_gave_is_pending_until_its_container_starts(void **stat
 
 static void vfs_that_pass_to_another_container_look_the_same_to_the_kubelet(void **state)
 {
-	const struct ledger_owner nobody = { NULL };
+	const struct ledger_owner nobody = { .pod = NULL };
 	const struct holds_vf vfs[] = { vf_of(V0), vf_of(V1) };
 
 	(void)state;
