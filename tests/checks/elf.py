@@ -97,6 +97,12 @@ class Programs(unittest.TestCase):
         self.assertEqual([name for name in PROGRAMS if is_static(self.folder / name)], ["railmate-cni"])
 
 
+    def test_the_image_looks_into_etc_hosts_before_it_asks_dns(self):
+        if self.stripped:
+            conf = (self.folder.parents[1] / "etc/nsswitch.conf").read_text()
+            self.assertRegex(conf, r"(?m)^hosts: files\b")
+
+
 class TheCheckItself(unittest.TestCase):
     SOURCE = r"""
     #include <stdio.h>
@@ -144,6 +150,7 @@ def unpack_image(file, folder):
         with tarfile.open(fileobj=tar.extractfile(layer), mode="r:gz") as root:
             for name in PROGRAMS:
                 root.extract("usr/bin/" + name, folder)
+            root.extract("etc/nsswitch.conf", folder)
     return pathlib.Path(folder, "usr/bin")
 
 
