@@ -490,13 +490,15 @@ class Node:
                  (DEVINFO, DEVINFO, "rw"), (CDI, CDI, "rw"), (RUN, RUN, "rw"), (STATE, STATE, "rw"), (CGROUP, CGROUP, "ro"),
                  (self.machine, "/machine", "ro"), (self.work / "pools", "/etc/pcidp", "ro"),
                  (self.work / "relay", "/relay", "rw"), (SOCKET, SOCKET, "rw"), (self.own_folder(name), READY.parent, "rw")]
-        account = self.work / "account"
+        account, network = self.work / "account", ["--net-host"]
         if account.exists():
+            # With --net-host ctr puts the machine's own /etc/hosts on top of this one.
+            network = ["--with-ns", f"network:/proc/{os.getpid()}/ns/net"]
             binds += [(account, "/account", "ro"), (account / "hosts", "/etc/hosts", "ro")]
         mounts = [a for src, dst, mode in binds
                   for a in ("--mount", f"type=bind,src={src},dst={dst},options=rbind:{mode}")]
         self.railmates[name] = self.spawn(
-            f"{name}.log", *self.ctr_command(), "-n", "railmate", "run", "--rm", "--net-host", "--read-only",
+            f"{name}.log", *self.ctr_command(), "-n", "railmate", "run", "--rm", *network, "--read-only",
             "--seccomp", "--runc-binary", self.args.runc, "--cgroup", f"{self.args.cgroup}/{name}", *mounts,
             *(word for variable in self.railmate_env for word in ("--env", variable)), RAILMATE,
             name, "/usr/bin/railmated", "--root", "/machine", "--log-level", "debug",
