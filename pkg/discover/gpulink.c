@@ -22,10 +22,12 @@ static bool property(const char *text, const char *key, uint64_t *ret)
 {
 	size_t len = strlen(key);
 
-	for (const char *line = text; line && *line;
-	     line = strchr(line, '\n'), line += line ? 1 : 0) {
+	for (const char *line = text; line && *line;) {
 		if (!strncmp(line, key, len) && line[len] == ' ')
 			return sscanf(line + len, " %" SCNu64, ret) == 1;
+		line = strchr(line, '\n');
+		if (line)
+			line++;
 	}
 	return false;
 }

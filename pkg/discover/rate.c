@@ -25,7 +25,8 @@ const char *rate_line(const struct hw_rate_file *file, const char *text)
 
 	while (at && strncmp(at, file->line, n) != 0) {
 		at = strchr(at, '\n');
-		at += !!at;
+		if (at)
+			at++;
 	}
 	return at;
 }
