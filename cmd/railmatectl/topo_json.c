@@ -92,18 +92,10 @@ static void put_rdma(struct json *j, const struct hw_inventory *inv, int pci)
 	const struct hw_port *port = r && r->n_ports ? &r->ports[0] : NULL;
 
 	json_kv_string(j, "rdma", r ? r->name : NULL);
-	json_key(j, "port");
-	if (port)
-		json_put_int(j, port->number);
-	else
-		json_put_null(j);
+	json_kv_int_if(j, "port", port ? port->number : 0, port);
 	json_kv_string(j, "link", port ? hw_link_name(port->link) : NULL);
 	json_kv_string(j, "state", port ? port->state : NULL);
-	json_key(j, "rate_mbps");
-	if (port && port->rate_mbps)
-		json_put_int(j, port->rate_mbps);
-	else
-		json_put_null(j);
+	json_kv_int_if(j, "rate_mbps", port ? port->rate_mbps : 0, port && port->rate_mbps);
 	json_kv_string(j, "uverbs", r ? r->uverbs : NULL);
 }
 
@@ -111,16 +103,8 @@ static void put_rail(struct json *j, const struct machine *m, int pci)
 {
 	struct topo_rail at = topo_rails_of(m->node->rails, pci);
 
-	json_key(j, "rail");
-	if (at.rail >= 0)
-		json_put_int(j, at.rail);
-	else
-		json_put_null(j);
-	json_key(j, "plane");
-	if (at.plane >= 0)
-		json_put_int(j, at.plane);
-	else
-		json_put_null(j);
+	json_kv_int_if(j, "rail", at.rail, at.rail >= 0);
+	json_kv_int_if(j, "plane", at.plane, at.plane >= 0);
 }
 
 static void put_pfs(struct json *j, const struct machine *m)
@@ -164,11 +148,7 @@ static void put_vfs(struct json *j, const struct machine *m)
 		json_begin_object(j);
 		kv_bdf(j, "pci", inv, (int)i);
 		kv_bdf(j, "pf", inv, f->physfn);
-		json_key(j, "index");
-		if (f->vf_index >= 0)
-			json_put_int(j, f->vf_index);
-		else
-			json_put_null(j);
+		json_kv_int_if(j, "index", f->vf_index, f->vf_index >= 0);
 		json_kv_string(j, "driver", f->driver);
 		put_rdma(j, inv, (int)i);
 		json_kv_int(j, "numa", f->numa);
@@ -187,11 +167,7 @@ static void put_path(struct json *j, const struct machine *m, int gpu, int nic)
 	kv_bdf(j, "gpu", m->node->inv, gpu);
 	kv_bdf(j, "nic", m->node->inv, nic);
 	json_kv_string(j, "class", topo_class_name(path.class));
-	json_key(j, "bridges");
-	if (path.bridges >= 0)
-		json_put_int(j, path.bridges);
-	else
-		json_put_null(j);
+	json_kv_int_if(j, "bridges", path.bridges, path.bridges >= 0);
 	kv_bdf(j, "data_direct", m->node->inv, path.direct ? topo_direct(m->node->topo, nic) : -1);
 	json_end_object(j);
 }

@@ -192,6 +192,15 @@ void json_kv_int(struct json *j, const char *key, int64_t v)
 	json_put_int(j, v);
 }
 
+void json_kv_int_if(struct json *j, const char *key, int64_t v, bool known)
+{
+	json_key(j, key);
+	if (known)
+		json_put_int(j, v);
+	else
+		json_put_null(j);
+}
+
 void json_kv_bool(struct json *j, const char *key, bool v)
 {
 	json_key(j, key);

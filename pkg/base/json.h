@@ -35,6 +35,7 @@ void json_put_raw(struct json *j, const char *text, size_t len); /* a value that
 /* key + value in one call */
 void json_kv_string(struct json *j, const char *key, const char *s);
 void json_kv_int(struct json *j, const char *key, int64_t v);
+void json_kv_int_if(struct json *j, const char *key, int64_t v, bool known); /* else null */
 void json_kv_bool(struct json *j, const char *key, bool v);
 
 #endif

@@ -55,15 +55,6 @@ static const struct gid_entry *taken(const struct gids *gids, const struct grant
 
 /* --- map.json --- */
 
-static void put_number(struct json *j, const char *key, int value, bool known)
-{
-	json_key(j, key);
-	if (known)
-		json_put_int(j, value);
-	else
-		json_put_null(j);
-}
-
 static void put_gid(struct json *j, const struct gid_entry *gid, struct arena *arena)
 {
 	json_key(j, "gid");
@@ -119,15 +110,15 @@ static void put_element(struct json *j, const struct element *e, const struct gi
 	json_kv_string(j, "gpu", e->pair ? bdf_format(e->rail.gpu, buf) : NULL);
 	json_kv_string(j, "vf", dev->dev->id);
 	json_kv_string(j, "hca", dev->rdma);
-	put_number(j, "port", dev->rdma ? grant_port(grant, dev) : 0, dev->rdma);
+	json_kv_int_if(j, "port", dev->rdma ? grant_port(grant, dev) : 0, dev->rdma);
 	json_kv_string(j, "netdev", state ? state->netdev : NULL);
 	json_kv_string(j, "path", e->pair ? topo_class_name(e->pair->path.class) : NULL);
 	put_gid(j, taken(gids, dev), gids->arena);
-	put_number(j, "numa", dev->dev->numa, dev->dev->numa >= 0);
-	put_number(j, "rail", at.rail, at.rail >= 0);
-	put_number(j, "plane", at.plane, at.plane >= 0);
-	put_number(j, "mbps", dev->rdma ? line_rate(grant, dev) : 0,
-		   dev->rdma && line_rate(grant, dev) > 0);
+	json_kv_int_if(j, "numa", dev->dev->numa, dev->dev->numa >= 0);
+	json_kv_int_if(j, "rail", at.rail, at.rail >= 0);
+	json_kv_int_if(j, "plane", at.plane, at.plane >= 0);
+	json_kv_int_if(j, "mbps", dev->rdma ? line_rate(grant, dev) : 0,
+		       dev->rdma && line_rate(grant, dev) > 0);
 	json_kv_string(j, "resource", grant->pool->cfg->resource);
 	if (dev->slot)
 		json_kv_string(j, "slot", dev->slot);
