@@ -275,3 +275,10 @@ void str_utf8_trim(char *s)
 	    !str_utf8_sequence(s + lead - 1, len - lead + 1))
 		s[lead - 1] = '\0';
 }
+
+const char *str_next_line(const char *s)
+{
+	const char *end = s ? strchr(s, '\n') : NULL;
+
+	return end ? end + 1 : NULL;
+}

@@ -52,4 +52,7 @@ void str_printable(char *s, size_t len, const char *keep);
 /* Cuts an incomplete sequence at the end of s, in place: what a full fixed buffer leaves behind. */
 void str_utf8_trim(char *s);
 
+/* What follows the next line feed; NULL: there is none, or s is NULL. */
+const char *str_next_line(const char *s);
+
 #endif

@@ -22,12 +22,9 @@ static bool property(const char *text, const char *key, uint64_t *ret)
 {
 	size_t len = strlen(key);
 
-	for (const char *line = text; line && *line;) {
+	for (const char *line = text; line && *line; line = str_next_line(line)) {
 		if (!strncmp(line, key, len) && line[len] == ' ')
 			return sscanf(line + len, " %" SCNu64, ret) == 1;
-		line = strchr(line, '\n');
-		if (line)
-			line++;
 	}
 	return false;
 }

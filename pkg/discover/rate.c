@@ -23,11 +23,8 @@ const char *rate_line(const struct hw_rate_file *file, const char *text)
 	size_t n = strlen(file->line);
 	const char *at = text;
 
-	while (at && strncmp(at, file->line, n) != 0) {
-		at = strchr(at, '\n');
-		if (at)
-			at++;
-	}
+	while (at && strncmp(at, file->line, n) != 0)
+		at = str_next_line(at);
 	return at;
 }
 

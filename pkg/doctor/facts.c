@@ -274,18 +274,16 @@ static struct doctor_bars read_bars(const struct sysroot *root, const struct hw_
 {
 	enum { OWN = 6, VF_FIRST = 7, VF_LAST = 12, MEMORY = 0x200, UNSET = 0x20000000 };
 	struct doctor_bars bars = { .known = DOCTOR_NO };
-	char addr[BDF_STRLEN], text[4096], *line = text, *next;
+	char addr[BDF_STRLEN], text[4096];
+	const char *line = text;
 	bool any_vf = false;
 
 	if (sysroot_read(root, text, sizeof(text), "sys/bus/pci/devices/%s/resource",
 			 bdf_format(p->bdf, addr)) <= 0)
 		return bars;
-	for (int i = 0; line && i <= VF_LAST; i++, line = next) {
+	for (int i = 0; line && i <= VF_LAST; i++, line = str_next_line(line)) {
 		uint64_t start = 0, end = 0, flags = 0;
 
-		next = strchr(line, '\n');
-		if (next)
-			next++;
 		if (sscanf(line, "%" SCNx64 " %" SCNx64 " %" SCNx64, &start, &end, &flags) != 3)
 			break;
 		bars.known = DOCTOR_YES;

@@ -264,9 +264,24 @@ static void shows_every_byte_alike_wherever_it_stands(void **state)
 	}
 }
 
+static void the_next_line_is_behind_the_line_feed(void **state)
+{
+	const char *text = "a\n\nb";
+
+	(void)state;
+	text = str_next_line(text);
+	assert_string_equal(text, "\nb");
+	text = str_next_line(text);
+	assert_string_equal(text, "b");
+	assert_null(str_next_line(text));
+	assert_null(str_next_line(NULL));
+	assert_string_equal(str_next_line("a\n"), "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_next_line_is_behind_the_line_feed),
 		cmocka_unit_test(a_buffer_grows_and_ends_with_nul),
 		cmocka_unit_test(stealing_an_empty_buffer_gives_an_empty_string),
 		cmocka_unit_test(printf_fits_whatever_room_is_left),
