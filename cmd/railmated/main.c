@@ -443,7 +443,7 @@ static int serve(const struct command_line *cl, struct config *cfg)
 }
 
 /* Without the host's folder the files of containers would be written where none is shown them.
- * Another path is somebody's choice. */
+ * Another path was chosen by the operator. */
 static void check_run_dir(struct daemon_options *o)
 {
 	if (!str_eq(o->run_dir, RUNDIR_DEFAULT) || !rundir_is_in_image("/", o->run_dir))

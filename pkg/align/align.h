@@ -68,7 +68,8 @@ struct align_in {
 	size_t n_places;
 	size_t n_gpus;		 /* the container's GPUs; 0: unknown */
 	const uint8_t *gpu_rank; /* n_gpus × n_places */
-	size_t n_free; /* GPUs that nobody holds (unknown GPUs of the container count among them) */
+	size_t n_free; /* GPUs that no container holds (unknown GPUs of the container count among
+			  them) */
 	const uint8_t *free_rank;  /* n_free × n_places */
 	const uint8_t *place_rank; /* n_places × n_places, 0 on the diagonal; read without GPUs
 				      only, NULL: one zone */

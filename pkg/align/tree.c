@@ -12,7 +12,7 @@
  * served from what is left in the smallest component that holds all their nearest groups.
  *
  * When k of the n GPUs are drawn, min(n, s) is replaced by what is expected of it: the number of
- * drawn ones in a component is hypergeometric. The same sum tells the expected total rank then.
+ * drawn ones in a component is hypergeometric. The same sum is the expected total rank then.
  *
  * Where distances do not nest, connecting brings things closer than they are: a bound from below.
  */

@@ -44,7 +44,7 @@ struct evidence {
 
 /* --- what needs no question --- */
 
-/* The path where runtimes look by default; another one is somebody's choice. */
+/* The path where runtimes look by default; another one was chosen by the operator. */
 static const char *cdi_dir_obstacle(const char *dir, struct arena *a)
 {
 	if (str_eq(dir, CDI_DIR_DEFAULT) && rundir_is_in_image("/", dir))

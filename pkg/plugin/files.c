@@ -1,8 +1,8 @@
 /*
  * The files of containers of pools that bind early. Allocate makes the directory, which is all that
  * the kubelet has to wait for; a moment after the reply it is filled with what is known by then;
- * PreStartContainer writes the truth. A directory that cannot be made, or a file that cannot be
- * written, fails nobody.
+ * PreStartContainer writes what is true when the container starts. A directory that cannot be made,
+ * or a file that cannot be written, does not fail the call.
  */
 #include "plugin/plugin-internal.h"
 
@@ -86,8 +86,8 @@ static struct ids vfs_of(const struct record *r, struct arena *a)
 }
 
 /*
- * Does its directory wait for what Allocate knows? Not if somebody else may still have the VFs:
- * then his files stay until PreStartContainer has decided. Not if that has come already, or the VFs
+ * Does its directory wait for what Allocate knows? Not if another container may still have the VFs:
+ * then its files stay until PreStartContainer has decided. Not if that has come already, or the VFs
  * were given again.
  */
 static bool waits(const struct plugin *p, const struct given *g)
@@ -185,8 +185,8 @@ void plugin_files_done(struct plugin *p)
 
 /* --- PreStartContainer --- */
 
-/* What could not be found out or written is told, and stops nobody; what the operator wants and
- * cannot be does. */
+/* What could not be found out or written is logged and does not stop the container; what the
+ * operator's configuration demands and cannot be had does. */
 int plugin_files_start(struct plugin *p, const struct contents_in *in, struct arena *a,
 		       struct err *err)
 {

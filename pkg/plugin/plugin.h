@@ -47,7 +47,7 @@ struct plugin_env {
 	struct latebind *latebind; /* late pools */
 	struct rundir *rundir;	   /* files that are mounted into containers */
 	struct vfprobe *vfprobe;   /* what VFs are when containers start */
-	struct runtime *runtime;   /* asked whether it does CDI; NULL: nobody is asked */
+	struct runtime *runtime;   /* asked whether it does CDI; NULL: not asked */
 	struct gpuplugin *gpus;	   /* which GPUs come when VFs are asked for first; needs podres */
 };
 
