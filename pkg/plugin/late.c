@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/pending.h"
@@ -20,6 +21,7 @@
 #include "kubeclient/runtime.h"
 #include "kubemsg/messages.h"
 #include "latebind/latebind.h"
+#include "plugin/record.h"
 #include "pool/node.h"
 #include "pool/slots.h"
 #include "render/cdi.h"
@@ -257,23 +259,9 @@ struct device_list plugin_late_list(const struct plugin *p, struct arena *a)
 /* --- GetPreferredAllocation: any slot of a class is as good as any other, as long as it is free
  * --- */
 
-static int by_string(const void *x, const void *y)
-{
-	return strcmp(*(const char *const *)x, *(const char *const *)y);
-}
-
 static bool has(const struct ids *sorted, const char *id)
 {
-	return sorted->n && bsearch(&id, sorted->v, sorted->n, sizeof(*sorted->v), by_string);
-}
-
-static struct ids sorted(const struct ids *ids, struct arena *a)
-{
-	struct ids out = { arena_copy(a, ids->v, ids->n * sizeof(*ids->v)), ids->n };
-
-	if (out.n)
-		qsort(out.v, out.n, sizeof(*out.v), by_string);
-	return out;
+	return sorted->n && bsearch(&id, sorted->v, sorted->n, sizeof(*sorted->v), list_by_string);
 }
 
 struct pick {
@@ -332,8 +320,8 @@ static struct ids prefer(const struct slot_list *slots, const struct preferred_c
 			 struct arena *a)
 {
 	struct pick p = { .slots = slots,
-			  .available = sorted(&c->available, a),
-			  .must = sorted(&c->must, a) };
+			  .available = plugin_sorted(&c->available, a),
+			  .must = plugin_sorted(&c->must, a) };
 	int class;
 
 	p.want = c->size < 0 ? 0 : (size_t)c->size;
@@ -398,7 +386,7 @@ int plugin_late_allocate(struct plugin *p, const struct ids *ids, struct arena *
 			 struct edits *ret, struct err *err)
 {
 	_cleanup_strbuf_ struct strbuf names = STRBUF_INIT;
-	struct ids slots = sorted(ids, a);
+	struct ids slots = plugin_sorted(ids, a);
 	struct edits edits = { .envs = arena_array(a, 1, sizeof(*edits.envs)), .n_envs = 1 };
 	int r = check_slots(p, ids, err);
 

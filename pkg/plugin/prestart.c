@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/pending.h"
 #include "base/str.h"
@@ -38,20 +39,6 @@ static void start_free(struct prestart_call *s)
 	free(s);
 }
 
-static int by_string(const void *x, const void *y)
-{
-	return strcmp(*(const char *const *)x, *(const char *const *)y);
-}
-
-static struct ids sorted(const struct ids *ids, struct arena *a)
-{
-	struct ids copy = { arena_copy(a, ids->v, ids->n * sizeof(*ids->v)), ids->n };
-
-	if (copy.n)
-		qsort(copy.v, copy.n, sizeof(*copy.v), by_string);
-	return copy;
-}
-
 static bool same_strings(const char *const *a, const char *const *b, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -67,7 +54,7 @@ static bool same_ids(const struct ids *a, const struct ids *of, struct arena *ar
 
 	if (a->n != of->n)
 		return false;
-	b = sorted(of, arena);
+	b = plugin_sorted(of, arena);
 	return same_strings(a->v, b.v, b.n);
 }
 
@@ -493,7 +480,7 @@ void plugin_start(struct plugin *p, struct rpc_call *call, struct bytes request)
 	}
 	s = xcalloc(1, sizeof(*s));
 	*s = (struct prestart_call) {
-		.plugin = p, .call = call, .arena = a, .ids = sorted(&ids, a)
+		.plugin = p, .call = call, .arena = a, .ids = plugin_sorted(&ids, a)
 	};
 	LIST_INSERT_HEAD(&p->starts, s, link);
 	ask(s);

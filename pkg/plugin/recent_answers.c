@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "choice/choice.h"
@@ -40,11 +41,6 @@ void plugin_recent_free(struct recent_answers *r)
 	free(r);
 }
 
-static int by_string(const void *x, const void *y)
-{
-	return strcmp(*(const char *const *)x, *(const char *const *)y);
-}
-
 /* The set of ids as one string; they come in any order. */
 static char *key_of(const struct ids *ids)
 {
@@ -53,7 +49,7 @@ static char *key_of(const struct ids *ids)
 
 	for (size_t i = 0; i < ids->n; i++)
 		v[i] = ids->v[i];
-	qsort(v, ids->n, sizeof(*v), by_string);
+	qsort(v, ids->n, sizeof(*v), list_by_string);
 	for (size_t i = 0; i < ids->n; i++)
 		strbuf_printf(&b, "%s\n", v[i]);
 	return strbuf_steal(&b);

@@ -7,6 +7,7 @@
 #include "align/choose.h"
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "choice/choice.h"
@@ -231,6 +232,15 @@ void plugin_record_end(struct record *r)
 {
 	choice_free(r->choice);
 	node_unref(r->node);
+}
+
+struct ids plugin_sorted(const struct ids *ids, struct arena *a)
+{
+	struct ids out = { arena_copy(a, ids->v, ids->n * sizeof(*ids->v)), ids->n };
+
+	if (out.n)
+		qsort(out.v, out.n, sizeof(*out.v), list_by_string);
+	return out;
 }
 
 struct grants *plugin_grants_new(void)

@@ -49,6 +49,8 @@ const char *const *plugin_record_gpus(const struct hw_inventory *inv, const int 
 /* These VFs, as the machine shows them now. */
 struct holds_vf *plugin_record_facts(struct plugin *p, const struct pool_dev *const *devs, size_t n,
 				     struct arena *a);
+/* The same ids in the order of their bytes. */
+struct ids plugin_sorted(const struct ids *ids, struct arena *a);
 /* Both are named, and nothing tells them apart. */
 bool plugin_record_same_pod(const struct ledger_owner *a, const struct ledger_owner *b);
 
