@@ -118,6 +118,10 @@ class Files(Tree):
         self.write("hack/x", "#!/usr/bin/python3\ndef x(:\n")
         self.expect("hack/x: ")
 
+    def test_finds_a_function_that_another_one_replaces(self):
+        self.write("x.py", "class X:\n    def a(self):\n        pass\n\n    def a(self):\n        pass\n")
+        self.expect("x.py: line 5: a() is defined twice, and the first never runs")
+
     def test_finds_yaml_and_json_that_do_not_parse(self):
         self.write("x.yaml", "a: [1, 2\n")
         self.write("y.json", "{,}\n")
