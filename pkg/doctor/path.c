@@ -1,4 +1,4 @@
-/* Ways through PCIe, and the names by which findings call their devices. */
+/* Paths through PCIe, and the names by which findings call their devices. */
 #include <string.h>
 
 #include "base/arena.h"
@@ -7,18 +7,20 @@
 #include "doctor/doctor-internal.h"
 #include "hw/inventory.h"
 
-static size_t ancestors(const struct hw_inventory *inv, int pci, int ret[WAY_MAX])
+static size_t ancestors(const struct hw_inventory *inv, int pci, int ret[PATH_FUNCTIONS_MAX])
 {
 	size_t n = 0;
 
-	for (int up = inv->pci[pci].parent; up >= 0 && n < WAY_MAX; up = inv->pci[up].parent)
+	for (int up = inv->pci[pci].parent; up >= 0 && n < PATH_FUNCTIONS_MAX;
+	     up = inv->pci[up].parent)
 		ret[n++] = up;
 	return n;
 }
 
-size_t doctor_way(const struct hw_inventory *inv, int a, int b, int ret[WAY_MAX], int *ret_common)
+size_t doctor_path(const struct hw_inventory *inv, int a, int b, int ret[PATH_FUNCTIONS_MAX],
+		   int *ret_common)
 {
-	int of_a[WAY_MAX], of_b[WAY_MAX];
+	int of_a[PATH_FUNCTIONS_MAX], of_b[PATH_FUNCTIONS_MAX];
 	size_t n_a = ancestors(inv, a, of_a), n_b = ancestors(inv, b, of_b), n = 0;
 
 	*ret_common = -1;
@@ -27,7 +29,7 @@ size_t doctor_way(const struct hw_inventory *inv, int a, int b, int ret[WAY_MAX]
 			*ret_common = (int)n;
 		ret[n++] = of_a[i];
 	}
-	for (size_t i = 0; i < n_b && n < WAY_MAX && !list_has_int(ret, n, of_b[i]); i++)
+	for (size_t i = 0; i < n_b && n < PATH_FUNCTIONS_MAX && !list_has_int(ret, n, of_b[i]); i++)
 		ret[n++] = of_b[i];
 	return n;
 }
@@ -56,9 +58,7 @@ size_t doctor_nearest(const struct doctor_facts *f, int pci, int *ret, size_t ma
 
 const char *doctor_address(const struct doctor_facts *f, int pci)
 {
-	char buf[BDF_STRLEN];
-
-	return arena_strdup(f->arena, bdf_format(f->inv->pci[pci].bdf, buf));
+	return hw_pci_address(f->inv, pci, f->arena);
 }
 
 const char *doctor_gpu_name(const struct doctor_facts *f, size_t gpu)
@@ -127,16 +127,6 @@ enum doctor_answer doctor_boot_word(const struct doctor_host *h, const char *wor
 }
 
 /* Quotes around a word or a value are not the value's. */
-static void add_value(struct strbuf *all, const char *value, size_t len)
-{
-	if (all->len)
-		strbuf_putc(all, ',');
-	for (size_t i = 0; i < len; i++) {
-		if (value[i] != '"')
-			strbuf_putc(all, value[i]);
-	}
-}
-
 const char *doctor_boot_value(const struct doctor_facts *f, const char *key)
 {
 	_cleanup_strbuf_ struct strbuf all = STRBUF_INIT;
@@ -151,7 +141,12 @@ const char *doctor_boot_value(const struct doctor_facts *f, const char *key)
 		if (!str_starts(word, key) || word + skip > at + len)
 			continue;
 		found = true;
-		add_value(&all, word + skip, (size_t)(at + len - word) - skip);
+		if (all.len)
+			strbuf_putc(&all, ',');
+		for (const char *c = word + skip; c < at + len; c++) {
+			if (*c != '"')
+				strbuf_putc(&all, *c);
+		}
 	}
 	return found ? arena_strdup(f->arena, strbuf_str(&all)) : NULL;
 }
